@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from sbbf_tool.cli.command import write_sections
 from sbbf_tool.cli.output import BROKEN_PIPE, patient_output, say, say_traceback
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
@@ -33,7 +34,14 @@ COMMANDS = {
     "engines": "sbbf_tool.cli.engines",
     "paimon": "sbbf_tool.cli.paimon",
 }
-"""The module of each command, in the order of `--help`."""
+"""The module of each command."""
+
+SECTIONS = {
+    "Look": ("inspect", "probe", "explain", "advise", "engines"),
+    "Verify": ("verify", "check", "rule"),
+    "Change": ("add-filter", "remove-filter", "resize", "repair"),
+}
+"""The commands in the order of `--help`, by section; those of no section follow."""
 
 INTERRUPTED, TERMINATED = 130, 143
 INTERNAL_ERROR = 70
@@ -47,10 +55,15 @@ class _Terminated(SystemExit):
 
 
 class CommandsByName(click.Group):
-    """A group that imports a command's module when the command is called; `--help` lists `modules` in their order."""
+    """A group that imports a command's module when the command is called; `--help` lists its commands by section."""
 
-    def __init__(self, *args: Any, modules: Mapping[str, str], **settings: Any) -> None:
+    def __init__(
+        self, *args: Any, modules: Mapping[str, str], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
+        by_section = {section: [name for name in names if name in modules] for section, names in (sections or {}).items()}
+        rest = [name for name in modules if all(name not in names for names in by_section.values())]
+        self.sections = {**by_section, "More" if by_section else "Commands": rest}
         self.modules = modules
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -61,7 +74,13 @@ class CommandsByName(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.modules)
+        return [name for names in self.sections.values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = {name: self.get_command(ctx, name) for name in self.modules}
+        short_helps = {name: command.get_short_help_str(limit=80) for name, command in commands.items() if command is not None}
+        sections = {section: [(name, short_helps[name]) for name in names] for section, names in self.sections.items()}
+        write_sections(formatter, sections)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.modules:
@@ -110,8 +129,14 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     ctx.exit()
 
 
-@click.group(cls=CommandsByName, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=CommandsByName,
+    modules=COMMANDS,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     expose_value=False,

@@ -10,6 +10,7 @@ import click
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.add import AddPlan, AddReport
 
 
-@click.command(short_help="Add Bloom filters to columns of existing files.")
+@click.command(cls=Command, short_help="Add Bloom filters to columns of existing files.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
 @click.option("--plan", "plan_path", metavar="PLAN", help="Carry out a plan of sbbf advise, on the PATHs or on the files that it names.")
 @click.option("--advise", "use_advice", is_flag=True, help="Use the columns and sizes that sbbf advise recommends.")

@@ -6,11 +6,12 @@ import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli.advice import read_queries, show_report
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.page_limit import page_limit_option
 
 
-@click.command(short_help="Recommend columns for filters, and estimate the savings.")
+@click.command(cls=Command, short_help="Recommend columns for filters, and estimate the savings.")
 @click.option(
     "--query",
     "queries",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import formats, render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport
 
 
-@click.command(short_help="Check filters against rules, as a gate for CI.")
+@click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
 @policy_options
 @page_limit_option
 @click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="Format of the findings.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say, stop_if_unread
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
 
 
-@click.command(short_help="List which query engines use filters, for each type.")
+@click.command(cls=Command, short_help="List which query engines use filters, for each type.")
 @click.option("--type", "type_name", metavar="TYPE", help="Show only types whose name contains this, such as decimal.")
 @click.option(
     "--engine", "engine_name", metavar="NAME", help="Show details of this engine; NAME is an engine, or a system that reads through one."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.report import View, report_files
@@ -23,7 +24,7 @@ _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 _SUM_HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data bytes", "mean est. fpp")
 
 
-@click.command(short_help="Show which columns have Bloom filters, and how selective they are.")
+@click.command(cls=Command, short_help="Show which columns have Bloom filters, and how selective they are.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.report import View, report_files
@@ -31,7 +32,7 @@ _VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""
 
 
-class NegativeValues(click.Command):
+class NegativeValues(Command):
     """A command that accepts as values negative numbers, which click would parse as options, and a `-` after `--`."""
 
     _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)

@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.report import View
 from sbbf_tool.reports.rows import FileRow
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.remove import RemoveReport
 
 
-@click.command(short_help="Remove Bloom filters.")
+@click.command(cls=Command, short_help="Remove Bloom filters.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--compact", is_flag=True, help="Drop unreferenced bytes after the data: superseded footers and removed filters.")
 @over_changed_files

@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.repair import RepairReport
 
 
-@click.command(short_help="Fix defects of filters by writing a new footer.")
+@click.command(cls=Command, short_help="Fix defects of filters by writing a new footer.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option(
     "--rebuild",

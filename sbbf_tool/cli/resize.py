@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _HEADERS = ("row group", "column", "method", "old bitset", "new bitset", "old fpp", "new fpp")
 
 
-@click.command(short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
+@click.command(cls=Command, short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=float, metavar="RATE", help="The smallest size with at most this false-positive rate.")
 @click.option("--bytes", "num_bytes", type=BYTES, metavar="BYTES", help="This size per row group, such as 64KiB.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.output import say
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _HEADERS = ("row group", "column", "type", "values", "false negatives", "est. fpp", "measured fpp", "result")
 
 
-@click.command(short_help="Verify filters against the data.")
+@click.command(cls=Command, short_help="Verify filters against the data.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type and --values-file.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")

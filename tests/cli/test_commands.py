@@ -264,7 +264,7 @@ class TestTheDoor:
 
     def test_help_shows_whole_sentences(self, capfd):
         assert run(["--help"]) == 0
-        assert "..." not in capfd.readouterr().out.split("Commands:")[1]
+        assert "..." not in capfd.readouterr().out.split("Look:")[1]
 
     def test_version_names_the_kernel_and_thrift(self, capfd):
         assert run(["--version"]) == 0
@@ -332,7 +332,7 @@ class TestTheDoor:
 
     def test_alone_it_shows_its_help(self, capfd):
         assert run([]) == 2
-        assert "Commands:" in capfd.readouterr().err
+        assert "\nChange:\n" in capfd.readouterr().err
 
     def test_asked_to_end_it_leaves_nothing_behind(self, tmp_path):
         path = tmp_path / "large.parquet"

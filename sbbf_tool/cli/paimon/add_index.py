@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, format_column
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport
 
 
-@click.command(short_help="Add indexes to the data files of a table that have none.")
+@click.command(cls=Command, short_help="Add indexes to the data files of a table that have none.")
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @outside_option

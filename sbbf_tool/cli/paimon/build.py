@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, format_column
 from sbbf_tool.cli.paimon.options import dry_run_option, json_option
 
 
-@click.command(short_help="Build an index file for a data file.")
+@click.command(cls=Command, short_help="Build an index file for a data file.")
 @click.argument("data_file", metavar="DATAFILE")
 @columns_option("the options of the table that the data file belongs to")
 @click.option("-o", "--output", metavar="OUT", help="Write the index to this file, which must not exist.  [default: DATAFILE.index]")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.paimon.options import json_option, table_options
 
@@ -31,7 +32,7 @@ _HEADERS = (
 )
 
 
-@click.command(short_help="Show the indexes of data files, with their estimated false-positive rates.")
+@click.command(cls=Command, short_help="Show the indexes of data files, with their estimated false-positive rates.")
 @click.argument("target", metavar="TABLE|FILE.index")
 @table_options
 @json_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.options import json_option, table_options
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _HEADERS = ("data file", "place", "column", "rows", "nulls", "false negatives", "result")
 
 
-@click.command(short_help="Verify indexes against the data.")
+@click.command(cls=Command, short_help="Verify indexes against the data.")
 @click.argument("target", metavar="TABLE|FILE.index")
 @click.argument("data_file", metavar="[DATAFILE]", required=False)
 @table_options

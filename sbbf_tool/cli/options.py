@@ -1,0 +1,128 @@
+"""What every option is about: its section of the help, where it may be set, and what its value names.
+
+One table covers all commands, because an option has one meaning everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import click
+
+COLUMNS, RULES, SAFETY, OUTPUT, KEYS, MANY_FILES, GENERAL = "Columns", "Rules", "Safety", "Output", "Keys", "Many files", "General"
+SECTIONS = (COLUMNS, RULES, SAFETY, OUTPUT, KEYS, MANY_FILES, GENERAL)
+"""The sections of the help, in its order."""
+
+# Where an option may be set, besides the command line: an environment variable or a configuration file.
+ANYWHERE = "anywhere"
+READING = "reading"  # in commands that change no file; in the others it would allow or widen a change
+COMMAND_LINE = "command line"
+
+# What a value names, for the completion of it.
+COLUMN, DIALECT, ENGINE, FILE, GROUP_OR_RULE, SEVERITY, TYPE = "column", "dialect", "engine", "file", "rule", "severity", "type"
+
+
+class About(NamedTuple):
+    section: str
+    settable: str = ANYWHERE
+    names: str | None = None
+
+
+_ABOUT = {
+    "--column": About(COLUMNS, READING, COLUMN),
+    "--value": About(COLUMNS, READING),
+    "--values-file": About(COLUMNS, READING, FILE),
+    "--null": About(COLUMNS, READING),
+    "--type": About(COLUMNS, names=TYPE),
+    "--dialect": About(COLUMNS, names=DIALECT),
+    "--standalone": About(COLUMNS, READING),
+    "--all": About(COLUMNS),
+    "--engine": About(COLUMNS, names=ENGINE),
+    "--query": About(COLUMNS),
+    "--queries": About(COLUMNS, names=FILE),
+    "--snapshot": About(COLUMNS),
+    "--branch": About(COLUMNS),
+    "--plan": About(COLUMNS, COMMAND_LINE, FILE),
+    "--advise": About(COLUMNS, COMMAND_LINE),
+    "--fpp": About(COLUMNS),
+    "--ndv": About(COLUMNS),
+    "--bytes": About(COLUMNS),
+    "--max-bytes": About(COLUMNS),
+    "--replace": About(COLUMNS, COMMAND_LINE),
+    "--rebuild": About(COLUMNS, COMMAND_LINE),
+    "--compact": About(COLUMNS, COMMAND_LINE),
+    "--require": About(RULES, names=COLUMN),
+    "--max-fpp": About(RULES),
+    "--max-bytes-share": About(RULES),
+    "--min-ndv": About(RULES),
+    "--min-chunk-bytes": About(RULES),
+    "--select": About(RULES, names=GROUP_OR_RULE),
+    "--ignore": About(RULES, names=GROUP_OR_RULE),
+    "--quick": About(RULES),
+    "--fail-on": About(RULES, names=SEVERITY),
+    "--baseline": About(RULES, names=FILE),
+    "--list-rules": About(RULES, COMMAND_LINE),
+    "--output": About(SAFETY, COMMAND_LINE, FILE),
+    "--in-place": About(SAFETY, COMMAND_LINE),
+    "--append": About(SAFETY, COMMAND_LINE),
+    "--dry-run": About(SAFETY),
+    "--plan-only": About(SAFETY),
+    "--allow-table-files": About(SAFETY, COMMAND_LINE),
+    "--allow-outside": About(SAFETY, COMMAND_LINE),
+    "--max-page-bytes": About(SAFETY),
+    "--format": About(OUTPUT),
+    "--json": About(OUTPUT),
+    "--report": About(OUTPUT, COMMAND_LINE, FILE),
+    "--each-file": About(OUTPUT),
+    "--row-groups": About(OUTPUT),
+    "--matrix": About(OUTPUT),
+    "--wide": About(OUTPUT),
+    "--stats": About(OUTPUT),
+    "--quiet": About(OUTPUT),
+    "--verbose": About(OUTPUT),
+    "--color": About(OUTPUT),
+    "--no-progress": About(OUTPUT),
+    "--keys": About(KEYS, COMMAND_LINE, FILE),  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
+    "--files-from": About(MANY_FILES, READING, FILE),
+    "--files0-from": About(MANY_FILES, READING, FILE),
+    "--where": About(MANY_FILES),
+    "--jobs": About(MANY_FILES),
+    "--runner": About(MANY_FILES),
+    "--master": About(MANY_FILES),
+    "--remote": About(MANY_FILES),
+    "--conf": About(MANY_FILES),
+    "--config": About(GENERAL, COMMAND_LINE, FILE),
+    "--no-config": About(GENERAL),
+    "--debug": About(GENERAL),
+    "--version": About(GENERAL, COMMAND_LINE),
+    "--help": About(GENERAL, COMMAND_LINE),
+}
+_UNKNOWN = About(GENERAL, COMMAND_LINE)
+
+
+def name_of(option: click.Parameter) -> str:
+    """Return the long name of an option, such as `--fpp`."""
+    return max(option.opts, key=len)
+
+
+def about(option: click.Parameter) -> About:
+    """Return what an option is about; an option that the table lacks is general, and for the command line alone."""
+    return _ABOUT.get(name_of(option), _UNKNOWN)
+
+
+def is_known(option: click.Parameter) -> bool:
+    return name_of(option) in _ABOUT
+
+
+def changes_files(command: click.Command) -> bool:
+    """Return whether a command can change files; such a command has --dry-run."""
+    return any("--dry-run" in parameter.opts for parameter in command.params)
+
+
+def settable_options(command: click.Command) -> Iterator[click.Option]:
+    """Yield the options of a command that an environment variable or a configuration file may set."""
+    where = (ANYWHERE,) if changes_files(command) else (ANYWHERE, READING)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and about(parameter).settable in where:
+            yield parameter

@@ -1,0 +1,50 @@
+"""The help of every command: sections, each option in one of them, and no longer than two screens."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from sbbf_tool.cli import COMMANDS, SECTIONS, cli, run
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
+from sbbf_tool.cli.options import is_known
+from support.every_command import commands
+
+TWO_SCREENS = 2 * 50
+
+
+def test_commands_are_listed_by_section(capfd):
+    assert run(["--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options:", *(f"{section}:" for section in SECTIONS), "More:"]
+    for section, names in SECTIONS.items():
+        start = lines.index(f"{section}:")
+        listed = [line.split()[0] for line in lines[start + 1 : start + lines[start:].index("")] if line[2] != " "]
+        assert listed == [name for name in names if name in COMMANDS]
+
+
+def test_every_command_is_listed():
+    assert sorted(cli.list_commands(click.Context(cli))) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", commands())
+def test_options_are_listed_by_section(name, capfd):
+    command = commands()[name]
+    assert isinstance(command, Command)
+    assert [parameter.opts for parameter in command.params if isinstance(parameter, click.Option) and not is_known(parameter)] == []
+    assert run([*name.split(), "--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) <= TWO_SCREENS
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == [section for section in OPTION_SECTIONS if section in headings]
+    assert headings[-1] == "General"
+    words = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
+    assert {max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)} <= words
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_both_spellings_of_version(option, capfd):
+    assert run([option]) == 0
+    assert capfd.readouterr().out.startswith("sbbf ")
