@@ -13,8 +13,11 @@ from sbbf_tool.errors import UsageError
 
 
 def as_iterable(values: Any) -> Iterable[Any]:
-    """Return `values` itself if it is an iterable of values, else a tuple of the single value (text, bytes, a path, a number or None)."""
-    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike):
+    """Return `values` itself if it is an iterable of values, else a tuple of the single value: text, bytes, a path, a number, None.
+
+    An open file, which iterates over its lines, is a single value too.
+    """
+    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(values, "seek"):
         return (values,)
     try:
         iter(values)

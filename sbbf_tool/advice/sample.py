@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.survey import Totals
 from sbbf_tool.errors import SbbfError, UnreadableError
@@ -10,10 +11,15 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.encryption.keys import Keys
 
+if TYPE_CHECKING:
+    from sbbf_tool.storage.inputs import FileIn, Readable
+
 SAMPLED_ROW_GROUPS = 2
 
 
-def sample(path: str, totals_by_column: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[SbbfError]:
+def sample(
+    path: Readable | FileIn, totals_by_column: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes
+) -> Iterator[SbbfError]:
     """Count the distinct values of these columns in some row groups of a file; yield the errors of unreadable row groups."""
     from sbbf_tool.file.distinct import count_distinct
 

@@ -27,6 +27,7 @@ from sbbf_tool.parquet.statistics import Bounds, bounds
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileIn, Readable
 
 SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512
 
@@ -70,7 +71,7 @@ class FileSurvey:
 
 
 def survey(
-    path: str, queries: Sequence[Query], keys: KeysLike = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
+    path: Readable | FileIn, queries: Sequence[Query], keys: KeysLike = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
 ) -> FileSurvey:
     """Read the footer, the header of each dictionary page and the filters; for queries, also the dictionaries of the queried columns."""
     reuse = reuse or Reuse()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
+    from sbbf_tool.storage.inputs import FileIn, Readable
 
 # A filter up to this size is fetched with its header, because a second request would cost more.
 _SMALL_FILTER = 4 << 10
@@ -52,7 +53,7 @@ class ParquetFile:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
+        cls, path: Readable | FileIn, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
     ) -> ParquetFile:
         """Open a file. Raises UnreadableError, and RefusedError if the footer is encrypted and its key is not among `keys`.
 
@@ -64,10 +65,11 @@ class ParquetFile:
     def of(cls, source: Source, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
         """Open the file of a source. The source is closed with the file, or immediately on an error."""
         try:
-            return cls(source, ring_of(source.name, keys), max_page_bytes, reuse)
+            return cls(source, ring_of(source.name if source.can_reopen else None, keys), max_page_bytes, reuse)
         except UnreadableError as error:
             source.close()
-            explain(error, source.name)
+            if source.can_reopen:
+                explain(error, source.name)
             raise
         except BaseException:
             source.close()
@@ -236,15 +238,17 @@ class ParquetFile:
         return ErrorPlace(self.name, place)
 
 
-def ring_of(name: str, keys: KeysLike) -> KeyRing | None:
-    """Return the key ring for the file with this name; None without keys."""
+def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
+    """Return the key ring for the file with this name, or for one without a name; None without keys."""
     if keys is None:
         return None
     from sbbf_tool.parquet.encryption.file_cipher import KeyRing
     from sbbf_tool.parquet.encryption.keys import Keys
 
     known_keys = Keys.of(keys)
-    return None if known_keys is None else KeyRing(known_keys, _material_beside(name))
+    if known_keys is None or name is None:
+        return None if known_keys is None else KeyRing(known_keys)
+    return KeyRing(known_keys, _material_beside(name))
 
 
 def key_material_path(path: str) -> str:

@@ -28,9 +28,11 @@ from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
+from sbbf_tool.storage.inputs import ensure_path
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike
 
 
 def add_filters(
@@ -51,6 +53,7 @@ def add_filters(
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
@@ -63,9 +66,12 @@ def add_filters(
 
     Calls that share `cross_checks` check each kind of column chunk against pyarrow only once.
 
+    `filesystem` is refused, like an open file: give the path or URL of the file.
+
     Raises RefusedError if the change would be unsafe (the message says how to make it safe), UnreadableError, UsageError, WriteError;
     the old file stays intact in every case.
     """
+    ensure_path(path, filesystem)
     spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     return add_to_file(path, spec, Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks))

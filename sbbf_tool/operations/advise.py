@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
@@ -36,10 +37,12 @@ from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
-from sbbf_tool.storage.places import parquet_files
+from sbbf_tool.storage.inputs import FileIn, name_of
+from sbbf_tool.storage.places import parquet_inputs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 _Key = tuple[str, str]
@@ -47,30 +50,47 @@ _Key = tuple[str, str]
 
 
 def advise(
-    names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    names: Readable | Iterable[Readable],
     *,
     queries: Iterable[str] = (),
     fpp: float = DEFAULT_FPP,
     engine_names: Iterable[str] = (),
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
+    filesystem: FileSystemLike | None = None,
 ) -> AdviceReport:
-    """Advise on the columns of all these files together; each of `names` is a file, a folder or a glob.
+    """Advise on the columns of all these files together; each of `names` is a file, a folder or a glob, or an open binary file.
+
+    With `filesystem` (of pyarrow or fsspec), the names are paths in it. Then, and for open files, the report has neither fix nor plan.
 
     `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`; without queries, a query for one value is
     assumed for every column. `engine_names` are the query engines that will read the files (if empty, all known ones). Files that cannot be
     read are listed in the report; if there is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a
     column that no file has).
     """
-    paths = tuple(os.fsdecode(name) for name in as_iterable(names))
+    inputs = list(as_iterable(names))
+    paths = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_set, limit = Keys.of(keys), max_page_bytes
-    files = chain.from_iterable(map(parquet_files, paths))
-    surveys = ((path, _survey_file(path, parsed_queries, key_set, limit)) for path in files)
-    return advise_on_surveys(paths, surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_set, limit=limit)
+    files = chain.from_iterable(parquet_inputs(name, filesystem) for name in inputs)
+    unnamed: dict[str, Readable | FileIn] = {}
+    surveys = (
+        (path if isinstance(path, str) else _label(path, unnamed), _survey_file(path, parsed_queries, key_set, limit)) for path in files
+    )
+    return advise_on_surveys(
+        paths, surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_set, limit=limit, unnamed=unnamed
+    )
 
 
-def _survey_file(path: str, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
+def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
+    """Return a name for a file that cannot be opened by name, unique in `unnamed`, and add the file there."""
+    name = file.path if isinstance(file, FileIn) else name_of(file)
+    label = name if name not in unnamed else f"{name} {len(unnamed) + 1}"
+    unnamed[label] = file
+    return label
+
+
+def _survey_file(path: Readable | FileIn, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
     try:
         return survey(path, queries, keys, limit)
     except SbbfError as error:
@@ -86,10 +106,11 @@ def advise_on_surveys(
     engine_names: Iterable[str],
     keys: Keys | None = None,
     limit: MaxPageBytes = None,
+    unnamed: Mapping[str, Readable | FileIn] = MappingProxyType({}),
 ) -> AdviceReport:
     """Advise on files that were surveyed elsewhere with the same queries; `paths` are the arguments that named the files.
 
-    Some of the files are opened again here to count distinct values.
+    Some of the files are opened again here to count distinct values; `unnamed` has those that cannot be opened by name.
     """
     queries, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
@@ -110,7 +131,7 @@ def advise_on_surveys(
     for path in sample_files:
         try:
             chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
-            summary.unreadable += sample(path, chosen_totals, keys, limit)
+            summary.unreadable += sample(unnamed.get(path, path), chosen_totals, keys, limit)
         except OversizedPageError as error:
             if summary.files == 1:
                 raise
@@ -131,8 +152,8 @@ def advise_on_surveys(
         columns=tuple(columns.values()),
         queries=tuple(_build_query_advice(query, counts, plan) for query, counts in zip(queries, summary.counts, strict=True)),
         sampled_files=tuple(map(redact, sample_files)),
-        fix=plan.fix(keys.path if keys is not None else None) if plan is not None else None,
-        plan=plan.as_json() if plan is not None else None,
+        fix=plan.fix(keys.path if keys is not None else None) if plan is not None and not unnamed else None,
+        plan=plan.as_json() if plan is not None and not unnamed else None,
         unreadable=tuple(map(str, summary.unreadable)),
         exit_code=max((error.exit_code for error in summary.unreadable), default=0),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -21,9 +20,11 @@ from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, unreadable_chunks
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all
+from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
@@ -66,12 +67,13 @@ class Policy:
 
 
 def check(
-    path: str | os.PathLike[str],
+    path: Readable,
     policy: Policy | None = None,
     *,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     jobs: int | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> CheckReport:
     """Run the rules on one file.
 
@@ -82,7 +84,7 @@ def check(
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
     reads = max(rule.reads for rule in running)
-    with ParquetFile.open(path, keys, max_page_bytes) as file:
+    with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
         limits, findings = _resolve(file, policy)
         if reads is Reads.DATA:
             from sbbf_tool.file.membership import verify_filter

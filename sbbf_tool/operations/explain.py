@@ -6,7 +6,6 @@ which query a filter on a column of this type; all engines are assumed to compar
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,22 +22,25 @@ from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
+from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
 """What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
 
 
 def explain(
-    path: str | os.PathLike[str],
+    path: Readable,
     column: str,
     value: object,
     *,
     engine_name: str | None = None,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
+    filesystem: FileSystemLike | None = None,
 ) -> ExplainReport:
     """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
@@ -47,7 +49,7 @@ def explain(
     dictionary page whose header states more than `max_page_bytes` uncompressed bytes).
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
-    with ParquetFile.open(path, keys, max_page_bytes) as file:
+    with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
         with file.locate_errors():
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,19 +17,22 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnreferencedRange
+from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 def inspect(
-    path: str | os.PathLike[str],
+    path: Readable,
     columns: Iterable[str] = (),
     *,
     all_chunks: bool = False,
     measure: Callable[[int, str], bool] | None = None,
     search: bool = True,
     keys: KeysLike = None,
+    filesystem: FileSystemLike | None = None,
 ) -> InspectReport:
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
@@ -39,7 +41,7 @@ def inspect(
     finds unreferenced bytes. A filter whose bytes contradict the format is reported as `unreadable`. Raises UnreadableError (not a Parquet
     file), UsageError (no such column), RefusedError (encrypted footer without a key).
     """
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(find_input(path, filesystem), keys) as file:
         chosen = file.find_columns(columns)
         file.expect_filters(chosen, whole=True)
         rows: list[FilterReport] = []
@@ -156,7 +158,7 @@ def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
 
 
 def _journal_notes(file: ParquetFile) -> Iterator[str]:
-    if (warning := warning_of(file.name)) is not None:
+    if file.source.can_reopen and (warning := warning_of(file.name)) is not None:
         yield warning
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
@@ -10,20 +9,23 @@ from sbbf_tool.file.answers import expect_answers, query_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.reports.probe import ProbeReport, ValueAnswer
+from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 def probe(
-    path: str | os.PathLike[str],
+    path: Readable,
     column: str,
     values: object,
     *,
     dialect: str | None = None,
     keys: KeysLike = None,
     reuse: Reuse | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> ProbeReport:
     """Query the filters of `column` for each value, per row group.
 
@@ -37,7 +39,7 @@ def probe(
     value_list = tuple(as_iterable(values))
     draft = None if dialect is None else _find_dialect(dialect)
     reuse = reuse or Reuse()
-    with ParquetFile.open(path, keys, reuse=reuse) as file:
+    with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
         with file.locate_errors():
             leaf = reuse.find_column(file.footer.columns, column)
             question = reuse.question_of(leaf, value_list)

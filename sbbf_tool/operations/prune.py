@@ -25,19 +25,29 @@ from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with
 from sbbf_tool.parquet.literals import ABSENT, parse_object
 from sbbf_tool.reports.prune import PrunedFile, PruneReport
 from sbbf_tool.storage import places
+from sbbf_tool.storage.inputs import FileIn, locate
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from sbbf_tool.storage.inputs import FileSystemLike
+
     _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
     _PruneFragment = Callable[[ds.ParquetFileFragment, pa.Schema], "_FragmentAnswer"]
 
 
-def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike[str]], column: str, values: object) -> PruneReport:
+def prune(
+    data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    column: str,
+    values: object,
+    *,
+    filesystem: FileSystemLike | None = None,
+) -> PruneReport:
     """Find the files and row groups of `data` that may hold one of `values` in `column`; the report's `dataset()` reads only those.
 
-    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs. A
+    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs; with
+    `filesystem` (of pyarrow or fsspec), paths in it. A
     dataset made from paths has the columns of all files; the first file that has a column determines its type. Values are as in `probe`;
     None queries null, and keeps every row group that may hold nulls. A file that cannot be queried remains, with a warning. So does a file
     if the dataset reads its column as values other than the stored ones (`dataset_schema`). The rows are not filtered: filter them when you
@@ -50,10 +60,12 @@ def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike
     import pyarrow.dataset as ds
 
     open_file: _OpenFile = _open_fragment
-    if isinstance(data, ds.Dataset):
+    if not isinstance(data, ds.Dataset):
+        dataset, open_file = _open_dataset(list(as_iterable(data)), filesystem)
+    elif filesystem is None:
         dataset = data
     else:
-        dataset, open_file = _open_dataset(list(as_iterable(data)))
+        raise UsageError("a dataset has its own file system: give paths with filesystem")
     answers: list[_FragmentAnswer] = []
     reuse = Reuse()
 
@@ -212,16 +224,24 @@ def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFil
     return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), reuse=reuse)
 
 
-def _open_dataset(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenFile]:
+def _open_dataset(names: list[str | os.PathLike[str]], files_in: FileSystemLike | None) -> tuple[ds.Dataset, _OpenFile]:
     """Return a dataset of the files with these names, and a function that opens one of the files."""
+    for name in names:
+        if not isinstance(name, str | bytes | os.PathLike):
+            raise UsageError(f"prune takes paths or a pyarrow dataset, not {type(name).__name__}")
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    files = [file for name in names for file in places.parquet_files(os.fsdecode(name))]
-    if not files:
+    inputs = [file for name in names for file in places.parquet_inputs(name, files_in)]
+    if not inputs:
         raise UsageError("no file was named")
-    filesystem, paths = places.arrow_files(files)
-    by_path = dict(zip(paths, files, strict=True))
+    if files_in is not None:
+        filesystem, _ = locate(files_in, "")
+        files = paths = [file.path if isinstance(file, FileIn) else str(file) for file in inputs]
+    else:
+        files = [str(file) for file in inputs]
+        filesystem, paths = places.arrow_files(files)
+    by_path = dict(zip(paths, inputs, strict=True))
     try:
         dataset = ds.dataset(paths, filesystem=filesystem, format="parquet", partitioning="hive")
     except (OSError, pa.ArrowException) as error:

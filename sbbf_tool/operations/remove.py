@@ -25,10 +25,12 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, decrypt_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import RemovedFilter, RemoveReport
+from sbbf_tool.storage.inputs import ensure_path
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
@@ -43,12 +45,16 @@ def remove_filters(
     dry_run: bool = False,
     allow_table_files: bool = False,
     keys: KeysLike = None,
+    filesystem: FileSystemLike | None = None,
 ) -> RemoveReport:
     """Remove the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
+
+    `filesystem` is refused, like an open file: give the path or URL of the file.
 
     Raises NothingToDoError (none of the columns has a filter), RefusedError (a column has no filter, the footer is signed, the file belongs
     to a table, ...), UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
+    ensure_path(path, filesystem)
     edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
     with edit.open(path) as change:
         file = change.file

@@ -32,9 +32,11 @@ from sbbf_tool.reports.repair import RepairReport, RepairStep
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, Rule
+from sbbf_tool.storage.inputs import ensure_path
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike
 
 
 class FilterFix(IntEnum):
@@ -97,6 +99,7 @@ def repair(
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> RepairReport:
     """Repair the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
 
@@ -107,8 +110,11 @@ def repair(
 
     `cross_checks` is as in `add_filters`.
 
+    `filesystem` is refused, like an open file: give the path or URL of the file.
+
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
+    ensure_path(path, filesystem)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
     if dry_run:

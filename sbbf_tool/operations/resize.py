@@ -26,9 +26,11 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
+from sbbf_tool.storage.inputs import ensure_path
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike
 
 FOLDED, REBUILT = "folded", "rebuilt"
 
@@ -97,6 +99,7 @@ def resize_filters(
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> ResizeReport:
     """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
 
@@ -106,8 +109,11 @@ def resize_filters(
 
     `cross_checks` is as in `add_filters`.
 
+    `filesystem` is refused, like an open file: give the path or URL of the file.
+
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
+    ensure_path(path, filesystem)
     target = Target(fpp, num_bytes)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)

@@ -7,9 +7,9 @@ type. If a header fits several dialects, `dialect` names one, or values that are
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, find_dialect
@@ -26,6 +26,10 @@ from sbbf_tool.parquet.type_names import column_of_type
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 from sbbf_tool.reports.standalone import StandaloneReport, StandaloneVerification
 from sbbf_tool.storage import places
+from sbbf_tool.storage.inputs import find_input
+
+if TYPE_CHECKING:
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 _EXAMPLES = 3
 
@@ -33,8 +37,8 @@ _EXAMPLES = 3
 class _StandaloneFile:
     """An open file that is one filter. Use as a context manager; errors name the file."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.source = places.open_source(path)
+    def __init__(self, path: Readable, filesystem: FileSystemLike | None) -> None:
+        self.source = places.open_source(find_input(path, filesystem))
         try:
             self.stored = self._find()
         except UnreadableError as error:
@@ -73,9 +77,9 @@ class _StandaloneFile:
         return BloomFilter(self.source.read(stored.bitset_offset, stored.header.num_bytes))
 
 
-def inspect_standalone(path: str | os.PathLike[str]) -> StandaloneReport:
+def inspect_standalone(path: Readable, *, filesystem: FileSystemLike | None = None) -> StandaloneReport:
     """Inspect the header and the bitset. Raises UnreadableError if the file is not a filter."""
-    with _StandaloneFile(path) as file:
+    with _StandaloneFile(path, filesystem) as file:
         header = file.stored.header
         bloom = file.bloom_of(file.stored)
         ndv = bloom.estimated_ndv
@@ -94,14 +98,16 @@ def inspect_standalone(path: str | os.PathLike[str]) -> StandaloneReport:
         )
 
 
-def probe_standalone(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
+def probe_standalone(
+    path: Readable, type_name: str, values: object, *, dialect: str | None = None, filesystem: FileSystemLike | None = None
+) -> ProbeReport:
     """Query the filter for each value of the type `type_name`; in the report, the filter belongs to row group 0.
 
     The answer is `cannot say` if the header belongs to a draft and no `dialect` is given. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
     queries = [literals.parse_object(column, value) for value in as_iterable(values)]
-    with _StandaloneFile(path) as file:
+    with _StandaloneFile(path, filesystem) as file:
         chosen = TODAY if dialect is None else find_dialect(dialect)
         if dialect is None and file.stored.header.unsupported_reason:
             answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in queries]
@@ -127,7 +133,7 @@ def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Liter
 
 
 def verify_standalone(
-    path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None
+    path: Readable, type_name: str, values: object, *, dialect: str | None = None, filesystem: FileSystemLike | None = None
 ) -> StandaloneVerification:
     """Query the filter for values that are known to be in it; the first values decide the dialect unless `dialect` names it.
 
@@ -135,7 +141,7 @@ def verify_standalone(
     """
     column = column_of_type(type_name)
     stream = _checkable(column, values)
-    with _StandaloneFile(path) as file:
+    with _StandaloneFile(path, filesystem) as file:
         first = list(islice(stream, SAMPLE))
         named_dialect = None if dialect is None else find_dialect(dialect)
         chosen = named_dialect or _decide(file, column, first)

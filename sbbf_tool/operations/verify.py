@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,20 +12,23 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather
 from sbbf_tool.rules.verification import report_of
+from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 def verify(
-    path: str | os.PathLike[str],
+    path: Readable,
     columns: Iterable[str] = (),
     *,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> VerifyReport:
     """Query each filter of `columns` (if empty, of all columns) for every value of its column chunk.
 
@@ -35,7 +37,7 @@ def verify(
     UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page whose header
     states more than `max_page_bytes` uncompressed bytes).
     """
-    with ParquetFile.open(path, keys, max_page_bytes) as file:
+    with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
         chosen = file.find_columns(columns)
         return report_of(file, chosen, _with_progress(progress, gather(file, chosen, Reads.FOOTER)), jobs)
 

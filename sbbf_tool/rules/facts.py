@@ -110,6 +110,8 @@ class ColumnFacts:
     chunks: tuple[ChunkFacts, ...]
     keys_path: str | None = None
     """The file from which the given keys came."""
+    can_reopen: bool = True
+    """Whether `file` is a path or URL, so that a fix can name it."""
 
     @property
     def name(self) -> str:
@@ -123,7 +125,7 @@ class ColumnFacts:
     @property
     def can_be_changed(self) -> bool:
         """Whether a command may write this column's filters; changing a signed footer needs the file's key."""
-        return self.footer.is_writable
+        return self.footer.is_writable and self.can_reopen
 
 
 def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
@@ -175,6 +177,7 @@ def gather(
             column,
             tuple(chunks[number, column.index] for number in numbers),
             file.ring.keys.path if file.ring is not None else None,
+            file.source.can_reopen,
         )
         for column in columns
     )

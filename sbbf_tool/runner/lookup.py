@@ -15,13 +15,22 @@ from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.literals import CANNOT_SAY
 from sbbf_tool.reports.lookup import InconclusiveRowGroups, KeyHit, LookupReport
+from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 def probe_values(
-    path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, reuse: Reuse | None = None
+    path: Readable,
+    column: str,
+    values: object,
+    *,
+    dialect: str | None = None,
+    keys: KeysLike = None,
+    reuse: Reuse | None = None,
+    filesystem: FileSystemLike | None = None,
 ) -> LookupReport:
     """Query the filters of `column` for one value or an iterable of values, as in `probe`; None queries null.
 
@@ -30,7 +39,7 @@ def probe_values(
     """
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
-    with ParquetFile.open(path, keys, reuse=reuse) as file:
+    with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
         with file.locate_errors():
             leaf_column = reuse.find_column(file.footer.columns, column)
             question = reuse.question_of(leaf_column, tuple(as_iterable(values)))

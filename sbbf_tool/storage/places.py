@@ -19,6 +19,7 @@ from sbbf_tool.storage.spool import Spool
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
     from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
 
@@ -29,8 +30,12 @@ def is_url(name: str | os.PathLike[str]) -> bool:
     return "://" in text and not text.startswith(("/", ".", "file://"))
 
 
-def open_source(name: str | os.PathLike[str]) -> Source:
-    """Open a file. Raises UnreadableError if it is missing or cannot be opened, and UsageError if the URL cannot name a file."""
+def open_source(name: Readable | FileIn) -> Source:
+    """Open a file. Raises UnreadableError if it is missing or cannot be opened, and UsageError if `name` cannot name a file."""
+    if not isinstance(name, str | bytes | os.PathLike):
+        from sbbf_tool.storage.inputs import FileIn, OpenFileSource
+
+        return open_through(*name) if isinstance(name, FileIn) else OpenFileSource(name)
     if is_url(name):
         from sbbf_tool.storage.objects.stores import open_object
 
@@ -44,11 +49,9 @@ def open_through(files: FileSystem, path: str) -> Source:
 
     if isinstance(files, LocalFileSystem):
         return local.LocalSource(path)
-    from sbbf_tool.storage.objects.arrow import ArrowStore
-    from sbbf_tool.storage.objects.location import Location
-    from sbbf_tool.storage.objects.source import ObjectSource
+    from sbbf_tool.storage.objects.file_systems import open_in
 
-    return ObjectSource(ArrowStore(files, ""), Location("arrow", files.type_name, "", path))
+    return open_in(files, path)
 
 
 def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
@@ -60,6 +63,24 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
     from pyarrow.fs import LocalFileSystem
 
     return LocalFileSystem(), [os.path.abspath(_locate(name)) for name in names]
+
+
+def parquet_inputs(name: Readable, filesystem: FileSystemLike | None) -> Iterator[Readable | FileIn]:
+    """Yield the Parquet files of a name as `parquet_files` does, in `filesystem` if one is given; an open file is its only file."""
+    from sbbf_tool.storage.inputs import FileIn, find_input
+
+    chosen = find_input(name, filesystem)
+    if not isinstance(chosen, FileIn):
+        yield from parquet_files(os.fsdecode(chosen)) if isinstance(chosen, str | bytes | os.PathLike) else [chosen]
+        return
+    from pyarrow.fs import LocalFileSystem
+
+    if isinstance(chosen.filesystem, LocalFileSystem):
+        yield from parquet_files(chosen.path)
+        return
+    from sbbf_tool.storage.objects.file_systems import parquet_files_in
+
+    yield from (FileIn(chosen.filesystem, path) for path in parquet_files_in(*chosen))
 
 
 def parquet_files(name: str) -> Iterator[str]:

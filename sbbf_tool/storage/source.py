@@ -37,6 +37,8 @@ class Source(ABC):
     bytes_read: int = 0
     requests: int = 0
     """Requests sent to a server; 0 for a local file."""
+    can_reopen: bool = True
+    """Whether `name` is a path or URL: then the file can be changed, and files beside it can be read."""
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:

@@ -45,7 +45,7 @@ from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
 
 SEVERAL = re.compile(r"\b(Iterable|Sequence|Collection|tuple|list|set|frozenset)\[")
-ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")
+ITEMS = re.compile(r"\b(str|object|PathLike|Readable|IndexRequest|Query)\b")
 """What a person gives. Rows and pieces that one stage hands to the next are lists by themselves."""
 
 NOT_GIVEN_BY_PEOPLE = {

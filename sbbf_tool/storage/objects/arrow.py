@@ -1,4 +1,6 @@
-"""HDFS, through pyarrow: it uses libhdfs of the installed Hadoop, found through `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
+"""File systems of pyarrow: HDFS, and those that a caller gives, among them every file system of fsspec.
+
+For HDFS, pyarrow uses libhdfs of the installed Hadoop, found through `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
 
 Read-only: pyarrow's move removes the old file first, so for a moment neither file would exist.
 """
@@ -18,13 +20,24 @@ from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVers
 
 
 class ArrowStore(ReadOnlyStore):
-    """An `ObjectStore` of HDFS files. A file's version is its length and modification time."""
+    """An `ObjectStore` of the files of a pyarrow file system.
+
+    A file's version is its length and modification time; in a file system of fsspec, also the key that fsspec makes from all it knows of
+    the file, such as its ETag.
+    """
 
     service_name = "HDFS"
 
     def __init__(self, files: Any, root: str = "/") -> None:
         self._files = files
         self._root = root
+        self._fsspec: Any = None
+        self._errors: tuple[type[Exception], ...] = (OSError, ArrowException)
+        if isinstance(files, arrow.PyFileSystem):
+            # A file system in Python may raise anything.
+            self._errors = (Exception,)
+            if isinstance(files.handler, arrow.FSSpecHandler):
+                self._fsspec = files.handler.fs
 
     @classmethod
     def of_hdfs(cls, url: str) -> ArrowStore:
@@ -46,7 +59,7 @@ class ArrowStore(ReadOnlyStore):
         try:
             with self._files.open_input_file(self._path(key)) as stream:
                 data: bytes = stream.read_at(length, offset)
-        except (OSError, ArrowException) as error:
+        except self._errors as error:
             raise self._translate_error(error) from error
         # Checked after the read: if the version is unchanged now, it was unchanged during the read.
         if self.version(key) != version:
@@ -56,15 +69,18 @@ class ArrowStore(ReadOnlyStore):
     def version(self, key: str) -> Version | None:
         try:
             info = self._files.get_file_info(self._path(key))
-        except (OSError, ArrowException) as error:
+            if info.type != arrow.FileType.File:
+                return None
+            unique_key = None if self._fsspec is None else str(self._fsspec.ukey(self._path(key)))
+        except self._errors as error:
             raise self._translate_error(error) from error
-        return Version(info.size, None, str(info.mtime_ns)) if info.type == arrow.FileType.File else None
+        return Version(info.size, unique_key, str(info.mtime_ns))
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         folder = prefix[: prefix.rfind("/") + 1]
         try:
             entries = self._files.get_file_info(arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True))
-        except (OSError, ArrowException) as error:
+        except self._errors as error:
             raise self._translate_error(error) from error
         root_length = len(self._path(""))
         keys = sorted(info.path[root_length:] for info in entries if info.type == arrow.FileType.File)
@@ -77,7 +93,9 @@ class ArrowStore(ReadOnlyStore):
         if isinstance(error, FileNotFoundError):
             return MissingError("no such file")
         if isinstance(error, PermissionError):
-            return DeniedError("access denied", hint="check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)")
+            is_hdfs = isinstance(self._files, arrow.HadoopFileSystem)
+            hint = "check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)" if is_hdfs else None
+            return DeniedError("access denied", hint=hint)
         return UnreadableError(f"the file cannot be read ({_reason(error)})")
 
 

@@ -26,7 +26,11 @@ def parquet_files(url: str) -> Iterator[str]:
     if location.service == "http":
         yield url
         return
-    store = store_of(location)
+    yield from parquet_files_in(store_of(location), location)
+
+
+def parquet_files_in(store: ObjectStore, location: Location) -> Iterator[str]:
+    """Yield the files of a location in its store; see `parquet_files`."""
     with ErrorPlace(location.name):
         if _MAGIC.search(location.key):
             yield from _require_any(_match_glob(store, location), location, "no file matches")

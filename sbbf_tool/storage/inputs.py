@@ -1,0 +1,134 @@
+"""What a caller of the Python functions may name to read: a path or URL, a path in a file system object, or an open binary file.
+
+Only a path or URL can be changed: a change is locked, published in one step and checked afterwards, by name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import Lock
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
+
+from sbbf_tool.display import redact
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.storage.source import Source, ensure_within
+from sbbf_tool.storage.system_errors import reason_of
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+    from pyarrow.fs import FileSystem
+
+    FileSystemLike: TypeAlias = FileSystem | AbstractFileSystem
+
+
+class FileIn(NamedTuple):
+    """A file in a pyarrow file system."""
+
+    filesystem: FileSystem
+    path: str
+
+
+Readable: TypeAlias = str | os.PathLike[str] | BinaryIO
+"""Argument of the functions that read: a path or URL, or an open binary file. The caller closes the file; its position is restored."""
+
+
+def find_input(name: Readable, filesystem: FileSystemLike | None = None) -> Readable | FileIn:
+    """Return what to open: `name` itself or, with `filesystem`, the file with this path in it. Raises UsageError."""
+    if filesystem is None:
+        return name
+    if not isinstance(name, str | os.PathLike):
+        raise UsageError(
+            "an open file has no path in a file system", file=name_of(name), hint="give either a path and filesystem, or a file"
+        )
+    return FileIn(*locate(filesystem, os.fspath(name)))
+
+
+def locate(filesystem: FileSystemLike, path: str) -> tuple[FileSystem, str]:
+    """Return a file system as a pyarrow file system, and the form of `path` in it. Raises UsageError for other objects."""
+    from pyarrow import fs
+
+    if isinstance(filesystem, fs.FileSystem):
+        return filesystem, path
+    # The object can only come from fsspec if the caller has imported it.
+    fsspec: Any = sys.modules.get("fsspec")
+    if fsspec is None or not isinstance(filesystem, fsspec.AbstractFileSystem):
+        kind = type(filesystem).__name__
+        raise UsageError(f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}", file=redact(path))
+    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), filesystem._strip_protocol(path)
+
+
+def ensure_path(name: object, filesystem: object = None) -> None:
+    """Raise UsageError unless a file that is to be changed is named by its path or URL."""
+    if filesystem is None and isinstance(name, str | bytes | os.PathLike):
+        return
+    kind = "an open file" if filesystem is None else "a file in a file system object"
+    raise UsageError(
+        f"{kind} cannot be changed: a change must be locked and published in one step, which such an object does not offer",
+        file=redact(os.fspath(name)) if isinstance(name, str | os.PathLike) else name_of(name),
+        hint="give the path or URL of the file; to change a file that has none, copy it to a local file first",
+    )
+
+
+def name_of(file: object) -> str:
+    """Return the name of an open file for messages and reports."""
+    name = getattr(file, "name", None)
+    return redact(name) if isinstance(name, str) and name else "<open file>"
+
+
+class OpenFileSource(Source):
+    """A `Source` over a binary file that the caller opened. Threads may share one."""
+
+    can_reopen = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.name = name_of(file)
+        for method in ("read", "seek", "tell"):
+            if not callable(getattr(file, method, None)):
+                kind = type(file).__name__
+                raise UsageError(f"a file to read must be a path, a URL or an open binary file, not {kind}", file=self.name)
+        self._file = file
+        self._lock = Lock()
+        try:
+            if not file.seekable():
+                hint = "read it into io.BytesIO, or give a path"
+                raise UsageError("the open file cannot seek: a Parquet file is read from its end", file=self.name, hint=hint)
+            if not file.readable():
+                raise UsageError("the file is not open for reading", file=self.name, hint='open it with mode "rb"')
+            if not isinstance(file.read(0), bytes):
+                raise UsageError("the file is open in text mode", file=self.name, hint='open it with mode "rb"')
+            self._position = file.tell()
+            self.size = file.seek(0, os.SEEK_END)
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+
+    def read(self, offset: int, length: int) -> bytes:
+        ensure_within(self, offset, length)
+        parts: list[bytes] = []
+        with self._lock:
+            try:
+                self._file.seek(offset)
+                remaining = length
+                while remaining and (part := self._file.read(remaining)):
+                    parts.append(part)
+                    remaining -= len(part)
+            except (OSError, ValueError) as error:
+                raise self._unreadable(error) from error
+            self.bytes_read += length
+        if remaining:
+            raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {offset + length - remaining}")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def is_unchanged(self) -> bool:
+        with self._lock:
+            return self._file.seek(0, os.SEEK_END) == self.size
+
+    def close(self) -> None:
+        """Restore the position; the file stays open, because the caller opened it."""
+        if not self._file.closed:
+            with self._lock:
+                self._file.seek(self._position)
+
+    def _unreadable(self, error: OSError | ValueError) -> UnreadableError:
+        # A closed file raises ValueError.
+        return UnreadableError(reason_of(error) if isinstance(error, OSError) else str(error), file=self.name)

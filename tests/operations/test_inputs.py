@@ -1,0 +1,227 @@
+"""Files that are read through a file system object, and open files: the same answers, and no change to either."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+import sbbf_tool
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.runner.lookup import probe_values
+from sbbf_tool.storage.inputs import OpenFileSource
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+DATA = FIXTURES / "pyarrow-filters.parquet"
+
+READ: dict[str, Callable[..., Any]] = {
+    "inspect": sbbf_tool.inspect,
+    "probe": lambda path, **options: sbbf_tool.probe(path, "id", [1000, -1], **options),
+    "look-up": lambda path, **options: probe_values(path, "id", [1000, -1], **options),
+    "verify": sbbf_tool.verify,
+    "check": sbbf_tool.check,
+    "explain": lambda path, **options: sbbf_tool.explain(path, "id", 1000, **options),
+    "advise": sbbf_tool.advise,
+}
+CHANGE: dict[str, Callable[..., Any]] = {
+    "add": lambda path, **options: sbbf_tool.add_filters(path, ["id"], replace=True, **options),
+    "remove": sbbf_tool.remove_filters,
+    "resize": lambda path, **options: sbbf_tool.resize_filters(path, num_bytes=64, **options),
+    "repair": sbbf_tool.repair,
+}
+every_reader = pytest.mark.parametrize("read", READ.values(), ids=READ)
+
+
+@pytest.fixture
+def memory() -> Any:
+    files = fsspec.filesystem("memory")
+    files.store.clear()
+    files.pipe_file("/lake/a.parquet", DATA.read_bytes())
+    return files
+
+
+def subtree(memory: Any, folder: Path) -> tuple[Any, str]:
+    shutil.copy(DATA, folder / "a.parquet")
+    return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem()), "a.parquet"
+
+
+FILESYSTEMS: dict[str, Callable[[Any, Path], tuple[Any, str]]] = {
+    "pyarrow local": lambda memory, folder: (fs.LocalFileSystem(), str(DATA)),
+    "pyarrow subtree": subtree,
+    "fsspec local": lambda memory, folder: (fsspec.filesystem("file"), str(DATA)),
+    "fsspec memory": lambda memory, folder: (memory, "lake/a.parquet"),
+    "fsspec memory by URL": lambda memory, folder: (memory, "memory://lake/a.parquet"),
+    "fsspec in pyarrow": lambda memory, folder: (fs.PyFileSystem(fs.FSSpecHandler(memory)), "/lake/a.parquet"),
+}
+every_filesystem = pytest.mark.parametrize("kind", FILESYSTEMS)
+
+
+def without_place(report: Any) -> Any:
+    """The report without what depends on where the file is: its name, requests, and a fix, which names it."""
+    names = {field: "" for field in ("file", "paths", "sampled_files", "bytes_read", "requests", "fix", "plan") if hasattr(report, field)}
+    if hasattr(report, "findings"):
+        names["findings"] = tuple(replace(finding, file="", fix=None) for finding in report.findings)
+    return replace(report, **names)
+
+
+@every_filesystem
+@every_reader
+def test_a_file_system_gives_the_same_answers(memory: Any, tmp_path: Path, kind: str, read: Callable[..., Any]) -> None:
+    filesystem, path = FILESYSTEMS[kind](memory, tmp_path)
+    report = read(path, filesystem=filesystem)
+    assert without_place(report) == without_place(read(DATA))
+
+
+@every_reader
+def test_an_open_file_gives_the_same_answers_and_stays_open(read: Callable[..., Any]) -> None:
+    expected = without_place(read(DATA))
+    with DATA.open("rb") as file, io.BytesIO(DATA.read_bytes()) as stream, tempfile.TemporaryFile() as copy, pa.OSFile(str(DATA)) as arrow:
+        copy.write(DATA.read_bytes())
+        for opened in (file, stream, copy, arrow):
+            opened.seek(17)
+            assert without_place(read(opened)) == expected
+            assert opened.tell() == 17
+
+
+def test_open_files_have_names() -> None:
+    with DATA.open("rb") as file, tempfile.TemporaryFile() as copy:
+        copy.write(DATA.read_bytes())
+        assert sbbf_tool.inspect(file).file == str(DATA)
+        assert sbbf_tool.inspect(copy).file == sbbf_tool.inspect(io.BytesIO(DATA.read_bytes())).file == "<open file>"
+
+
+def test_standalone_filters_are_read_from_both(memory: Any) -> None:
+    path = FIXTURES / "drafts" / "draft1-raw.bin"
+    memory.pipe_file("/filter", path.read_bytes())
+    expected = without_place(sbbf_tool.inspect_standalone(path))
+    assert without_place(sbbf_tool.inspect_standalone("filter", filesystem=memory)) == expected
+    assert without_place(sbbf_tool.inspect_standalone(io.BytesIO(path.read_bytes()))) == expected
+    assert sbbf_tool.probe_standalone("filter", "INT64", [1], filesystem=memory).file == "/filter"
+
+
+@pytest.mark.parametrize("names", ["lake", "lake/", "lake/*.parquet", ["lake/a.parquet", "lake/day=1"]], ids=str)
+def test_advise_and_prune_list_folders_and_globs(memory: Any, names: str | list[str]) -> None:
+    memory.pipe_file("/lake/day=1/b.parquet", DATA.read_bytes())
+    memory.pipe_file("/lake/_hidden/c.parquet", DATA.read_bytes())
+    memory.pipe_file("/lake/notes.txt", b"")
+    files = 1 if names == "lake/*.parquet" else 2
+    advice = sbbf_tool.advise(names, filesystem=memory)
+    assert (advice.files, advice.fix, advice.plan) == (files, None, None)
+    report = sbbf_tool.prune(names, "id", [1000], filesystem=memory)
+    assert report.total_files == files
+    assert report.row_groups == files
+    assert report.warnings == ()
+    assert report.dataset().to_table().num_rows == 100 * files
+
+
+def test_advise_on_several_open_files() -> None:
+    streams = [io.BytesIO(DATA.read_bytes()) for _ in range(3)]
+    advice = sbbf_tool.advise([*streams, DATA])
+    assert advice.files == 4
+    assert len(set(advice.sampled_files)) == len(advice.sampled_files)
+    assert sbbf_tool.advise(streams[0]).files == 1
+
+
+def test_a_file_that_is_changed_while_it_is_read_is_an_error(memory: Any) -> None:
+    from sbbf_tool.storage import places
+    from sbbf_tool.storage.inputs import find_input
+
+    with places.open_source(find_input("lake/a.parquet", memory)) as source:
+        assert source.is_unchanged()
+        memory.pipe_file("/lake/a.parquet", DATA.read_bytes())
+        assert not source.is_unchanged()
+    memory.pipe_file("/lake/big", bytes(1 << 20))
+    with places.open_source(find_input("lake/big", memory)) as source:
+        memory.pipe_file("/lake/big", bytes(1 << 20))
+        with pytest.raises(UnreadableError, match=r"^/lake/big: .*changed"):
+            source.read(0, 10)
+    stream = io.BytesIO(bytes(1 << 20))
+    with OpenFileSource(stream) as opened:
+        stream.truncate(100)
+        assert not opened.is_unchanged()
+        with pytest.raises(UnreadableError, match=r"^<open file>: byte 100: the file became shorter while it was read"):
+            opened.read(0, 1000)
+
+
+@every_reader
+def test_missing_and_broken_files_are_named(memory: Any, read: Callable[..., Any]) -> None:
+    memory.pipe_file("/lake/broken.parquet", b"PAR1 no footer")
+    for path in ("none.parquet", "lake/broken.parquet"):
+        with pytest.raises(UnreadableError, match=rf"^/{path}: |^{path}: no file can be read; /{path}: "):
+            read(path, filesystem=memory)
+    with pytest.raises(UnreadableError, match=r"^<open file>: "):
+        read(io.BytesIO(b"PAR1 no footer"))
+
+
+def test_no_file_beside_an_object_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Any) -> None:
+    """A journal in the working folder says nothing about a file with the same path in another file system."""
+    monkeypatch.chdir(tmp_path)
+    memory.pipe_file("/broken.parquet", b"PAR1 no footer")
+    opened: list[str] = []
+    monkeypatch.setattr(os, "open", lambda path, *rest, **options: opened.append(path))
+    with pytest.raises(UnreadableError, match=r"^/broken.parquet: "):
+        sbbf_tool.inspect("broken.parquet", filesystem=memory)
+    assert opened == []
+
+
+class Failing(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """A file system whose service fails with errors of its own."""
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        raise LookupError("the token has expired")
+
+
+def test_errors_of_a_file_system_are_those_of_this_package() -> None:
+    with pytest.raises(UnreadableError, match=r"^a.parquet: the file cannot be read"):
+        sbbf_tool.inspect("a.parquet", filesystem=Failing())
+
+
+@every_reader
+def test_what_cannot_be_read_is_refused(read: Callable[..., Any], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe, pytest.raises(UsageError, match=r"cannot seek.*io.BytesIO"):
+        read(pipe)
+    with DATA.open(encoding="latin-1") as text, pytest.raises(UsageError, match=r'text mode.*"rb"'):
+        read(text)
+    with (tmp_path / "new").open("wb") as new, pytest.raises(UsageError, match=r"not open for reading"):
+        read(new)
+    closed = io.BytesIO()
+    closed.close()
+    with pytest.raises(UnreadableError, match=r"closed"):
+        read(closed)
+    with pytest.raises(UsageError, match=r"a path, a URL or an open binary file, not int"):
+        read(3)
+    with pytest.raises(UsageError, match=r"must be a pyarrow.fs.FileSystem or an fsspec file system, not str"):
+        read("a.parquet", filesystem="s3")
+    with pytest.raises(UsageError, match=r"no path in a file system"):
+        read(io.BytesIO(), filesystem=fs.LocalFileSystem())
+
+
+def test_prune_takes_paths() -> None:
+    with pytest.raises(UsageError, match=r"prune takes paths or a pyarrow dataset, not BytesIO"):
+        sbbf_tool.prune(io.BytesIO(), "id", [1])  # type: ignore[arg-type]
+    import pyarrow.dataset as ds
+
+    with pytest.raises(UsageError, match=r"a dataset has its own file system"):
+        sbbf_tool.prune(ds.dataset(DATA), "id", [1], filesystem=fs.LocalFileSystem())
+
+
+@pytest.mark.parametrize("change", CHANGE.values(), ids=CHANGE)
+@pytest.mark.parametrize("target", [{"in_place": True}, {"dry_run": True}, {"output": "new.parquet"}], ids=str)
+def test_changes_need_a_path(memory: Any, change: Callable[..., Any], target: dict[str, Any]) -> None:
+    with DATA.open("rb") as file, pytest.raises(UsageError, match=r"an open file cannot be changed: .*locked and published.*give the path"):
+        change(file, **target)
+    with pytest.raises(UsageError, match=r"a file in a file system object cannot be changed: .*copy it to a local file"):
+        change("lake/a.parquet", filesystem=memory, **target)
+    assert memory.cat_file("/lake/a.parquet") == DATA.read_bytes()
