@@ -87,7 +87,7 @@ class CommandsByName(click.Group):
             return None
         command: click.Command = import_module(self.modules[cmd_name]).command
         if not any(parameter.name == "debug" for parameter in command.params):
-            command.params.append(_debug_option())
+            command.params += [*([] if isinstance(command, click.Group) else _config_options()), _debug_option()]
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -112,6 +112,15 @@ def _debug_option() -> click.Option:
             ctx.find_root().meta["sbbf.debug"] = True
 
     return click.Option(["--debug"], is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error.")
+
+
+def _config_options() -> list[click.Option]:
+    """Make the options that `Command.parse_args` reads."""
+    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml of this folder or one above it]"
+    return [
+        click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
+        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read no configuration file that --config does not name."),
+    ]
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -214,12 +223,26 @@ def _run(args: list[str]) -> int:
         return _fail(context, error, f"{' '.join(message.split())} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-        return _fail(context, error, f"{' '.join(error.format_message().split())} (see {where} --help)", UsageError.exit_code)
+        message = f"{' '.join(error.format_message().split())}{_sources(context)} (see {where} --help)"
+        return _fail(context, error, message, UsageError.exit_code)
     except SbbfError as error:
-        return _fail(context, error, spell(str(error)), error.exit_code)
+        sources = _sources(context) if isinstance(error, UsageError) else ""
+        return _fail(context, error, spell(str(error)) + sources, error.exit_code)
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
+
+
+def _sources(context: click.Context | None) -> str:
+    """Return where settings are from that the user did not write or name on the command line, for an error of usage."""
+    if context is None:
+        return ""
+    from sbbf_tool.cli.settings import remembered
+
+    settings = remembered(context)
+    is_named = settings.config is None or settings.config.is_named
+    sources = [setting.source for setting in settings.values.values() if not (setting.is_in_file and is_named)]
+    return f" (set: {', '.join(sources)})" if sources else ""
 
 
 def _fail(context: click.Context | None, error: BaseException, message: str, exit_code: int) -> int:

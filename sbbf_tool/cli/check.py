@@ -31,12 +31,10 @@ if TYPE_CHECKING:
 )
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @over_files()
-def command(
-    files: Files, form: str, as_json: bool, config: str | None, max_page_bytes: int | None, list_rules: bool, **options: Any
-) -> int:
+def command(files: Files, form: str, as_json: bool, max_page_bytes: int | None, list_rules: bool, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Command-line options override --config. Exit code
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code
     0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3:
     something could not be read.
     """
@@ -49,7 +47,7 @@ def command(
     from sbbf_tool.operations.check import ensure_columns
     from sbbf_tool.runner import works
 
-    chosen = policy.from_options(options, config)
+    chosen = policy.from_options(click.get_current_context(), options)
     ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
     if form == "json":

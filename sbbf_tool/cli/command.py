@@ -1,10 +1,11 @@
-"""The class of every command: its help has sections."""
+"""The class of every command: options by section in the help, and settings from variables and from the configuration file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
+from click.core import ParameterSource
 
 from sbbf_tool.cli.options import SECTIONS, about
 
@@ -13,12 +14,40 @@ _MOST_CELLS = 24
 
 
 class Command(click.Command):
-    """A command whose help lists its options by section."""
+    """A command whose help lists its options by section, and whose options can be set in more places than its command line."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
         records = [(about(option).section, record) for option in options if (record := option.get_help_record(ctx)) is not None]
         write_sections(formatter, {section: [record for place, record in records if place == section] for section in SECTIONS})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options, _, _ = self.make_parser(ctx).parse_args(list(args))
+        help_option = self.get_help_option(ctx)
+        if ctx.resilient_parsing or (help_option is not None and options.get(str(help_option.name)) is True):
+            return super().parse_args(ctx, args)
+        from sbbf_tool.cli.render import warn
+        from sbbf_tool.cli.settings import remember, settings_of
+
+        path = options.get("config")
+        settings = settings_of(ctx, path if isinstance(path, str) else None, ignores_config=options.get("no_config") is True)
+        if settings.config is not None and settings.config.exposure is not None:
+            warn(f"{settings.config.path}: settings of {settings.config.place} are used, and {settings.config.exposure}")
+        ctx.default_map = {name: setting.value for name, setting in settings.values.items()}
+        try:
+            remaining_args = super().parse_args(ctx, args)
+        except click.BadParameter as error:
+            for name in _defaults_of(ctx, settings.values):
+                if error.param is not None and error.param.name == name:
+                    error.param_hint = settings.values[name].source
+            raise
+        remember(ctx, settings._replace(values={name: settings.values[name] for name in _defaults_of(ctx, settings.values)}))
+        return remaining_args
+
+
+def _defaults_of(ctx: click.Context, names: Iterable[str]) -> list[str]:
+    """Return which of these parameters the command line does not state."""
+    return [name for name in names if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP]
 
 
 def write_sections(formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:

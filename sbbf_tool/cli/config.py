@@ -1,77 +1,164 @@
-"""The settings of `sbbf check` in a file: `[tool.sbbf.check]` in a pyproject.toml, `[check]` in any other TOML file.
+"""The configuration file: the table `check` has the settings of `sbbf check`, in `[tool.sbbf.check]` of a pyproject.toml,
+or in `[check]` of any other TOML file.
 
-Keys are the long options without their dashes. An unknown setting, or a setting of the wrong type, is an error.
+A file that --config does not name is searched for: `sbbf.toml`, or a `pyproject.toml` with `[tool.sbbf]`, in the working folder and the
+folders above it, as far as the first one with `.git`, or the home folder. Another user may have put that file there. A command that
+changes files therefore refuses a file that another user could have written; a command that only reads uses it, with a warning.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
 
-
-class _Kind(NamedTuple):
-    description: str
-    fits: Callable[[object], bool]
-
-
 _MOST_BYTES = 16 << 20
-_NAMES = _Kind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
-_RATIO = _Kind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
-_COUNT = _Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
-_SETTINGS = {
-    "require": _NAMES,
-    "max-fpp": _RATIO,
-    "max-bytes-share": _RATIO,
-    "min-ndv": _COUNT,
-    "min-chunk-bytes": _COUNT,
-    "select": _NAMES,
-    "ignore": _NAMES,
-    "quick": _Kind("true or false", lambda value: isinstance(value, bool)),
-    "fail-on": _Kind("a string", lambda value: isinstance(value, str)),
-}
+_OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
+_IGNORE = "--no-config ignores it"
 
 
-def read_config(path: str) -> dict[str, Any]:
-    """Read the settings in the file, by Python name, with lists as tuples. Raises UsageError."""
-    document = _read_toml(path)
-    table: Any = document
-    if os.path.basename(path) == "pyproject.toml":
-        name, table = "[tool.sbbf.check]", document.get("tool", {}).get("sbbf", {})
-        _among(table, ("check",), path, "[tool.sbbf]")
-    else:
-        name = "[check]"
-    settings = table.get("check")
-    if not isinstance(settings, dict):
-        raise UsageError(f"the file has no table {name}", file=path)
-    _among(settings, _SETTINGS, path, name)
-    for key, value in settings.items():
-        if not _SETTINGS[key].fits(value):
-            raise UsageError(f"{key} must be {_SETTINGS[key].description}, not {value!r}", file=path, place=name)
-    return {key.replace("-", "_"): tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+class Config(NamedTuple):
+    """The settings of one command in a configuration file."""
+
+    path: str
+    place: str
+    """Name of the table in the file, such as `[tool.sbbf.check]`."""
+    table: dict[str, Any]
+    is_named: bool = True
+    """Whether --config names the file; otherwise it was searched for."""
+    exposure: str | None = None
+    """Which other user may have written a file that was searched for."""
 
 
-def _read_toml(path: str) -> dict[str, Any]:
-    import tomllib
+class Level(NamedTuple):
+    """A name on the way to the table of a command, and the names that its table may contain."""
 
-    try:
-        with open(path, "rb") as stream:
-            text = stream.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            raise UsageError(f"a configuration file must have at most {_MOST_BYTES:,} bytes", file=path)
-        return tomllib.loads(text.decode())
-    except OSError as error:
-        raise UsageError((error.strerror or "unreadable").lower(), file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"not TOML: {error}", file=path) from None
+    name: str
+    names: Sequence[str]
 
 
-def _among(keys: Iterable[str], choices: Iterable[str], path: str, table: str) -> None:
+def read_config(path: str, command: Sequence[Level]) -> Config:
+    """Read the settings of a command from the file that --config names. Raises UsageError, also if there are none."""
+    text, _ = _read(path, is_named=True)
+    config = _config(path, text, command)
+    if config is None:
+        raise UsageError(f"the file has no table {_place(path, command)}", file=path)
+    return config
+
+
+def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
+    """Return the settings of a command in the configuration file of the working folder; None if there is no file, or no such table.
+
+    Raises UsageError if the file cannot be read, or if the command `changes` files and another user could have written the settings.
+    """
+    for path in _places():
+        if not os.path.lexists(path):
+            continue
+        try:
+            text, status = _read(path, is_named=False)
+            if os.path.basename(path) == _PROJECT and (b"sbbf" not in text or "sbbf" not in _parse(path, text).get("tool", {})):
+                continue
+            config = _config(path, text, command, whole=True)
+        except UsageError as error:
+            raise UsageError(
+                error.message, file=path, place=error.place, hint=f"{error.hint}; {_IGNORE}" if error.hint else _IGNORE
+            ) from None
+        if config is None:
+            return None
+        exposure = _exposure_of(path, status)
+        if changes and exposure is not None:
+            hint = f"use it with --config {path}, or ignore it with --no-config"
+            raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
+        return config._replace(is_named=False, exposure=exposure)
+    return None
+
+
+def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: str) -> None:
+    """Raise UsageError if a key is not one of the choices."""
     for key in keys:
         if key not in choices:
             near = get_close_matches(key, list(choices), n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(choices)}"
-            raise UsageError(f"unknown setting {key!r}", file=path, place=table, hint=hint)
+            raise UsageError(f"unknown setting {key!r}", file=path, place=place, hint=hint)
+
+
+def _places() -> Iterator[str]:
+    """Yield the paths at which a configuration file may be, the first one first."""
+    try:
+        folder = os.getcwd()
+    except OSError:
+        return
+    home = os.path.realpath(os.path.expanduser("~"))
+    while True:
+        yield os.path.join(folder, _OWN_NAME)
+        yield os.path.join(folder, _PROJECT)
+        parent = os.path.dirname(folder)
+        if parent == folder or folder == home or os.path.lexists(os.path.join(folder, ".git")):
+            return
+        folder = parent
+
+
+def _read(path: str, *, is_named: bool) -> tuple[bytes, os.stat_result]:
+    """Read a file and its status. Without `is_named`, a FIFO or device is an error, and opening it does not wait for a writer."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if is_named else os.O_NONBLOCK))
+        with open(descriptor, "rb") as stream:
+            status = os.fstat(descriptor)
+            if not is_named and not stat.S_ISREG(status.st_mode):
+                raise UsageError("not a regular file", file=path)
+            text = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError((error.strerror or "unreadable").lower(), file=path) from None
+    except ValueError:
+        raise UsageError("not a valid file name", file=path) from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"a configuration file must have at most {_MOST_BYTES:,} bytes", file=path)
+    return text, status
+
+
+def _parse(path: str, text: bytes) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"not TOML: {error}", file=path) from None
+
+
+def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = False) -> Config | None:
+    """Return the settings of a command; None if the file has no table for it. `whole` states that the file is for sbbf alone."""
+    table: Any = _parse(path, text)
+    prefix: tuple[str, ...] = ()
+    if os.path.basename(path) == _PROJECT:
+        prefix, whole = ("tool", "sbbf"), True
+        tool = table.get("tool", {})
+        table = tool.get("sbbf", {}) if isinstance(tool, dict) else {}
+    for at, level in enumerate(command):
+        place = f"[{'.'.join((*prefix, *(above.name for above in command[:at])))}]"
+        if not isinstance(table, dict):
+            return None
+        if whole or at:
+            ensure_among(table, level.names, path, "" if place == "[]" else place)
+        table = table.get(level.name)
+    return Config(path, _place(path, command), table) if isinstance(table, dict) else None
+
+
+def _place(path: str, command: Sequence[Level]) -> str:
+    prefix = ("tool", "sbbf") if os.path.basename(path) == _PROJECT else ()
+    return f"[{'.'.join((*prefix, *(level.name for level in command)))}]"
+
+
+def _exposure_of(path: str, status: os.stat_result) -> str | None:
+    """Return who besides this user and root may write to a file or its folder; None if no other user may."""
+    folders = dict.fromkeys(os.path.dirname(name) for name in (os.path.abspath(path), os.path.realpath(path)))
+    for name, entry in (("it", status), *((f"its folder {folder}", os.stat(folder)) for folder in folders)):
+        if entry.st_uid not in (os.geteuid(), 0):
+            return f"{name} belongs to another user (uid {entry.st_uid})"
+        for writer, bit in (("every user", stat.S_IWOTH), ("its group", stat.S_IWGRP)):
+            if entry.st_mode & bit:
+                return f"{writer} can write to {name}"
+    return None

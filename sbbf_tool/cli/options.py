@@ -92,7 +92,7 @@ _ABOUT = {
     "--master": About(MANY_FILES),
     "--remote": About(MANY_FILES),
     "--conf": About(MANY_FILES),
-    "--config": About(GENERAL, COMMAND_LINE, FILE),
+    "--config": About(GENERAL, names=FILE),
     "--no-config": About(GENERAL),
     "--debug": About(GENERAL),
     "--version": About(GENERAL, COMMAND_LINE),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.config import read_config
+from sbbf_tool.cli.config import Config, ensure_among
+from sbbf_tool.cli.options import name_of
+from sbbf_tool.cli.settings import ensure_kind, remembered
 from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.check import Policy
+    from sbbf_tool.runner.path_policies import PathEntry, PathPolicies
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
-
+_FIELDS = ("select", "ignore", "quick", "fail_on")
 
 _OPTIONS = (
     click.option("--require", multiple=True, metavar="COLUMN", help="This column must have a filter in every row group (repeat for more)."),
@@ -29,7 +34,6 @@ _OPTIONS = (
     click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more)."),
     click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
     click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of at least this severity.  [default: error]"),
-    click.option("--config", metavar="FILE", help="Read settings from pyproject.toml ([tool.sbbf.check]) or another TOML file ([check])."),
 )
 
 
@@ -40,15 +44,42 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def from_options(options: dict[str, Any], config: str | None) -> Policy:
-    """Merge command-line options over the settings of the configuration file. Raises UsageError."""
-    from sbbf_tool.operations.check import Policy
-    from sbbf_tool.rules.rule import Limits
+def from_options(ctx: click.Context, options: dict[str, Any]) -> Policy | PathPolicies:
+    """Return the policy of the options, which the configuration file may set for all files or for some paths. Raises UsageError."""
+    from sbbf_tool.runner.path_policies import PathPolicies, make_policy
 
+    settings = remembered(ctx)
     overrides = {name: value for name, value in options.items() if value not in (None, ())}
-    settings = {**({} if config is None else read_config(config)), **overrides}
-    limits = Limits(**{name: settings.pop(name) for name in _LIMITS if name in settings})
-    return Policy(limits=limits, **settings)
+    in_file = {name: overrides.pop(name) for name, setting in settings.values.items() if setting.is_in_file and name in overrides}
+    entries = list(_path_entries(ctx, settings.config)) if settings.config is not None else []
+    if not entries:
+        return make_policy({**in_file, **overrides})
+    return PathPolicies(in_file, entries, overrides)
+
+
+def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
+    """Yield the tables `paths` of a configuration file. Raises UsageError."""
+    from sbbf_tool.runner.path_policies import PathEntry
+
+    tables = config.table.get("paths", [])
+    place = f"[{config.place.removesuffix(']')}.paths]]"
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UsageError(f"paths must be written as tables {place}", file=config.path)
+    options = {name_of(option).lstrip("-"): option for option in ctx.command.params if option.name in (*_LIMITS, *_FIELDS)}
+    for table in tables:
+        ensure_among(table, ["paths", *options], config.path, place)
+        globs = table.get("paths")
+        globs = [globs] if isinstance(globs, str) else globs
+        if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob for glob in globs):
+            raise UsageError(f"paths must be a glob or a list of globs, not {table.get('paths')!r}", file=config.path, place=place)
+        settings = {}
+        for key, value in table.items():
+            if key != "paths":
+                option = options[key]
+                assert isinstance(option, click.Option)
+                ensure_kind(option, key, value, config._replace(place=place))
+                settings[str(option.name)] = option.type_cast_value(ctx, value)
+        yield PathEntry(os.path.dirname(os.path.abspath(config.path)), tuple(globs), settings, f"{config.path}: {place}")
 
 
 def show_rules(*, as_json: bool) -> None:

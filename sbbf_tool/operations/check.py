@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
@@ -53,6 +53,15 @@ class Policy:
                 raise UsageError(join(f"rule {rule.name} is selected but cannot run: ", reason))
         if all(self.why_not(rule) for rule in RULES):
             raise UsageError("the policy runs no rule")
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that must have a filter."""
+        return self.limits.require
+
+    def of(self, path: str) -> Policy:
+        """Return the policy of a file, which is this one; the policies of paths have the same method."""
+        return self
 
     def why_not(self, rule: Rule) -> str | None:
         """Return why a rule does not run; None if it does."""
@@ -103,18 +112,24 @@ def check(
         )
 
 
-def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysLike = None) -> None:
-    """Raise UsageError if a required column is in none of these files. Footers are read until every column is found."""
-    missing: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
+class PolicyOfFiles(Protocol):
+    """The policy of each file of a run: a `Policy`, or policies by path."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that must have a filter in at least one file."""
+
+    def of(self, path: str) -> Policy:
+        """Return the policy of one file."""
+
+
+def ensure_columns(paths: Iterable[str], policies: PolicyOfFiles, keys: KeysLike = None) -> None:
+    """Raise UsageError if a required column is in none of the files that require it. Footers are read until every column is found."""
+    missing: dict[str, UsageError | None] = dict.fromkeys(policies.required)
     for path in paths if missing else ():
+        names = [name for name in policies.of(path).required if name in missing]
         try:
-            with ParquetFile.open(path, keys) as file:
-                for column in list(missing):
-                    try:
-                        find_column(file.footer.columns, column)
-                        del missing[column]
-                    except UsageError as error:
-                        missing[column] = missing[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
+            _find_columns(path, names, missing, keys)
         except (UnreadableError, RefusedError):
             continue  # `check` reports it
         if not missing:
@@ -122,6 +137,19 @@ def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysLike = None) 
     for reason in missing.values():
         if reason is not None:
             raise reason
+
+
+def _find_columns(path: str, names: list[str], missing: dict[str, UsageError | None], keys: KeysLike) -> None:
+    """Remove from `missing` those of the names that the file has as columns, and keep the first error of the others."""
+    if not names:
+        return
+    with ParquetFile.open(path, keys) as file:
+        for column in names:
+            try:
+                find_column(file.footer.columns, column)
+                del missing[column]
+            except UsageError as error:
+                missing[column] = missing[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
 
 
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:

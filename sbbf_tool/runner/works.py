@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.resize import ResizeRow
     from sbbf_tool.reports.standalone import StandaloneRow
     from sbbf_tool.reports.verify import VerifyRow
+    from sbbf_tool.runner.path_policies import PathPolicies
 
 Row = TypeVar("Row", bound=FileRow, covariant=True)
 
@@ -133,16 +134,17 @@ def verify(columns: Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes
     return Work(VerifyRow, VerifyFile(as_names(columns), keys, max_page_bytes), reads_data=True, is_parallel=True)
 
 
-def check(policy: Policy, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[CheckRow]:
+def check(policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[CheckRow]:
     from sbbf_tool.reports.findings import CheckRow
 
     fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes)
     return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True)
 
 
-def _check(path: str, *, policy: Policy, progress: Progress | None = None, **options: Any) -> dict[str, object]:
+def _check(path: str, *, policy: Policy | PathPolicies, progress: Progress | None = None, **options: Any) -> dict[str, object]:
     from sbbf_tool.operations.check import check, report_unreadable
 
+    policy = policy.of(path)
     try:
         return {"report": check(path, policy, **options)}
     except SbbfError as error:

@@ -1,0 +1,280 @@
+"""The configuration file that is searched for, whom it is trusted from, and its limits by path."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import config, run
+
+IGNORE = '[check]\nignore = ["correctness"]\n'
+
+
+@pytest.fixture
+def lying(fixtures: Path) -> str:
+    return str(fixtures / "spark-boolean.parquet")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, in a project, in a home folder."""
+    home = tmp_path / "home"
+    below = home / "project" / "sub"
+    below.mkdir(parents=True)
+    for place in (tmp_path, home, home / "project", below):
+        place.chmod(0o755)
+    (home / "project" / ".git").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(below)
+    return below
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+class TestSearch:
+    @pytest.mark.parametrize("name", ["sbbf.toml", "pyproject.toml"])
+    @pytest.mark.parametrize(("above", "code"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+    def test_as_far_as_the_folder_with_git(self, name, above, code, folder, lying, capfd):
+        text = IGNORE if name == "sbbf.toml" else IGNORE.replace("check", "tool.sbbf.check")
+        write([folder, *folder.parents][above] / name, text)
+        assert run(["check", lying]) == code
+        assert capfd.readouterr().err == ""
+
+    @pytest.mark.parametrize(("above", "code"), [(2, 0), (3, 1)])
+    def test_as_far_as_the_home_folder(self, above, code, folder, lying):
+        (folder.parent / ".git").rmdir()
+        write(folder.parents[above - 1] / "sbbf.toml", IGNORE)
+        assert run(["check", lying]) == code
+
+    def test_the_nearest_file_is_the_only_one(self, folder, lying):
+        write(folder.parent / "sbbf.toml", IGNORE)
+        assert run(["check", lying]) == 0
+        write(folder / "pyproject.toml", '[tool.ruff]\n[project]\nname = "sbbf"\n')
+        assert run(["check", lying]) == 0
+        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\njson = true\n")
+        assert run(["check", lying]) == 1
+        write(folder / "sbbf.toml", IGNORE)
+        assert run(["check", lying]) == 0
+
+    def test_no_config_ignores_it(self, folder, lying, monkeypatch):
+        write(folder / "sbbf.toml", IGNORE)
+        assert run(["check", lying, "--no-config"]) == 1
+        monkeypatch.setenv("SBBF_CHECK_NO_CONFIG", "1")
+        assert run(["check", lying]) == 1
+        assert run(["check", lying, "--no-config", "--config", "sbbf.toml"]) == 0
+
+    def test_options_of_every_command(self, folder, fixtures, capfd):
+        write(folder / "sbbf.toml", "[inspect]\njson = true\ncolumn = ['id']\n[paimon.probe]\nnull = true\n")
+        assert run(["inspect", str(fixtures / "pyarrow-filters.parquet")]) == 0
+        assert {row["column"] for row in json.loads(capfd.readouterr().out)["filters"]} == {"id"}
+
+    def test_the_command_line_and_the_environment_override_it(self, folder, lying, monkeypatch):
+        write(folder / "sbbf.toml", IGNORE + "fail-on = 'error'\n")
+        assert run(["check", lying, "--ignore", "format"]) == 1
+        monkeypatch.setenv("SBBF_CHECK_IGNORE", "format")
+        assert run(["check", lying]) == 1
+        assert run(["check", lying, "--ignore", "correctness"]) == 0
+
+    def test_without_a_working_folder(self, folder, lying, tmp_path, monkeypatch):
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        assert run(["check", lying]) == 1
+
+
+class TestUnusableFiles:
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("[check", "not TOML"),
+            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --no-config ignores it"),
+            ("[check]\nconfig = 'x'", "[check]: unknown setting 'config'"),
+            ("[check]\nfail-on = 'never'", "sbbf.toml: [check]: fail-on"),
+            ("[check]\nformat = 'yaml'", "sbbf.toml: [check]: format: 'yaml' is not one of"),
+            ("[check]\njobs = 0", "sbbf.toml: [check]: jobs"),
+            ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
+            ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
+            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max_fpp must be above 0 and below 1"),
+            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 'x'", "[[check.paths]]: max-fpp must be a number"),
+            ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
+        ],
+    )
+    def test_are_errors(self, text, message, folder, lying, capfd):
+        write(folder / "sbbf.toml", text)
+        assert run(["check", lying]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert message in err
+        assert run(["check", "--help"]) == 0
+
+    def test_no_regular_file(self, folder, lying, capfd):
+        os.mkfifo(folder / "sbbf.toml")
+        assert run(["check", lying]) == 2
+        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --no-config ignores it\n"
+        (folder / "sbbf.toml").unlink()
+        for target in ("sbbf.toml", "/dev/zero", "nothere", "."):
+            (folder / "sbbf.toml").symlink_to(target)
+            assert run(["check", lying]) == 2
+            assert capfd.readouterr().err.count("\n") == 1
+            (folder / "sbbf.toml").unlink()
+
+    def test_too_large(self, folder, lying, capfd, monkeypatch):
+        monkeypatch.setattr(config, "_MOST_BYTES", 100)
+        write(folder / "pyproject.toml", "#" * 101)
+        assert run(["check", lying]) == 2
+        assert "must have at most 100 bytes" in capfd.readouterr().err
+
+    def test_a_broken_pyproject_of_another_tool(self, folder, lying):
+        write(folder / "pyproject.toml", "[tool")
+        assert run(["check", lying]) == 1
+
+    def test_control_characters_are_escaped(self, folder, lying, capfd):
+        write(folder / "sbbf.toml", '[check]\n"\\u001b[31m" = 1\n')
+        assert run(["check", lying]) == 2
+        assert "\x1b" not in capfd.readouterr().err
+
+
+class TestTrust:
+    ADD = "[add-filter]\nfpp = 0.5\n"
+
+    def change(self, fixtures: Path, folder: Path, *options: str) -> int:
+        path = shutil.copy(fixtures / "events.parquet", folder / "events.parquet")
+        return run(["add-filter", str(path), "-c", "user_id", "--in-place", *options])
+
+    @pytest.mark.parametrize("exposure", ["file", "group", "folder", "link", "owner"])
+    def test_of_a_file_that_others_may_write(self, exposure, folder, fixtures, lying, capfd, monkeypatch):
+        mode = {"file": 0o666, "group": 0o664}.get(exposure, 0o644)
+        path = write(folder / "sbbf.toml", self.ADD + IGNORE, mode)
+        if exposure == "folder":
+            folder.chmod(0o777)
+        if exposure == "link":
+            shared = folder / "shared"
+            shared.mkdir()
+            shared.chmod(0o777)
+            path.rename(shared / "sbbf.toml")
+            path.symlink_to("shared/sbbf.toml")
+        if exposure == "owner":
+            if os.geteuid() != 0:
+                pytest.skip("only root may give a file away")
+            os.chown(path, 12345, 12345)
+        assert run(["check", lying]) == 0
+        err = capfd.readouterr().err
+        assert err.startswith(f"sbbf: warning: {path}: settings of [check] are used, and ")
+        assert err.count("\n") == 1
+        before = (fixtures / "events.parquet").read_bytes()
+        assert self.change(fixtures, folder) == 2
+        err = capfd.readouterr().err
+        assert f"--config {path}" in err
+        assert err.count("\n") == 1
+        assert (folder / "events.parquet").read_bytes() == before
+        assert self.change(fixtures, folder, "--no-config") == 0
+        assert self.change(fixtures, folder, "--config", str(path)) == 0
+
+    def test_of_a_file_of_this_user(self, folder, fixtures, capfd):
+        write(folder / "sbbf.toml", self.ADD)
+        assert self.change(fixtures, folder, "--json") == 0
+        out, err = capfd.readouterr()
+        assert err == ""
+        assert json.loads(out)["filters"][0]["fpp"] > 0.1
+
+    def test_of_a_file_without_settings_for_the_command(self, folder, fixtures, capfd):
+        write(folder / "sbbf.toml", IGNORE, 0o666)
+        assert self.change(fixtures, folder) == 0
+        assert capfd.readouterr().err == ""
+
+    def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
+        for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "replace = true", "output = 'x'"):
+            write(folder / "sbbf.toml", f"[add-filter]\n{key}\n")
+            assert self.change(fixtures, folder) == 2
+            assert "unknown setting" in capfd.readouterr().err
+
+
+class TestPaths:
+    @pytest.fixture
+    def lake(self, folder: Path, fixtures: Path) -> Path:
+        for name in ("lake/raw/a.parquet", "lake/raw/day=1/b.parquet", "lake/clean/c.parquet", "lake/[x]/d.parquet"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(fixtures / "spark-boolean.parquet", folder / name)
+        return folder / "lake"
+
+    def failed(self, capfd: pytest.CaptureFixture[str], *options: str) -> str:
+        """Return the letters of the files that fail."""
+        assert run(["check", "lake", "--json", *options]) in (0, 1)
+        *documents, _ = map(json.loads, capfd.readouterr().out.splitlines())
+        assert len(documents) == 4
+        return "".join(sorted(Path(document["file"]).stem for document in documents if document["failed"]))
+
+    @pytest.mark.parametrize(
+        ("glob", "failed"),
+        [
+            ("lake/raw", "cd"),
+            ("lake/raw/", "cd"),
+            ("lake/raw/*", "cd"),
+            ("lake/raw/*.parquet", "bcd"),
+            ("lake/raw/**/*.parquet", "cd"),
+            ("**/b.parquet", "acd"),
+            ("**", ""),
+            ("lake/?lean", "abd"),
+            ("lake/[!c]*", "c"),
+            ("lake/[[]x]", "abc"),
+            ("./lake/raw", "cd"),
+            ("../sub/lake/raw", "cd"),
+            ("raw", "abcd"),
+            ("lake/ra", "abcd"),
+            ("lake/RAW", "abcd"),
+        ],
+    )
+    def test_globs(self, glob, failed, lake, capfd):
+        write(lake.parent / "sbbf.toml", f'[[check.paths]]\npaths = "{glob}"\nignore = ["correctness"]\n')
+        assert self.failed(capfd) == failed
+
+    def test_later_entries_and_the_command_line_override(self, lake, capfd):
+        write(
+            lake.parent / "pyproject.toml",
+            """
+            [tool.sbbf.check]
+            ignore = ["correctness"]
+            [[tool.sbbf.check.paths]]
+            paths = ["lake/raw", "lake/clean"]
+            ignore = ["format"]
+            [[tool.sbbf.check.paths]]
+            paths = "lake/raw/day=1"
+            ignore = ["correctness"]
+            """,
+        )
+        assert self.failed(capfd) == "ac"
+        assert self.failed(capfd, "--ignore", "correctness") == ""
+        assert self.failed(capfd, "--no-config") == "abcd"
+
+    def test_limits(self, lake, capfd):
+        limit = "ignore = ['correctness']\nmin-chunk-bytes = '1GB'\nmax-fpp = 0.5\nrequire = ['flag']\nfail-on = 'warning'\n"
+        write(lake.parent / "sbbf.toml", f"[check]\nignore = ['correctness']\n[[check.paths]]\npaths = 'lake/raw/a.parquet'\n{limit}")
+        assert self.failed(capfd) == "a"
+
+    def test_a_column_that_no_file_of_the_path_has(self, lake, capfd):
+        write(lake.parent / "sbbf.toml", "[[check.paths]]\npaths = 'lake/raw'\nrequire = ['flagg']\n")
+        assert run(["check", "lake"]) == 2
+        assert "did you mean flag?" in capfd.readouterr().err
+        assert run(["check", "lake/clean", "--ignore", "correctness"]) == 0
+
+    def test_an_absolute_path_and_a_link(self, lake, capfd):
+        write(lake.parent / "sbbf.toml", "[[check.paths]]\npaths = 'lake/raw'\nignore = ['correctness']\n")
+        assert run(["check", str(lake / "raw")]) == 0
+        (lake.parent.parent / "link").symlink_to(lake)
+        assert run(["check", str(lake.parent.parent / "link" / "raw" / "a.parquet")]) == 0
+
+    def test_entries_that_contradict_each_other_are_an_error_of_the_file(self, lake, capfd):
+        first, second = "select = ['false-negatives']", "ignore = ['correctness']"
+        entries = [f"[[check.paths]]\npaths = 'lake/raw'\n{settings}\n" for settings in (first, second)]
+        write(lake.parent / "sbbf.toml", "".join(entries))
+        assert run(["check", "lake"]) == 2
+        assert "rule false-negatives is selected but cannot run: ignored" in capfd.readouterr().err

@@ -1,0 +1,121 @@
+"""Options set by environment variables: which have one, and what goes before what."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.cli.options import changes_files, name_of, settable_options
+from sbbf_tool.cli.settings import variable_of
+from support.every_command import commands
+
+# Options without a variable: those that allow or widen a change, write a file, or name keys.
+NOWHERE = {
+    "--advise", "--allow-outside", "--allow-table-files", "--append", "--compact", "--in-place", "--keys", "--list-rules",
+    "--output", "--plan", "--rebuild", "--replace", "--report",
+}  # fmt: skip
+# In commands that change files, these choose what is changed.
+ONLY_READING = {"--column", "--files-from", "--files0-from"}
+
+
+@pytest.mark.parametrize("name", commands())
+def test_no_variable_allows_or_widens_a_change(name):
+    command = commands()[name]
+    options = {name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option)}
+    without = options & (NOWHERE | (ONLY_READING if changes_files(command) else set()))
+    assert {name_of(option) for option in settable_options(command)} == options - without
+
+
+def test_commands_that_change_files():
+    changing = {name for name, command in commands().items() if changes_files(command)}
+    assert changing == {"add-filter", "remove-filter", "resize", "repair", "paimon build", "paimon add-index"}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "variable"),
+    [
+        ("sbbf check", "--max-fpp", "SBBF_CHECK_MAX_FPP"),
+        ("sbbf add-filter", "--fpp", "SBBF_ADD_FILTER_FPP"),
+        ("sbbf paimon add-index", "--dry-run", "SBBF_PAIMON_ADD_INDEX_DRY_RUN"),
+    ],
+)
+def test_names_of_variables(command, option, variable):
+    parameter = next(parameter for parameter in commands()[command.removeprefix("sbbf ")].params if option in parameter.opts)
+    assert variable_of(command, parameter) == variable
+
+
+def test_no_variable_is_that_of_two_options():
+    variables = [variable_of(f"sbbf {name}", option) for name, command in commands().items() for option in settable_options(command)]
+    assert len(variables) == len(set(variables))
+    assert not {"SBBF_KEYS", "SBBF_KEYS_FILE", "SBBF_KERNEL"} & set(variables)
+
+
+class TestValues:
+    @pytest.fixture
+    def path(self, fixtures: Path) -> str:
+        return str(fixtures / "pyarrow-filters.parquet")
+
+    def test_of_several_words(self, path, monkeypatch, capfd):
+        monkeypatch.setenv("SBBF_INSPECT_JSON", "true")
+        monkeypatch.setenv("SBBF_INSPECT_COLUMN", "id 'name'")
+        assert run(["inspect", path]) in (0, 2)
+        monkeypatch.setenv("SBBF_INSPECT_COLUMN", "'id'")
+        assert run(["inspect", path]) == 0
+        assert {row["column"] for row in json.loads(capfd.readouterr().out.splitlines()[-1])["filters"]} == {"id"}
+
+    def test_of_text_with_spaces(self, path, monkeypatch, capfd):
+        monkeypatch.setenv("SBBF_ADVISE_QUERY", "'id = 1 AND id IN (2, 3)' 'id = 3'")
+        assert run(["advise", path, "--json"]) == 0
+        queries = json.loads(capfd.readouterr().out)["queries"]
+        assert len(queries) == 2
+
+    @pytest.mark.parametrize(("value", "is_set"), [("true", True), ("1", True), ("no", False), ("", False)])
+    def test_of_flags(self, value, is_set, path, monkeypatch, capfd):
+        monkeypatch.setenv("SBBF_INSPECT_JSON", value)
+        assert run(["inspect", path]) == 0
+        assert capfd.readouterr().out.startswith("{") == is_set
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "message"),
+        [
+            ("SBBF_CHECK_MAX_FPP", "much", "Invalid value for SBBF_CHECK_MAX_FPP: 'much' is not a valid float"),
+            ("SBBF_CHECK_MAX_FPP", "2", "max_fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),
+            ("SBBF_CHECK_QUICK", "perhaps", "SBBF_CHECK_QUICK: 'perhaps' is not a valid boolean"),
+            ("SBBF_CHECK_FORMAT", "yaml", "SBBF_CHECK_FORMAT: 'yaml' is not one of"),
+            ("SBBF_CHECK_SELECT", "it's", "SBBF_CHECK_SELECT: No closing quotation"),
+            ("SBBF_CHECK_SELECT", "nope", "unknown rule 'nope'"),
+            ("SBBF_CHECK_MASTER", "yarn", "(set: SBBF_CHECK_MASTER)"),
+            ("SBBF_CHECK_JOBS", "\x1b[31m", "SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid integer"),
+            ("SBBF_CHECK_CONFIG", "nothere.toml", "nothere.toml: no such file"),
+        ],
+    )
+    def test_that_are_invalid(self, variable, value, message, path, monkeypatch, capfd):
+        monkeypatch.setenv(variable, value)
+        runner = ["--runner", "local"] if "MASTER" in variable else []
+        assert run(["check", path, *runner]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert message in err
+        assert variable in err or "CONFIG" in variable
+        assert run(["check", "--help"]) == 0
+
+    def test_an_option_on_the_command_line_overrides_them(self, path, monkeypatch):
+        monkeypatch.setenv("SBBF_CHECK_MAX_FPP", "much")
+        assert run(["check", path, "--max-fpp", "0.9"]) == 0
+
+    def test_a_change_is_asked_for_on_the_command_line(self, path, tmp_path, monkeypatch, capfd):
+        copy = Path(shutil.copy(path, tmp_path))
+        before = copy.read_bytes()
+        for option in ("IN_PLACE", "COLUMN", "REPLACE", "OUTPUT"):
+            monkeypatch.setenv(f"SBBF_ADD_FILTER_{option}", "1")
+            monkeypatch.setenv(f"SBBF_REMOVE_FILTER_{option}", "1")
+        assert run(["remove-filter", str(copy)]) == 2
+        assert run(["add-filter", str(copy), "-c", "id"]) == 2
+        monkeypatch.setenv("SBBF_REMOVE_FILTER_DRY_RUN", "1")
+        assert run(["remove-filter", str(copy)]) == 0
+        assert copy.read_bytes() == before
