@@ -22,15 +22,16 @@ SERVERS = ("account", "container", "object", "proxy")
 # eventlet warns that it is old; the servers are no test.
 _RUN = "import sys, warnings; warnings.simplefilter('ignore'); from swift.{module} import main; sys.argv[1:] = [{conf!r}]; sys.exit(main())"
 
-# In a process of its own: Swift brings eventlet, which from then on warns of every fork.
+# In a process of its own, one for all rings: Swift brings eventlet, which from then on warns of every fork.
 _RING = """
 import sys, warnings
 warnings.simplefilter('ignore')
 from swift.common.ring import RingBuilder
-ring = RingBuilder(part_power=4, replicas=1, min_part_hours=0)
-ring.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": int(sys.argv[1]), "device": "disk", "weight": 1, "id": 0})
-ring.rebalance(seed=1)
-ring.get_ring().save(sys.argv[2])
+for port, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    ring = RingBuilder(part_power=4, replicas=1, min_part_hours=0)
+    ring.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": int(port), "device": "disk", "weight": 1, "id": 0})
+    ring.rebalance(seed=1)
+    ring.get_ring().save(path)
 """
 
 _BACKEND = """
@@ -135,11 +136,13 @@ def _configure(folder: Path, ports: dict[str, int]) -> None:
     (folder / "srv" / "disk").mkdir(parents=True)
     (folder / "swift.conf").write_text(_SWIFT)
     user = _user()
+    rings: list[str] = []
     for server, port in ports.items():
         text = _PROXY if server == "proxy" else _BACKEND
         (folder / f"{server}.conf").write_text(text.format(folder=folder, port=port, server=server, user=user))
         if server != "proxy":
-            subprocess.run([sys.executable, "-c", _RING, str(port), str(folder / f"{server}.ring.gz")], check=True)
+            rings += [str(port), str(folder / f"{server}.ring.gz")]
+    subprocess.run([sys.executable, "-c", _RING, *rings], check=True)
 
 
 def _user() -> str:
