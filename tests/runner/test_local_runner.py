@@ -152,11 +152,16 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkey
 # --- who works ---
 
 
-def log_worker(folder: str, path: str, *, jobs: int = 1, progress: object = None) -> dict[str, object]:
-    """Leave a file for as long as the work takes, and tell which of others are there."""
+def log_worker(folder: str, together: int, path: str, *, jobs: int = 1, progress: object = None) -> dict[str, object]:
+    """Leave a file for as long as the work takes, and tell which of others are there. The first wait until `together` have begun."""
     mine = Path(folder, f"{Path(path).name} {jobs}")
     mine.touch()
+    begun = Path(f"{folder}, begun")
+    Path(begun, mine.name).touch()
     time.sleep(0.05)
+    end = time.monotonic() + 60
+    while len(os.listdir(begun)) < together and time.monotonic() < end:
+        time.sleep(0.01)
     others = sorted(os.listdir(folder))
     mine.unlink()
     return {"reason": json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": others})}
@@ -165,9 +170,15 @@ def log_worker(folder: str, path: str, *, jobs: int = 1, progress: object = None
 @pytest.fixture
 def watched(tmp_path: Path) -> Work[FileRow]:
     """Work whose rows tell process, thread, jobs, and the names and jobs of all files that were worked on at the same time."""
+    return watch(tmp_path)
+
+
+def watch(tmp_path: Path, together: int = 1) -> Work[FileRow]:
+    """Return such work, the first files of which wait until `together` have begun: a slow start of a process changes nothing."""
     folder = tmp_path / "under way"
     folder.mkdir()
-    return Work(FileRow, partial(log_worker, str(folder)), reads_data=True, is_parallel=True)
+    Path(f"{folder}, begun").mkdir()
+    return Work(FileRow, partial(log_worker, str(folder), together), reads_data=True, is_parallel=True)
 
 
 def workers(rows: Iterable[FileRow]) -> list[dict[str, object]]:
@@ -181,18 +192,18 @@ def jobs_together(worker: Mapping[str, object]) -> int:
     return sum(int(name.split()[1]) for name in beside)
 
 
-def test_several_processes_work_on_local_files(watched, monkeypatch):
+def test_several_processes_work_on_local_files(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 5)
-    found = workers(run([f"{number}" for number in range(60)], watched, 3))
+    found = workers(run([f"{number}" for number in range(60)], watch(tmp_path, 3), 3))
     assert len({worker["process"] for worker in found} - {os.getpid()}) == 3
     assert {worker["jobs"] for worker in found} == {1}
     assert max(map(jobs_together, found)) <= 3
 
 
 @pytest.mark.parametrize(("files", "jobs", "each"), [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
-def test_where_files_are_fewer_than_workers_each_gets_several(watched, files, jobs, each):
+def test_where_files_are_fewer_than_workers_each_gets_several(tmp_path, files, jobs, each):
     names = [ListedFile(str(number), pack.TASK_COST) for number in range(files)]
-    found = workers(run(names, watched, jobs))
+    found = workers(run(names, watch(tmp_path, files), jobs))
     assert [worker["jobs"] for worker in found] == [each] * files
     assert len({worker["process"] for worker in found}) == files
     assert max(map(jobs_together, found)) <= jobs
