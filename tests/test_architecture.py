@@ -18,7 +18,7 @@ GENERATED = PACKAGE / "parquet" / "idl"
 
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
-    "display", "hints", "errors", "gregorian", "arguments", "predicates", "bloom", "parquet", "paimon", "storage", "reports",
+    "display", "log", "hints", "errors", "gregorian", "arguments", "predicates", "bloom", "parquet", "paimon", "storage", "reports",
     "file", "query_engines", "rules", "advice", "editing", "operations", "runner", "spark", "cli",
 )  # fmt: skip
 FORBIDDEN = {

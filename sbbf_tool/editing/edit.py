@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from sbbf_tool import log
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import Meter, NewFilter, Progress, Sizing, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
@@ -162,6 +163,7 @@ class OpenEdit:
         self._meter = Meter(edit.progress, bytes_to_read if edit.dry_run else bytes_to_read + bytes_to_verify)
         prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
         self.built_filters = {key: prebuilt[key] for key in sizes}
+        log.info("built %s filters for %s from %s bytes of data", len(missing), file.name, self.data_bytes_read)
         self.filters |= self.built_filters
         self.warnings += statistics_warnings(file, self.built_filters)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from sbbf_tool import log
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.display import redact
 from sbbf_tool.editing.build import SpooledFilter, checksum_of, mistake, place_of
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -42,8 +44,11 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
             raise
 
     if append:
-        return places.append(file.source, patch.pieces, verify)
+        warnings = places.append(file.source, patch.pieces, verify)
+        log.info("appended %s bytes to %s", patch.size - patch.keep, file.name)
+        return warnings
     warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify)
+    log.info("published %s: %s bytes", redact(target), patch.size)
     return [*warnings, *file.warnings_about_keys(target)]
 
 

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool import log
+from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
@@ -33,7 +35,10 @@ def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppe
     and WriteError.
     """
     if changes:
-        return InterruptedAppend(places.recover(name, partial(ensure_footer, ring)))
+        length = places.recover(name, partial(ensure_footer, ring))
+        if length is not None:
+            log.info("undid an interrupted append to %s: %s bytes", redact(name), length)
+        return InterruptedAppend(length)
     try:
         return InterruptedAppend(places.interrupted_length(name, partial(ensure_footer, ring)))
     except ChangedError:

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from sbbf_tool import log
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact_text
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
@@ -65,7 +66,7 @@ class ParquetFile:
     def of(cls, source: Source, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
         """Open the file of a source. The source is closed with the file, or immediately on an error."""
         try:
-            return cls(source, ring_of(source.name if source.can_reopen else None, keys), max_page_bytes, reuse)
+            file = cls(source, ring_of(source.name if source.can_reopen else None, keys), max_page_bytes, reuse)
         except UnreadableError as error:
             source.close()
             if source.can_reopen:
@@ -74,6 +75,8 @@ class ParquetFile:
         except BaseException:
             source.close()
             raise
+        log.info("opened %s: %s bytes, %s row groups", source.name, source.size, file.footer.num_row_groups)
+        return file
 
     def __enter__(self) -> ParquetFile:
         return self

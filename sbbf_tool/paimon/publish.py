@@ -13,6 +13,8 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sbbf_tool import log
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.paimon.commit_plan import Addition, plan_commit
 from sbbf_tool.paimon.files import WritableFiles, join
@@ -70,6 +72,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
                 for addition in missing:
                     if addition.path is not None:
                         files.remove(addition.path)
+            log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
             return Publication(plan.snapshot_id, tuple(addition.entry.file.name for addition in missing))
     raise RefusedError(
         f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", file=path, hint="try again when fewer writers commit"

@@ -16,10 +16,10 @@ from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.system_errors import reason_of
 
 if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
     from pyarrow.fs import FileSystem
 
-    FileSystemLike: TypeAlias = FileSystem | AbstractFileSystem
+FileSystemLike: TypeAlias = object
+"""A `pyarrow.fs.FileSystem` or an `fsspec.AbstractFileSystem`; neither package has types for type checkers."""
 
 
 class FileIn(NamedTuple):
@@ -55,7 +55,8 @@ def locate(filesystem: FileSystemLike, path: str) -> tuple[FileSystem, str]:
     if fsspec is None or not isinstance(filesystem, fsspec.AbstractFileSystem):
         kind = type(filesystem).__name__
         raise UsageError(f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}", file=redact(path))
-    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), filesystem._strip_protocol(path)
+    files: Any = filesystem
+    return fs.PyFileSystem(fs.FSSpecHandler(files)), files._strip_protocol(path)
 
 
 def ensure_path(name: object, filesystem: object = None) -> None:

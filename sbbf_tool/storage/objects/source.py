@@ -17,6 +17,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.storage.objects.store import IN_FLIGHT
 from sbbf_tool.storage.source import Source, ensure_within, open_stream
@@ -51,6 +52,7 @@ class ObjectSource(Source):
         with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
         self.size = self.version.size
+        log.debug("pinned %s to %s", self.name, self.version)
         self._count(tail)
         self._tail_start = self.size - len(tail)
         self._tail = tail
@@ -138,6 +140,7 @@ class ObjectSource(Source):
         if len(data) != length:
             raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset}")
         self._count(data)
+        log.debug("read %s bytes from byte %s of %s", length, offset, self.name)
         return data
 
     def _fetch_all(self, ranges: list[tuple[int, int]]) -> list[bytes]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from sbbf_tool import log
+from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.hints import Hint
 
@@ -97,4 +99,5 @@ def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], boo
         except Exception as error:
             if not is_retryable(error):
                 raise
+            log.info("repeating a request that failed: %s", redact_text(str(error)))
     return request()

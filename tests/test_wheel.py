@@ -1,0 +1,83 @@
+"""The wheel: what it contains, and what type checkers know of it in a user's script."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.environments import NotInstallableError, install_npm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+REPOSITORY = Path(__file__).parent.parent
+USER = Path(__file__).parent / "typing_user"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    for name in ("sbbf_tool", "pyspark_sbbf"):
+        shutil.copytree(REPOSITORY / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source)
+    program = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path) -> Path:
+    """An interpreter with the wheel and nothing else."""
+    folder = wheel.parent / "user"
+    venv.create(folder, with_pip=True)
+    interpreter = folder / "bin" / "python"
+    command = [str(interpreter), "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
+    subprocess.run(command, check=True, capture_output=True)
+    return interpreter
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    folders = (REPOSITORY / "sbbf_tool", REPOSITORY / "pyspark_sbbf")
+    paths = (path for folder in folders for path in folder.rglob("*.*") if "__pycache__" not in path.parts)
+    expected = {path.relative_to(REPOSITORY).as_posix() for path in paths if path.suffix in (".py", ".pyi", ".typed", ".toml", ".json")}
+    assert expected - names == set()
+    assert {"sbbf_tool/py.typed", "sbbf_tool/__init__.pyi", "sbbf_tool/query_engines/engines.toml"} <= names
+    assert not any(name.startswith(("tests", "fixtures")) for name in names)
+
+
+def test_mypy_knows_the_types(python: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    shutil.copy(USER / "script.py", tmp_path)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable", str(python), "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "wrong.py").write_text('import sbbf_tool\nsbbf_tool.inspect("f").no_such_field\nreveal_type(sbbf_tool.inspect("f"))\n')
+    done = subprocess.run([*command[:-1], "wrong.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert 'has no attribute "no_such_field"' in done.stdout
+    assert 'Revealed type is "sbbf_tool.reports.inspect.InspectReport"' in done.stdout
+
+
+@pytest.mark.environment(minutes=1)
+def test_pyright_knows_the_types(python: Path, tmp_path: Path) -> None:
+    try:
+        folder = install_npm("pyright", (USER / "package.json").read_text())
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+    shutil.copy(USER / "script.py", tmp_path)
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
+    pyright = [str(folder / "node_modules" / ".bin" / "pyright"), "--project", str(tmp_path), "--pythonpath", str(python), "--outputjson"]
+    done = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True)
+    answer = json.loads(done.stdout)
+    assert [f"{each['range']['start']['line'] + 1}: {each['message']}" for each in answer["generalDiagnostics"]] == []
+    assert answer["summary"]["filesAnalyzed"] == 1

@@ -1,0 +1,95 @@
+"""What a user may write. The type checkers must know every type: `assert_type` fails on `Any`."""
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_type
+
+import sbbf_tool
+from sbbf_tool.reports.add import AddReport, BuiltFilter
+from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
+from sbbf_tool.reports.engines import EnginesReport
+from sbbf_tool.reports.explain import ExplainReport, RowGroupExplanation
+from sbbf_tool.reports.findings import CheckReport, Finding
+from sbbf_tool.reports.inspect import FilterReport, InspectReport
+from sbbf_tool.reports.paimon import AddIndexReport, BuildReport
+from sbbf_tool.reports.paimon import InspectReport as PaimonInspectReport
+from sbbf_tool.reports.paimon import ProbeReport as PaimonProbeReport
+from sbbf_tool.reports.paimon import VerifyReport as PaimonVerifyReport
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.reports.prune import PruneReport
+from sbbf_tool.reports.remove import RemoveReport
+from sbbf_tool.reports.repair import RepairReport
+from sbbf_tool.reports.resize import ResizeReport
+from sbbf_tool.reports.standalone import StandaloneReport, StandaloneVerification
+from sbbf_tool.reports.verify import VerifyReport
+
+
+def read(path: Path) -> None:
+    report = sbbf_tool.inspect(path, "user_id")
+    assert_type(report, InspectReport)
+    assert_type(report.filters, tuple[FilterReport, ...])
+    assert_type(report.filters[0].fill_ratio, float | None)
+    assert_type(repr(report), str)
+    assert_type(sbbf_tool.inspect(io.BytesIO()), InspectReport)
+    assert_type(sbbf_tool.probe(path, "user_id", [42]), ProbeReport)
+    assert_type(sbbf_tool.probe(path, "user_id", [42]).is_absent, bool)
+    assert_type(sbbf_tool.verify(path).is_sound, bool)
+    assert_type(sbbf_tool.verify(path), VerifyReport)
+    policy = sbbf_tool.Policy(sbbf_tool.Limits(require=("user_id",), max_fpp=0.01), fail_on="warning")
+    assert_type(sbbf_tool.check(path, policy), CheckReport)
+    assert_type(sbbf_tool.check(path).findings, tuple[Finding, ...])
+    assert_type(sbbf_tool.explain(path, "user_id", 42), ExplainReport)
+    assert_type(sbbf_tool.explain(path, "user_id", 42).row_groups, tuple[RowGroupExplanation, ...])
+    assert_type(sbbf_tool.advise([path, "lake/"], queries=["user_id = 42"]), AdviceReport)
+    assert_type(sbbf_tool.advise(path).columns, tuple[ColumnAdvice, ...])
+    # pyarrow has no types, and a dataset of it is one of the forms of the first argument.
+    assert_type(sbbf_tool.prune(path, "user_id", [42]), PruneReport)  # pyright: ignore[reportUnknownMemberType]
+    assert_type(sbbf_tool.engines(), EnginesReport)
+    assert_type(sbbf_tool.inspect_standalone(path), StandaloneReport)
+    assert_type(sbbf_tool.probe_standalone(path, "INT64", [1]), ProbeReport)
+    assert_type(sbbf_tool.verify_standalone(path, "INT64", [1]), StandaloneVerification)
+
+
+def change(path: Path) -> None:
+    report = sbbf_tool.add_filters(path, ["user_id"], in_place=True, fpp=0.001)
+    assert_type(report, AddReport)
+    assert_type(report.filters, tuple[BuiltFilter, ...])
+    assert_type(report.bytes_added, int)
+    assert_type(sbbf_tool.resize_filters(path, num_bytes=64, output="new.parquet"), ResizeReport)
+    assert_type(sbbf_tool.remove_filters(path, in_place=True), RemoveReport)
+    assert_type(sbbf_tool.repair(path, in_place=True, dry_run=True), RepairReport)
+
+
+def many(path: Path) -> None:
+    files = sbbf_tool.open_files([path, "lake/*.parquet"], where="dt >= '2026-01-01'", jobs=2)
+    assert_type(files.verify(), Iterator[VerifyReport | sbbf_tool.SbbfError])
+    for result in files.add_filters("user_id"):
+        assert_type(result, AddReport | sbbf_tool.SbbfError)
+        if isinstance(result, sbbf_tool.SbbfError):
+            assert_type(result.exit_code, int)
+        else:
+            assert_type(result.file, str)
+
+
+def paimon(path: Path) -> None:
+    assert_type(sbbf_tool.inspect_paimon(path), PaimonInspectReport)
+    assert_type(sbbf_tool.probe_paimon(path, "customer", ["a"]), PaimonProbeReport)
+    assert_type(sbbf_tool.verify_paimon(path), PaimonVerifyReport)
+    assert_type(sbbf_tool.build_paimon_index(path, ["customer:fpp=0.01"]), BuildReport)
+    assert_type(sbbf_tool.add_paimon_index(path, ["customer"], dry_run=True), AddIndexReport)
+
+
+def in_memory() -> None:
+    bloom = sbbf_tool.BloomFilter.sized_for(ndv=1_000_000, fpp=0.01)
+    assert_type(bloom, sbbf_tool.BloomFilter)
+    bloom.insert(b"a value's plain bytes")
+    assert_type(b"another" in bloom, bool)
+    assert_type(bloom.fpp, float)
+
+
+try:
+    read(Path(sys.argv[1]))
+except (sbbf_tool.UsageError, sbbf_tool.UnreadableError, sbbf_tool.RefusedError, sbbf_tool.WriteError) as error:
+    assert_type(error.message, str)
