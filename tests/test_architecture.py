@@ -85,13 +85,19 @@ def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
     """The strongly connected parts of more than one module."""
     below: dict[str, set[str]] = {}
     for start in graph:
-        reached, open_ = set(), [start]
+        nodes, open_ = set(), [start]
         while open_:
-            fresh = graph[open_.pop()] - reached
-            reached |= fresh
+            fresh = graph[open_.pop()] - nodes
+            nodes |= fresh
             open_ += fresh
-        below[start] = reached
-    return sorted({tuple(sorted({one} | {other for other in below[one] if one in below[other]})) for one in graph if one in below[one]})
+        below[start] = nodes
+    return sorted(
+        {
+            tuple(sorted({node} | {neighbour for neighbour in below[node] if node in below[neighbour]}))
+            for node in graph
+            if node in below[node]
+        }
+    )
 
 
 PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text()
@@ -104,9 +110,9 @@ def test_the_docs_show_the_order_of_the_packages():
 
 
 def test_the_docs_name_modules_that_exist():
-    named = re.findall(r"`([\w/]+\.py)`", PAGE)
-    assert len(named) > 30
-    assert [name for name in named if not (PACKAGE / name).exists() and not (PACKAGE.parent / name).exists()] == []
+    names = re.findall(r"`([\w/]+\.py)`", PAGE)
+    assert len(names) > 30
+    assert [name for name in names if not (PACKAGE / name).exists() and not (PACKAGE.parent / name).exists()] == []
 
 
 def test_every_room_is_on_the_plan():
@@ -136,7 +142,7 @@ def test_imports_make_no_circle():
 
 
 @pytest.mark.parametrize(
-    ("texts", "found"),
+    ("texts", "expected"),
     [
         ({"a": "import p.b", "b": "import p.c", "c": ""}, []),
         ({"a": "import p.b", "b": "from p.a import x"}, [("p.a", "p.b")]),
@@ -147,12 +153,12 @@ def test_imports_make_no_circle():
         ({"q/__init__": "import p.a", "q/b": "", "a": "import p.q.b"}, [("p.a", "p.q")]),
     ],
 )
-def test_circles_are_found(tmp_path, texts, found):
+def test_circles_are_found(tmp_path, texts, expected):
     for name, text in {"__init__": "", **texts}.items():
         path = tmp_path / "p" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert circles(import_graph(tmp_path / "p", (tmp_path / "p").rglob("*.py"))) == found
+    assert circles(import_graph(tmp_path / "p", (tmp_path / "p").rglob("*.py"))) == expected
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -262,8 +268,8 @@ def test_type_checkers_know_the_public_names(tmp_path):
     )
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(program)]
-    told = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True).stdout.splitlines()
-    assert "-> sbbf_tool.reports.inspect.InspectReport" in told[0], told
-    assert told[1].endswith('Revealed type is "bool"'), told
-    assert told[2].endswith('Revealed type is "float"'), told
-    assert 'Module has no attribute "no_such_name"' in told[3], told
+    output = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True).stdout.splitlines()
+    assert "-> sbbf_tool.reports.inspect.InspectReport" in output[0], output
+    assert output[1].endswith('Revealed type is "bool"'), output
+    assert output[2].endswith('Revealed type is "float"'), output
+    assert 'Module has no attribute "no_such_name"' in output[3], output

@@ -183,13 +183,13 @@ def without_numbers(text: str) -> str:
 
 @pytest.mark.parametrize("block", parameters("console"))
 def test_commands_print_what_is_shown(block, run, request):
-    printed, shown = run(block), block.body
-    if block.page.parent.name == "tutorial" and without_numbers(printed) == without_numbers(shown):
+    printed, expected = run(block), block.body
+    if block.page.parent.name == "tutorial" and without_numbers(printed) == without_numbers(expected):
         return
     if request.config.getoption("--bless"):
         write_output(block, printed)
     else:
-        assert printed == shown
+        assert printed == expected
 
 
 @pytest.mark.parametrize("block", parameters("python"))
@@ -199,8 +199,8 @@ def test_programs_run(block, run):
 
 @pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "fixtures" / "README.md"], ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_named_files_exist(page):
-    named = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
-    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+    names = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
+    assert [path for path in names if not (REPOSITORY / path).exists()] == []
 
 
 def test_the_commands_page_shows_the_help_of_every_command():

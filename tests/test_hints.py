@@ -23,7 +23,7 @@ from sbbf_tool.storage.objects.store import OtherVersionError
 PACKAGE = Path(sbbf_tool.__file__).parent
 FIX = Fix("repair", ("it's.parquet",), columns=("a", "b"), rebuild=True)
 
-SPELLED = [
+SPELLINGS = [
     (Hint("replace it with {replace}", replace=True), "replace it with replace=True", "replace it with --replace"),
     (Hint("give its key with {keys}", keys=...), "give its key with keys=...", "give its key with --keys"),
     (Hint("{max_page_bytes} allows it", max_page_bytes=300), "max_page_bytes=300 allows it", "--max-page-bytes 300 allows it"),
@@ -36,7 +36,7 @@ SPELLED = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "python", "options"), SPELLED, ids=[one[0].template for one in SPELLED])
+@pytest.mark.parametrize(("hint", "python", "options"), SPELLINGS, ids=[case[0].template for case in SPELLINGS])
 def test_both_spellings(hint, python, options):
     assert str(hint) == hint == python
     assert spell(hint) == options
@@ -44,7 +44,7 @@ def test_both_spellings(hint, python, options):
 
 
 def test_an_error_is_text_that_can_be_spelled():
-    error = RefusedError("it is {odd}", file="a {b}.parquet", hint=SPELLED[0][0])
+    error = RefusedError("it is {odd}", file="a {b}.parquet", hint=SPELLINGS[0][0])
     assert str(error) == "a {b}.parquet: it is {odd}; replace it with replace=True"
     assert spell(str(error)) == "a {b}.parquet: it is {odd}; replace it with --replace"
     assert spell(join("x", str(error), "y")) == "xa {b}.parquet: it is {odd}; replace it with --replacey"
@@ -52,7 +52,7 @@ def test_an_error_is_text_that_can_be_spelled():
 
 
 def test_errors_travel_between_processes_with_their_hints():
-    errors = [OversizedPageError("m", hint=hint, place="p").at(file="f") for hint, _, _ in SPELLED]
+    errors = [OversizedPageError("m", hint=hint, place="p").at(file="f") for hint, _, _ in SPELLINGS]
     for error in (*errors, UsageError("m", hint="plain"), SbbfError("m"), OutsideError("a", "b"), NotS3Error(), OtherVersionError()):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
@@ -81,10 +81,10 @@ def test_fixes_are_commands_and_calls_that_exist(fix):
     command = commands()[verb]
     parameters = {parameter.name: parameter.type for parameter in command.params}
     assert parameters
-    parsed = command.make_parser(click.Context(command)).parse_args(list(words))[0]
+    values = command.make_parser(click.Context(command)).parse_args(list(words))[0]
     paths = next(parameter.name for parameter in command.params if isinstance(parameter, click.Argument))
-    assert tuple(parsed.pop(paths)) == fix.files
-    assert set(parsed) == set(fix.parameters())
+    assert tuple(values.pop(paths)) == fix.files
+    assert set(values) == set(fix.parameters())
     assert fix.parameters().keys() <= inspect.signature(getattr(sbbf_tool, fix.verb)).parameters.keys()
     assert isinstance(ast.parse(str(fix), mode="eval").body, ast.Call)
     assert shlex.join(command_of(fix)) in spell(Hint("try {fix}", fix=fix))
@@ -93,20 +93,22 @@ def test_fixes_are_commands_and_calls_that_exist(fix):
 def commands() -> dict[str, click.Command]:
     """All commands, those of `paimon` too, by their names."""
     context = click.Context(cli)
-    found = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
-    groups = [group for group in found.values() if isinstance(group, click.Group)]
-    return found | {f"{group.name} {name}": group.get_command(context, name) for group in groups for name in group.list_commands(context)}
+    commands_by_name = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    groups = [group for group in commands_by_name.values() if isinstance(group, click.Group)]
+    return commands_by_name | {
+        f"{group.name} {name}": group.get_command(context, name) for group in groups for name in group.list_commands(context)
+    }
 
 
 def hinted() -> set[str]:
     """The parameters that the hints of the package name."""
-    found = set()
+    parameters = set()
     for path in PACKAGE.rglob("*.py"):
         if "Hint(" in path.read_text():
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Hint":
-                    found |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
-    return found - {"fix"}
+                    parameters |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+    return parameters - {"fix"}
 
 
 def test_every_parameter_of_a_hint_is_an_option_and_a_parameter():

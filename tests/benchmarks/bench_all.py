@@ -25,58 +25,58 @@ import bench_kernel
 class Figure(NamedTuple):
     """`ratio` is how many times less than the peer we take, or, `of_the_peer`, how many times as much; `wanted` bounds it."""
 
-    what: str
+    name: str
     ours: str
     peer: str
     ratio: float
-    wanted: float
+    target: float
     of_the_peer: bool
     note: str = ""
 
     @property
-    def reached(self) -> bool:
-        return self.ratio <= self.wanted if self.of_the_peer else self.ratio >= self.wanted
+    def reaches_target(self) -> bool:
+        return self.ratio <= self.target if self.of_the_peer else self.ratio >= self.target
 
 
 def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         library = bench_kernel.compile_floor(Path(folder))
-        for column, wanted in ((bench_kernel.integers(int(10_000_000 * scale)), 8), (bench_kernel.strings(int(2_000_000 * scale)), 4)):
-            rows = {row.what: row for row in bench_kernel.measure(column, library, rounds)}
+        for column, target in ((bench_kernel.integers(int(10_000_000 * scale)), 8), (bench_kernel.strings(int(2_000_000 * scale)), 4)):
+            rows = {row.name: row for row in bench_kernel.measure(column, library, rounds)}
             ours, extra, floor = rows["compiled"], rows["pyarrow, extra"], rows.get("floor")
-            what, mine = f"hash and insert, {column.name}", f"{ours.per_value:.1f} ns a value"
+            name, mine = f"hash and insert, {column.name}", f"{ours.per_value:.1f} ns a value"
             assert ours.pyarrow_over_this is not None
-            yield Figure(what, mine, f"pyarrow, {extra.per_value:.1f} ns more with a filter", ours.pyarrow_over_this, wanted, False)
+            yield Figure(name, mine, f"pyarrow, {extra.per_value:.1f} ns more with a filter", ours.pyarrow_over_this, target, False)
             if floor is not None and ours.this_over_floor is not None:
-                yield Figure(what, mine, f"the lower bound, {floor.per_value:.1f} ns", ours.this_over_floor, 2, True)
+                yield Figure(name, mine, f"the lower bound, {floor.per_value:.1f} ns", ours.this_over_floor, 2, True)
 
 
-WANTED = {"append": {20: 12.0, 200: 60.0}, "copy": {20: 3.0, 200: 10.0}}
+TARGETS = {"append": {20: 12.0, 200: 60.0}, "copy": {20: 3.0, 200: 10.0}}
 START = {"--help": 1.5, "probe": 1.8, "inspect": 2.5}
 
 
 def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="sbbf-bench-", dir=parent) as folder:
-        for found in bench_files.BENCHMARKS[name](Path(folder), rounds, scale):
+        for figure in bench_files.BENCHMARKS[name](Path(folder), rounds, scale):
             unit = "bytes" if name == "dictionary" else "s"
-            shown = "{:,.0f}" if name == "dictionary" else "{:.2f}"
-            wanted, of_the_peer = _wanted(name, found.what)
+            layout = "{:,.0f}" if name == "dictionary" else "{:.2f}"
+            target, of_the_peer = _target(name, figure.name)
             yield Figure(
-                found.what,
-                f"{shown.format(found.seconds)} {unit}",
-                f"{found.peer}, {shown.format(found.peer_seconds)} {unit}",
-                found.ratio,
-                wanted,
+                figure.name,
+                f"{layout.format(figure.seconds)} {unit}",
+                f"{figure.peer}, {layout.format(figure.peer_seconds)} {unit}",
+                figure.ratio,
+                target,
                 of_the_peer,
-                found.note,
+                figure.note,
             )
 
 
-def _wanted(name: str, what: str) -> tuple[float, bool]:
+def _target(name: str, figure_name: str) -> tuple[float, bool]:
     if name in ("add20", "add200"):
-        return WANTED["append" if "append" in what else "copy"][int(name.removeprefix("add"))], False
+        return TARGETS["append" if "append" in figure_name else "copy"][int(name.removeprefix("add"))], False
     if name == "start":
-        return next(ratio for word, ratio in START.items() if word in what), True
+        return next(ratio for word, ratio in START.items() if word in figure_name), True
     return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "footer": (4.0, True)}[name]
 
 
@@ -100,12 +100,12 @@ def main() -> None:
             figures.append(figure)
             sign, mark = ("at most", "of it") if figure.of_the_peer else ("at least", "faster")
             print(
-                f"| {figure.what} | {figure.ours} | {figure.peer} | {figure.ratio:.2f} x {mark} | {sign} {figure.wanted:g} x | "
-                f"{'' if figure.reached else 'not reached'} |",
+                f"| {figure.name} | {figure.ours} | {figure.peer} | {figure.ratio:.2f} x {mark} | {sign} {figure.target:g} x | "
+                f"{'' if figure.reaches_target else 'not reached'} |",
                 flush=True,
             )
     if chosen.json:
-        document = {"machine": machine, "figures": [{**figure._asdict(), "reached": figure.reached} for figure in figures]}
+        document = {"machine": machine, "figures": [{**figure._asdict(), "reached": figure.reaches_target} for figure in figures]}
         Path(chosen.json).write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -36,7 +36,7 @@ ROW_GROUP_ROWS = 500_000
 class Figure(NamedTuple):
     """One line of the answer. `seconds` are medians of whole processes; `ratio` is the peer over us, or as `meaning` says."""
 
-    what: str
+    name: str
     seconds: float
     peer: str
     peer_seconds: float
@@ -56,11 +56,11 @@ def timed(command: list[str]) -> float:
 
 def in_turn(rounds: int, work: dict[str, Callable[[], float]]) -> dict[str, float]:
     """The median of each piece of work, measured round after round so that a busy minute hits all alike."""
-    taken: dict[str, list[float]] = {name: [] for name in work}
+    times: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(rounds):
         for name, once in work.items():
-            taken[name].append(once())
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+            times[name].append(once())
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 def python(program: str, *arguments: object) -> Callable[[], float]:
@@ -141,17 +141,17 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: t
         return once
 
     work = {"append": ours("--append"), "copy": ours(), **{name: rewrite(name) for name in REWRITERS}}
-    found = in_turn(rounds, work)
-    peer = min(REWRITERS, key=lambda name: found[name])
+    times = in_turn(rounds, work)
+    peer = min(REWRITERS, key=lambda name: times[name])
     for way, target in zip(("append", "copy"), targets, strict=True):
         yield Figure(
             f"add-filter, 2 of {columns} columns, {'in-place append' if way == 'append' else 'atomic copy'}",
-            found[way],
+            times[way],
             f"{peer} rewriting",
-            found[peer],
-            found[peer] / found[way],
+            times[peer],
+            times[peer] / times[way],
             target,
-            f"{size / 1e6:,.0f} MB; " + ", ".join(f"{name} {found[name]:.2f} s" for name in REWRITERS),
+            f"{size / 1e6:,.0f} MB; " + ", ".join(f"{name} {times[name]:.2f} s" for name in REWRITERS),
         )
     source.unlink()
 
@@ -188,16 +188,16 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     options = {"id": {"ndv": 800_000, "fpp": 0.01, "fold": False}}
     pq.write_table(pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options)
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
-    found = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "probe", "-q", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)})
+    times = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "probe", "-q", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)})
     done = subprocess.run([SBBF, "probe", "--json", str(source), "id", "-5"], capture_output=True, text=True)
     report = json.loads(done.stdout)
     beyond = report["bytes_read"] - _footer_bytes(source)
     yield Figure(
         "probe of one value, cold, 100 row groups with 1 MiB filters",
-        found["ours"],
+        times["ours"],
         "DuckDB parquet_bloom_probe",
-        found["peer"],
-        found["peer"] / found["ours"],
+        times["peer"],
+        times["peer"] / times["ours"],
         "faster; 128 bytes a row group",
         f"{beyond / 100:.0f} bytes a row group beyond the footer",
     )
@@ -218,13 +218,13 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         table = pa.table({"id": ids, "name": [f"u{value}" for value in ids], "x": ids * 0.5})
         pq.write_table(table, lake / f"part-{number:05d}.parquet", bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}})
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
-    found = in_turn(rounds, {"ours": lambda: timed([SBBF, "probe", "-q", str(lake), "id", "77777"]), "peer": python(duckdb, lake)})
+    times = in_turn(rounds, {"ours": lambda: timed([SBBF, "probe", "-q", str(lake), "id", "77777"]), "peer": python(duckdb, lake)})
     yield Figure(
         f"probe of one value over {count:,} small files",
-        found["ours"],
+        times["ours"],
         "DuckDB parquet_bloom_probe over the glob",
-        found["peer"],
-        found["peer"] / found["ours"],
+        times["peer"],
+        times["peer"] / times["ours"],
         "faster",
     )
 
@@ -242,13 +242,13 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "print(sum(m.row_group(r).column(c).bloom_filter_offset is not None"
         " for r in range(m.num_row_groups) for c in range(m.num_columns)))\n"
     )
-    found = in_turn(rounds * 2, {"ours": lambda: timed([SBBF, "inspect", str(source)]), "peer": python(peer, source)})
+    times = in_turn(rounds * 2, {"ours": lambda: timed([SBBF, "inspect", str(source)]), "peer": python(peer, source)})
     yield Figure(
         f"inspect, {columns} columns x {row_groups} row groups",
-        found["ours"],
+        times["ours"],
         "pyarrow reading metadata and filter offsets",
-        found["peer"],
-        found["ours"] / found["peer"],
+        times["peer"],
+        times["ours"] / times["peer"],
         "within 4 (us over the peer)",
         f"footer of {_footer_bytes(source):,} bytes",
     )
@@ -267,11 +267,11 @@ def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "probe of one small file": ["probe", str(source), "id", "5"],
         "inspect of one small file": ["inspect", str(source)],
     }
-    work = {what: python(f"{paths}from sbbf_tool.__main__ import main; main()", *words) for what, words in ours.items()}
-    found = in_turn(max(3, round(rounds * 10 * scale)), {**work, "peer": python(f"{paths}import click")})
-    for what in ours:
+    work = {name: python(f"{paths}from sbbf_tool.__main__ import main; main()", *words) for name, words in ours.items()}
+    times = in_turn(max(3, round(rounds * 10 * scale)), {**work, "peer": python(f"{paths}import click")})
+    for name in ours:
         yield Figure(
-            f"start, {what}", found[what], 'python -c "import click"', found["peer"], found[what] / found["peer"], "the less the better"
+            f"start, {name}", times[name], 'python -c "import click"', times["peer"], times[name] / times["peer"], "the less the better"
         )
 
 
@@ -301,7 +301,7 @@ def main() -> None:
                 figures.append(figure)
                 if not chosen.json:
                     print(
-                        f"{figure.what}: {figure.seconds:,.3f} | {figure.peer}: {figure.peer_seconds:,.3f} | "
+                        f"{figure.name}: {figure.seconds:,.3f} | {figure.peer}: {figure.peer_seconds:,.3f} | "
                         f"ratio {figure.ratio:.3g} (wanted: {figure.target}) {figure.note}",
                         flush=True,
                     )

@@ -88,7 +88,7 @@ class Row(NamedTuple):
     """One line of the answer. `per_value` is in nanoseconds."""
 
     column: str
-    what: str
+    name: str
     per_value: float
     pyarrow_over_this: float | None
     this_over_floor: float | None
@@ -209,7 +209,7 @@ def show(rows: list[Row]) -> None:
 
     print(f"{'column':<16} {'what':<16} {'ns/value':>9} {'faster than pyarrow':>20} {'slower than floor':>18}")
     for row in rows:
-        print(f"{row.column:<16} {row.what:<16} {row.per_value:>9.1f} {times(row.pyarrow_over_this):>20} {times(row.this_over_floor):>18}")
+        print(f"{row.column:<16} {row.name:<16} {row.per_value:>9.1f} {times(row.pyarrow_over_this):>20} {times(row.this_over_floor):>18}")
 
 
 def main() -> None:
@@ -217,13 +217,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON rather than a table")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each contestant, of which the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the 10 M and 2 M values")
-    asked: Any = parser.parse_args()
+    options: Any = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
         library = compile_floor(Path(folder))
-        columns = (integers(int(10_000_000 * asked.scale)), strings(int(2_000_000 * asked.scale)))
-        rows = [row for column in columns for row in measure(column, library, asked.rounds)]
-    if asked.json:
+        columns = (integers(int(10_000_000 * options.scale)), strings(int(2_000_000 * options.scale)))
+        rows = [row for column in columns for row in measure(column, library, options.rounds)]
+    if options.json:
         print(json.dumps([row._asdict() for row in rows], indent=2))
     else:
         print(f"{kernels.describe()}, pyarrow {pa.__version__}\n")

@@ -100,14 +100,14 @@ def run(runner: str, files: Path, columns: Iterable[str], expected: int, scratch
 
 
 def _family(pid: int) -> list[int]:
-    found = [pid]
-    for member in found:
+    processes = [pid]
+    for member in processes:
         try:
             for task in Path(f"/proc/{member}/task").iterdir():
-                found += map(int, (task / "children").read_text().split())
+                processes += map(int, (task / "children").read_text().split())
         except OSError:
             continue
-    return found
+    return processes
 
 
 def _memory(pid: int) -> tuple[str, int]:
@@ -168,10 +168,10 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         cores = RUNNERS[runner][0]
         begin = run(runner, folder / "few", ["id", "name"], 10, scratch).seconds
         many = run(runner, folder / "small", ["id", "name"], args.files, scratch)
-        one = run(runner, folder / "large", ["id"], 1, scratch)
+        rates = run(runner, folder / "large", ["id"], 1, scratch)
         cut_back()
-        work, large_work = max(many.seconds - begin, 1e-3), max(one.seconds - begin, 1e-3)
-        peaks = {kind: max(many.peaks.get(kind, 0), one.peaks.get(kind, 0)) for kind in ("driver", "worker", "jvm")}
+        work, large_work = max(many.seconds - begin, 1e-3), max(rates.seconds - begin, 1e-3)
+        peaks = {kind: max(many.peaks.get(kind, 0), rates.peaks.get(kind, 0)) for kind in ("driver", "worker", "jvm")}
         runners[runner] = {
             "cores": cores,
             "seconds_to_begin": begin,
@@ -186,22 +186,22 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "peak_jvm_bytes": peaks["jvm"],
         }
         print(f"{runner}: {json.dumps(runners[runner])}", file=sys.stderr, flush=True)
-    wish = {"files": args.files, "small_file_bytes": sum(path.stat().st_size for path in small) / args.files}
-    wish |= {"row_groups": args.row_groups, "large_file_bytes": lengths[large], "key_bytes": key_bytes}
+    workload = {"files": args.files, "small_file_bytes": sum(path.stat().st_size for path in small) / args.files}
+    workload |= {"row_groups": args.row_groups, "large_file_bytes": lengths[large], "key_bytes": key_bytes}
     alone = {"files_listed_a_second": files_listed_a_second(folder / "small")}
     if any(runner.startswith("spark") for runner in args.runners):
         alone["seconds_a_task"] = seconds_a_task(scratch)
-    return {"sizes": wish, "runners": runners, **alone}
+    return {"sizes": workload, "runners": runners, **alone}
 
 
 def compared(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
     """The ratios that the figures are for, of those runners that were measured."""
 
-    def of(made: Callable[[float, float], float], name: str, one: str, other: str) -> float | None:
-        return made(figures[one][name], figures[other][name]) if one in figures and other in figures else None
+    def of(compute: Callable[[float, float], float], name: str, first: str, second: str) -> float | None:
+        return compute(figures[first][name], figures[second][name]) if first in figures and second in figures else None
 
     more = "milliseconds_a_file_a_core"
-    found = {
+    ratios = {
         "local, two cores over one, small files": of(truediv, "small_files_seconds", "local-1", "local-2"),
         "local, two cores over one, large file": of(truediv, "large_file_seconds", "local-1", "local-2"),
         "spark, two cores over one, small files": of(truediv, "small_files_seconds", "spark-local-1", "spark-local-2"),
@@ -213,7 +213,7 @@ def compared(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
         "spark's cost over the local runner, ms a file a core, two cores": of(sub, more, "spark-local-2", "local-2"),
         "cluster's cost over the local runner, ms a file a core, two cores": of(sub, more, "spark-cluster-2", "local-2"),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in ratios.items() if value is not None}
 
 
 FILES, CORES, TASKS_A_CORE = 1_000_000, 400, 4
@@ -221,16 +221,18 @@ LARGER_FILE_BYTES = 128e6
 STORAGE_BYTES_A_SECOND = 20e9
 
 
-def estimate(measured: dict[str, Any]) -> dict[str, float]:
+def estimate(measurements: dict[str, Any]) -> dict[str, float]:
     """Seconds that a million files take on 100 executors of 4 cores, by the formula of million-files.md, from what the cluster did here."""
-    cluster = next((measured["runners"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measured["runners"]), None)
+    cluster = next(
+        (measurements["runners"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measurements["runners"]), None
+    )
     if cluster is None:
         return {}
-    small_bytes = measured["sizes"]["small_file_bytes"]
+    small_bytes = measurements["sizes"]["small_file_bytes"]
     parts = {
         "begin": cluster["seconds_to_begin"],
-        "list": FILES / measured["files_listed_a_second"],
-        "schedule": TASKS_A_CORE * measured["seconds_a_task"],
+        "list": FILES / measurements["files_listed_a_second"],
+        "schedule": TASKS_A_CORE * measurements["seconds_a_task"],
         "work, small files": FILES * cluster["milliseconds_a_file_a_core"] / 1000 / CORES,
         "work, files of 128 MB": FILES * LARGER_FILE_BYTES / cluster["file_bytes_a_second_a_core"] / CORES,
         "storage, small files": 2 * FILES * small_bytes / STORAGE_BYTES_A_SECOND,
@@ -252,13 +254,13 @@ def table(document: dict[str, Any]) -> str:
         "| largest worker, MiB | largest JVM, MiB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, one in document["runners"].items():
+    for name, rates in document["runners"].items():
         cells = [
-            *(f"{one['seconds_to_begin']:.1f} s", f"{one['small_files_seconds']:.1f} s"),
-            *(f"{one['files_a_second_a_core'] * one['cores']:.0f}", f"{one['files_a_second_a_core']:.0f}"),
-            f"{one['large_file_seconds']:.1f} s",
-            *(f"{one[f'{what}_bytes_a_second_a_core'] / 1e6:.0f}" for what in ("file", "key")),
-            *(f"{one[f'peak_{what}_bytes'] / (1 << 20):,.0f}" for what in ("worker", "jvm")),
+            *(f"{rates['seconds_to_begin']:.1f} s", f"{rates['small_files_seconds']:.1f} s"),
+            *(f"{rates['files_a_second_a_core'] * rates['cores']:.0f}", f"{rates['files_a_second_a_core']:.0f}"),
+            f"{rates['large_file_seconds']:.1f} s",
+            *(f"{rates[f'{kind}_bytes_a_second_a_core'] / 1e6:.0f}" for kind in ("file", "key")),
+            *(f"{rates[f'peak_{kind}_bytes'] / (1 << 20):,.0f}" for kind in ("worker", "jvm")),
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines.append(f"listed, files/s: {document['files_listed_a_second']:,.0f}")

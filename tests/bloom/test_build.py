@@ -41,8 +41,8 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / name, work)
     shutil.copytree(ROOT / "sbbf_tool", work / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     run(sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')", cwd=work)
-    (made,) = (work / "dist").glob("*.tar.gz")
-    return made
+    (archive,) = (work / "dist").glob("*.tar.gz")
+    return archive
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("no-such-compiler", "kernel: numpy (no compiled kernel: ", id="without a compiler"),
     ],
 )
-def test_an_installation_has_the_kernel_that_it_can(source_distribution: Path, tmp_path: Path, compiler: str | None, kernel: str) -> None:
+def test_an_installation_has_the_best_possible_kernel(source_distribution: Path, tmp_path: Path, compiler: str | None, kernel: str) -> None:
     if compiler is None and not shutil.which(os.environ.get("CC", "cc")):
         pytest.skip("there is no C compiler")
     environment = {"CC": compiler} if compiler else {}
@@ -68,8 +68,8 @@ def test_an_installation_has_the_kernel_that_it_can(source_distribution: Path, t
         str(tmp_path / "site"),
     ]
     run(*install, str(source_distribution), cwd=tmp_path, **environment)
-    asked = run(sys.executable, "-c", WHICH_KERNEL, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"), SBBF_KERNEL="")
-    place, description, bits_set = asked.splitlines()
+    kernel_name = run(sys.executable, "-c", WHICH_KERNEL, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"), SBBF_KERNEL="")
+    place, description, bits_set = kernel_name.splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert description.startswith(kernel)
     assert bits_set == "8"

@@ -67,7 +67,7 @@ def test_values_of_any_length(values, offset_width, before):
 
 
 @pytest.mark.parametrize("offsets", [[0, 5, 3], [0, 99], [-1, 2]])
-def test_offsets_that_lie(offsets):
+def test_wrong_offsets(offsets):
     with pytest.raises(ValueError, match="offsets"):
         find_dialect("draft1-raw").hasher(1, is_number=False).hash_variable(b"abcdefgh", array("i", offsets), 4)
 
@@ -91,7 +91,7 @@ def test_a_mask_is_the_remainder_where_blocks_are_a_power_of_two(h, power):
 @pytest.mark.parametrize("num_blocks", [1, 2, 3, 31, 32, 4096, 2**31 - 1])
 @pytest.mark.parametrize("is_number", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS, ids=IDS)
-def test_many_values_are_hashed_as_one_is(kernel, dialect, is_number, num_blocks):
+def test_many_values_are_hashed_as_a_single_value_is(kernel, dialect, is_number, num_blocks):
     hasher = dialect.hasher(num_blocks, is_number=is_number)
     data = bytes(range(200))
     values = [data[at : at + 8] for at in range(0, 200, 8)]
@@ -138,7 +138,7 @@ def test_numbers_that_are_hashed_as_nothing_set_eight_bits():
 # The table
 
 
-def test_names_are_unique_and_one_that_is_none_is_told():
+def test_names_are_unique_and_an_unknown_name_is_reported():
     assert len(set(IDS)) == len(IDS)
     assert find_dialect("today") is TODAY
     with pytest.raises(UsageError, match="there is no dialect 'draft3'; the dialects are today, draft1-raw"):

@@ -27,7 +27,7 @@ def some_hashes(count: int, seed: int) -> array[int]:
     return array("Q", random.Random(seed).randbytes(8 * count))
 
 
-def built(num_bytes: int, ndv: int, seed: int = 1) -> BloomFilter:
+def build(num_bytes: int, ndv: int, seed: int = 1) -> BloomFilter:
     bloom = BloomFilter.empty(num_bytes)
     bloom.insert_hashes(some_hashes(ndv, seed))
     return bloom
@@ -35,23 +35,23 @@ def built(num_bytes: int, ndv: int, seed: int = 1) -> BloomFilter:
 
 @pytest.mark.parametrize("per_block", [8, 16, 25, 50, 100])
 @pytest.mark.parametrize("num_bytes", [1000, 1 << 14, 1 << 20])
-def test_strangers_are_found_as_often_as_the_filter_says(num_bytes: int, per_block: int) -> None:
-    bloom = built(num_bytes, per_block * (num_bytes // 32))
-    asked = 400_000
-    found = asked - bloom.count_missing(some_hashes(asked, seed=2))
-    deviation = math.sqrt(asked * bloom.fpp * (1 - bloom.fpp))
-    assert abs(found - asked * bloom.fpp) < 5 * deviation + 1
+def test_absent_values_pass_as_often_as_the_fpp_states(num_bytes: int, per_block: int) -> None:
+    bloom = build(num_bytes, per_block * (num_bytes // 32))
+    queries = 400_000
+    hits = queries - bloom.count_missing(some_hashes(queries, seed=2))
+    deviation = math.sqrt(queries * bloom.fpp * (1 - bloom.fpp))
+    assert abs(hits - queries * bloom.fpp) < 5 * deviation + 1
 
 
 @pytest.mark.parametrize(("per_block", "tolerance"), [(12, 0.05), (25, 0.02), (50, 0.01), (100, 0.003)])
 def test_a_filter_errs_as_often_as_was_planned(per_block: int, tolerance: float) -> None:
     num_bytes = 1 << 20
     ndv = per_block * num_bytes // 32
-    assert built(num_bytes, ndv).fpp == pytest.approx(sizing.fpp_of(ndv, num_bytes), rel=tolerance)
+    assert build(num_bytes, ndv).fpp == pytest.approx(sizing.fpp_of(ndv, num_bytes), rel=tolerance)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_filter_sized_for_a_rate_keeps_it(seed: int) -> None:
+def test_a_filter_sized_for_an_fpp_stays_within_it(seed: int) -> None:
     bloom = BloomFilter.sized_for(50_000, 0.01)
     bloom.insert_hashes(some_hashes(50_000, seed))
     assert bloom.fpp <= 0.01
@@ -61,20 +61,20 @@ def test_a_filter_sized_for_a_rate_keeps_it(seed: int) -> None:
 @pytest.mark.parametrize("num_blocks", [31, 1024, 32768])
 def test_the_fill_tells_the_count(num_blocks: int, per_block: float) -> None:
     ndv = round(num_blocks * per_block)
-    estimate = built(32 * num_blocks, ndv).estimated_ndv
+    estimate = build(32 * num_blocks, ndv).estimated_ndv
     assert estimate == pytest.approx(ndv, rel=5 * 0.09 / math.sqrt(num_blocks))
 
 
 @pytest.mark.parametrize("per_block", [150, 200])
 def test_the_fill_of_a_nearly_saturated_filter_tells_the_count_less_well(per_block: int) -> None:
     ndv = 1024 * per_block
-    assert built(32 * 1024, ndv).estimated_ndv == pytest.approx(ndv, rel=0.04)
+    assert build(32 * 1024, ndv).estimated_ndv == pytest.approx(ndv, rel=0.04)
 
 
 def test_the_estimate_is_not_biased() -> None:
     """Over many small filters: were each a per cent too high, the mean would be."""
     ndv = 400
-    mean = sum(built(1024, ndv, seed).estimated_ndv for seed in range(300)) / 300
+    mean = sum(build(1024, ndv, seed).estimated_ndv for seed in range(300)) / 300
     assert mean == pytest.approx(ndv, rel=5 * 0.009 / math.sqrt(300))
 
 
@@ -85,5 +85,5 @@ def test_one_value_is_one_value() -> None:
 
 
 def test_folding_does_not_change_the_count() -> None:
-    bloom = built(1 << 16, 10_000)
+    bloom = build(1 << 16, 10_000)
     assert bloom.fold().fold().estimated_ndv == pytest.approx(bloom.estimated_ndv, rel=0.01)

@@ -27,7 +27,7 @@ def some_hashes(count: int, seed: int = 1) -> array[int]:
     return array("Q", [bits.getrandbits(64) for _ in range(count)])
 
 
-def built(num_bytes: int, hashes: array[int]) -> BloomFilter:
+def build(num_bytes: int, hashes: array[int]) -> BloomFilter:
     bloom = BloomFilter.empty(num_bytes)
     bloom.insert_hashes(hashes)
     return bloom
@@ -60,23 +60,23 @@ def test_a_saturated_filter_holds_everything_and_says_so() -> None:
     assert bloom.estimated_ndv == math.inf
 
 
-def test_single_values_and_many_hashes_are_the_same_to_it() -> None:
+def test_single_inserts_and_bulk_inserts_build_the_same_filter() -> None:
     hashes = some_hashes(100)
-    one_by_one = BloomFilter.empty(1000)
+    singly = BloomFilter.empty(1000)
     for h in hashes:
-        one_by_one.insert_hash(h)
-    assert one_by_one == built(1000, hashes)
-    asked = some_hashes(500, seed=2)
-    assert bytes(one_by_one.check_hash(h) for h in asked) == one_by_one.check_hashes(asked)
-    assert one_by_one.count_missing(asked) == one_by_one.check_hashes(asked).count(0)
+        singly.insert_hash(h)
+    assert singly == build(1000, hashes)
+    queries = some_hashes(500, seed=2)
+    assert bytes(singly.check_hash(h) for h in queries) == singly.check_hashes(queries)
+    assert singly.count_missing(queries) == singly.check_hashes(queries).count(0)
 
 
-@given(num_blocks=st.integers(1, 50), inserted=st.integers(0, 2**64 - 1), asked=st.integers(0, 2**64 - 1))
-def test_one_block_answers_for_the_filter(num_blocks: int, inserted: int, asked: int) -> None:
+@given(num_blocks=st.integers(1, 50), inserted=st.integers(0, 2**64 - 1), query=st.integers(0, 2**64 - 1))
+def test_one_block_answers_for_the_filter(num_blocks: int, inserted: int, query: int) -> None:
     bloom = BloomFilter.empty(num_blocks * 32)
     bloom.insert_hash(inserted)
-    start = block_index(asked, num_blocks) * 32
-    assert check_block(bloom.bitset[start : start + 32], asked) == bloom.check_hash(asked)
+    start = block_index(query, num_blocks) * 32
+    assert check_block(bloom.bitset[start : start + 32], query) == bloom.check_hash(query)
 
 
 @pytest.mark.parametrize("length", [0, 31, 33, 64])
@@ -93,15 +93,15 @@ def test_less_than_a_block_is_no_filter(num_bytes: int) -> None:
         BloomFilter.empty(num_bytes)
 
 
-def test_bytes_can_be_asked_but_not_inserted_into() -> None:
-    bloom = BloomFilter(bytes(built(64, some_hashes(5))))
+def test_a_filter_over_bytes_can_be_queried_but_not_changed() -> None:
+    bloom = BloomFilter(bytes(build(64, some_hashes(5))))
     for attempt in (lambda: bloom.insert(b"x"), lambda: bloom.insert_hash(1), lambda: bloom.insert_hashes(array("Q", [1]))):
         with pytest.raises(BufferError):
             attempt()
     before = bytes(bloom)
-    other = bloom.copy()
-    other.insert(b"x")
-    assert b"x" in other
+    duplicate = bloom.copy()
+    duplicate.insert(b"x")
+    assert b"x" in duplicate
     assert bytes(bloom) == before
 
 
@@ -124,7 +124,7 @@ def test_measurements_follow_insertions() -> None:
     assert bloom.bits_set > 8
 
 
-def test_the_error_rate_is_the_mean_over_blocks_of_the_product_over_words() -> None:
+def test_the_fpp_is_the_mean_over_blocks_of_the_product_over_words() -> None:
     half_full = b"\xff\xff\0\0" * 8  # each word finds a bit with probability 1/2
     assert BloomFilter(half_full).fpp == 2**-8
     assert BloomFilter(half_full + bytes(32)).fpp == 2**-9
@@ -137,18 +137,18 @@ def test_the_error_rate_is_the_mean_over_blocks_of_the_product_over_words() -> N
 @given(half=st.integers(1, 30), seed=st.integers(0, 99))
 def test_a_fold_is_what_would_have_been_built_at_half_the_size(half: int, seed: int) -> None:
     hashes = some_hashes(60, seed)
-    assert built(half * 64, hashes).fold() == built(half * 32, hashes)
+    assert build(half * 64, hashes).fold() == build(half * 32, hashes)
 
 
 def test_folding_leaves_the_filter_alone() -> None:
-    bloom = built(128, some_hashes(9))
+    bloom = build(128, some_hashes(9))
     before = bytes(bloom)
     bloom.fold().insert(b"something else")
     assert bytes(bloom) == before
 
 
-def test_an_odd_number_of_blocks_does_not_fold() -> None:
-    bloom = built(1000, some_hashes(9))
+def test_an_uneven_number_of_blocks_does_not_fold() -> None:
+    bloom = build(1000, some_hashes(9))
     assert not bloom.can_fold
     with pytest.raises(UsageError, match="31 blocks"):
         bloom.fold()
@@ -156,25 +156,25 @@ def test_an_odd_number_of_blocks_does_not_fold() -> None:
 
 
 def test_a_fold_drops_what_stands_behind_the_blocks() -> None:
-    assert BloomFilter(built(64, some_hashes(9)).bitset.tobytes() + b"abc").fold() == built(32, some_hashes(9))
+    assert BloomFilter(build(64, some_hashes(9)).bitset.tobytes() + b"abc").fold() == build(32, some_hashes(9))
 
 
 def test_fold_to_bytes() -> None:
     hashes = some_hashes(200)
-    bloom = built(4096, hashes)
+    bloom = build(4096, hashes)
     assert bloom.fold_to_bytes(4096) is bloom
-    assert bloom.fold_to_bytes(512) == built(512, hashes)
-    assert bloom.fold_to_bytes(32) == built(32, hashes)
-    assert built(96 * 8, hashes).fold_to_bytes(96) == built(96, hashes)
+    assert bloom.fold_to_bytes(512) == build(512, hashes)
+    assert bloom.fold_to_bytes(32) == build(32, hashes)
+    assert build(96 * 8, hashes).fold_to_bytes(96) == build(96, hashes)
     for num_bytes in (8192, 4095, 1000, 16, 0, -32):
         with pytest.raises(UsageError, match="does not fold to"):
             bloom.fold_to_bytes(num_bytes)
     with pytest.raises(UsageError, match="does not fold to"):
-        built(96, hashes).fold_to_bytes(32)
+        build(96, hashes).fold_to_bytes(32)
 
 
 def test_fold_to_fpp_stops_before_the_rate_is_passed() -> None:
-    bloom = built(1 << 16, some_hashes(1000))
+    bloom = build(1 << 16, some_hashes(1000))
     folded = bloom.fold_to_fpp(0.01)
     assert folded.fpp <= 0.01 < folded.fold().fpp
     assert folded.num_bytes == sizing.bytes_for(1000, 0.01)
@@ -182,17 +182,17 @@ def test_fold_to_fpp_stops_before_the_rate_is_passed() -> None:
 
 
 def test_fold_to_fpp_stops_at_64_bytes() -> None:
-    assert built(4096, some_hashes(1)).fold_to_fpp(0.5).num_bytes == 64
+    assert build(4096, some_hashes(1)).fold_to_fpp(0.5).num_bytes == 64
     assert BloomFilter.empty(4096).fold_to_fpp(0.01).num_bytes == 64
-    small = built(32, some_hashes(1))
+    small = build(32, some_hashes(1))
     assert small.fold_to_fpp(1.0) is small
 
 
 @given(st.sampled_from([32, 96, 1000]), st.integers(0, 40), st.integers(0, 40))
-def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, left: int, right: int) -> None:
-    a, b = some_hashes(left, 1), some_hashes(right, 2)
-    assert built(num_bytes, a) | built(num_bytes, b) == built(num_bytes, a + b)
-    assert built(num_bytes, a).union(built(num_bytes, b)) == built(num_bytes, a + b)
+def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, first_count: int, second_count: int) -> None:
+    a, b = some_hashes(first_count, 1), some_hashes(second_count, 2)
+    assert build(num_bytes, a) | build(num_bytes, b) == build(num_bytes, a + b)
+    assert build(num_bytes, a).union(build(num_bytes, b)) == build(num_bytes, a + b)
 
 
 def test_filters_of_different_sizes_do_not_unite() -> None:
@@ -218,7 +218,7 @@ def test_identical_blocks() -> None:
     assert BloomFilter(bytes(range(32)) * 5000).has_identical_blocks
     assert not BloomFilter(bytes(range(32)) * 5000 + bytes(32)).has_identical_blocks
     assert not BloomFilter(bytes(32)).has_identical_blocks
-    assert not built(1024, some_hashes(1)).has_identical_blocks
+    assert not build(1024, some_hashes(1)).has_identical_blocks
 
 
 def test_repr() -> None:

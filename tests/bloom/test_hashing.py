@@ -15,7 +15,7 @@ from sbbf_tool.bloom.interface import Kernel
 from sbbf_tool.errors import UnreadableError
 
 # The third is long enough for a stripe of 32 bytes, and leaves 4 + 3 over.
-KNOWN = [
+VECTORS = [
     (b"", 0xEF46DB3751D8E999),
     (b"a", 0xD24EC4F1A98C6E5B),
     (b"abc", 0x44BC2CF5AD770999),
@@ -42,7 +42,7 @@ def plain_page(parts: list[bytes]) -> bytes:
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
 
-@pytest.mark.parametrize(("data", "expected"), KNOWN)
+@pytest.mark.parametrize(("data", "expected"), VECTORS)
 def test_known_hashes(data: bytes, expected: int) -> None:
     assert spec.xxh64(data) == hashing.hash_value(data) == expected
 
@@ -163,7 +163,7 @@ def test_a_width_that_does_not_fit_is_refused(kernel: Kernel, data: bytes, width
         pytest.param([], "no offsets", id="none"),
     ],
 )
-def test_offsets_that_lie_are_refused(kernel: Kernel, offsets: list[int], offset_width: int, complaint: str) -> None:
+def test_wrong_offsets_are_refused(kernel: Kernel, offsets: list[int], offset_width: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_variable(b"0123456789", array("i" if offset_width == 4 else "q", offsets), offset_width)
 
@@ -179,7 +179,7 @@ def test_offsets_that_lie_are_refused(kernel: Kernel, offsets: list[int], offset
         (bytes(8), 2**70, f"4 (or|and) 8|{TOO_LARGE}"),
     ],
 )
-def test_offsets_of_an_odd_shape_are_refused(kernel: Kernel, offsets: bytes, width: int, complaint: str) -> None:
+def test_offsets_of_an_invalid_shape_are_refused(kernel: Kernel, offsets: bytes, width: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_variable(b"0123456789", offsets, width)
 

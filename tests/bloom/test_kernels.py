@@ -22,7 +22,7 @@ hash_lists = st.lists(st.integers(0, 2**64 - 1), max_size=80)
 block_counts = st.integers(1, 70)
 
 
-def built(kernel: Kernel, num_blocks: int, hashes: list[int]) -> bytearray:
+def build(kernel: Kernel, num_blocks: int, hashes: list[int]) -> bytearray:
     bitset = bytearray(num_blocks * 32)
     kernel.insert(bitset, num_blocks, array("Q", hashes))
     return bitset
@@ -43,21 +43,21 @@ def test_a_block_index_reaches_the_first_and_the_last_block() -> None:
 def test_where_the_bits_of_one_hash_go(kernel: Kernel) -> None:
     """Hash 2^63 + 1 is in the middle block of three, and its lower half 1 makes the mask from the salt's own upper five bits."""
     block = b"".join((1 << (salt >> 27)).to_bytes(4, "little") for salt in spec.SALT)
-    assert built(kernel, 3, [2**63 + 1]) == bytes(32) + block + bytes(32)
+    assert build(kernel, 3, [2**63 + 1]) == bytes(32) + block + bytes(32)
 
 
 @given(num_blocks=block_counts, hashes=hash_lists)
 def test_insert(kernel: Kernel, num_blocks: int, hashes: list[int]) -> None:
-    assert built(kernel, num_blocks, hashes) == built(spec, num_blocks, hashes)
+    assert build(kernel, num_blocks, hashes) == build(spec, num_blocks, hashes)
 
 
-@given(num_blocks=block_counts, inserted=hash_lists, asked=hash_lists)
-def test_check_and_count(kernel: Kernel, num_blocks: int, inserted: list[int], asked: list[int]) -> None:
-    bitset = built(spec, num_blocks, inserted)
-    found = kernel.check(bitset, num_blocks, array("Q", inserted + asked))
-    assert found == spec.check(bitset, num_blocks, array("Q", inserted + asked))
-    assert set(found[: len(inserted)]) <= {1}
-    assert kernel.count_missing(bitset, num_blocks, array("Q", inserted + asked)) == found.count(0)
+@given(num_blocks=block_counts, inserted=hash_lists, queries=hash_lists)
+def test_check_and_count(kernel: Kernel, num_blocks: int, inserted: list[int], queries: list[int]) -> None:
+    bitset = build(spec, num_blocks, inserted)
+    answers = kernel.check(bitset, num_blocks, array("Q", inserted + queries))
+    assert answers == spec.check(bitset, num_blocks, array("Q", inserted + queries))
+    assert set(answers[: len(inserted)]) <= {1}
+    assert kernel.count_missing(bitset, num_blocks, array("Q", inserted + queries)) == answers.count(0)
 
 
 @given(num_blocks=block_counts, seed=st.integers(0, 2**32), density=st.sampled_from([0, 1, 2]))
@@ -69,9 +69,9 @@ def test_measure(kernel: Kernel, num_blocks: int, seed: int, density: int) -> No
 
 @given(half=st.integers(1, 40), hashes=hash_lists)
 def test_a_fold_is_what_would_have_been_built_at_half_the_size(kernel: Kernel, half: int, hashes: list[int]) -> None:
-    folded = kernel.fold(built(spec, 2 * half, hashes), 2 * half)
+    folded = kernel.fold(build(spec, 2 * half, hashes), 2 * half)
     assert type(folded) is bytearray
-    assert folded == built(spec, half, hashes)
+    assert folded == build(spec, half, hashes)
 
 
 def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
@@ -79,13 +79,13 @@ def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
     bits = random.Random(7)
     hashes = [bits.getrandbits(64) for _ in range(17_000)]
     for num_blocks in (1, 2, 31, 1024):
-        bitset = built(kernel, num_blocks, hashes)
-        assert bitset == built(spec, num_blocks, hashes)
+        bitset = build(kernel, num_blocks, hashes)
+        assert bitset == build(spec, num_blocks, hashes)
         assert kernel.count_missing(bitset, num_blocks, array("Q", hashes)) == 0
 
 
 def test_no_hashes(kernel: Kernel) -> None:
-    assert built(kernel, 2, []) == bytes(64)
+    assert build(kernel, 2, []) == bytes(64)
     assert kernel.check(bytes(64), 2, b"") == b""
     assert kernel.count_missing(bytes(64), 2, b"") == 0
 
@@ -108,7 +108,7 @@ def test_nothing_behind_the_blocks_is_touched(kernel: Kernel, hashes: list[int],
     tail = b"\xa5" * behind
     bitset = bytearray(64) + tail
     kernel.insert(bitset, 2, array("Q", hashes))
-    assert bitset == built(spec, 2, hashes) + tail
+    assert bitset == build(spec, 2, hashes) + tail
     assert kernel.check(bitset, 2, array("Q", hashes)) == b"\1" * len(hashes)
     assert kernel.measure(bitset, 2) == spec.measure(bitset[:64], 2)
     assert kernel.fold(bitset, 2) == spec.fold(bitset[:64], 2)
@@ -118,10 +118,10 @@ def test_buffers_need_not_be_aligned(kernel: Kernel) -> None:
     hashes = [random.Random(3).getrandbits(64) for _ in range(50)]
     room, packed = bytearray(1 + 96 * 32), b"x" + array("Q", hashes).tobytes()
     kernel.insert(memoryview(room)[1:], 96, memoryview(packed)[1:])
-    assert room[1:] == built(spec, 96, hashes)
+    assert room[1:] == build(spec, 96, hashes)
     assert kernel.check(memoryview(room)[1:], 96, memoryview(packed)[1:]) == b"\1" * 50
     assert kernel.measure(memoryview(room)[1:], 96) == spec.measure(room[1:], 96)
-    assert kernel.fold(memoryview(room)[1:], 96) == built(spec, 48, hashes)
+    assert kernel.fold(memoryview(room)[1:], 96) == build(spec, 48, hashes)
 
 
 @pytest.mark.parametrize("num_blocks", [0, -1, 3, 4, 2**31, 2**63, 2**70, -(2**70)])
@@ -148,7 +148,7 @@ def test_half_a_hash_is_refused(kernel: Kernel) -> None:
     assert bitset == bytes(64)
 
 
-def test_an_odd_number_of_blocks_cannot_be_folded(kernel: Kernel) -> None:
+def test_an_uneven_number_of_blocks_cannot_be_folded(kernel: Kernel) -> None:
     with pytest.raises(ValueError, match=r"odd number of blocks|folding needs an even number"):
         kernel.fold(bytes(96), 3)
 

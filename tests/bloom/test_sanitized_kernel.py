@@ -22,10 +22,10 @@ pytestmark = [pytest.mark.heavy, pytest.mark.skipif(sys.platform != "linux", rea
 
 
 def runtime(compiler: str, name: str) -> str:
-    found = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
-    if not os.path.isabs(found):
+    output = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+    if not os.path.isabs(output):
         pytest.skip(f"{compiler} has no {name}")
-    return found
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +67,17 @@ def test_the_sanitizer_sees_what_it_should(sanitized, tmp_path):
 
 @pytest.mark.parametrize("plain", [[], ["plain"]], ids=["fastest", "plain"])
 def test_hostile_calls(sanitized, plain):
-    kernel, instructions, answered, refused = run(
+    kernel, instructions, answers, refused = run(
         [str(HERE.parent / "support" / "hostile_calls.py"), str(SECONDS), "1", *plain], sanitized
     ).split()
     assert kernel.startswith(sanitized["PYTHONPATH"])
     assert not plain or instructions == "plain"
-    assert int(answered) > 1000
+    assert int(answers) > 1000
     assert int(refused) > 1000
 
 
 def test_the_tests_of_the_kernel(sanitized):
     """On `compiled` and `compiled-plain`, both of the sanitized kernel."""
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not heavy", "-k", "compiled"]
-    told = run(["-m", "pytest", *options, *(str(HERE / name) for name in TESTS)], sanitized)
-    assert " passed" in told
+    run_output = run(["-m", "pytest", *options, *(str(HERE / name) for name in TESTS)], sanitized)
+    assert " passed" in run_output

@@ -139,7 +139,7 @@ def test_queries_are_read_from_a_file(events, tmp_path, capfd):
 
 
 def test_add_filter_changes_several_files(events, tmp_path):
-    other = shutil.copy(events, tmp_path / "a folder" / "other.parquet")
+    other_path = shutil.copy(events, tmp_path / "a folder" / "other.parquet")
     assert run(["add-filter", str(tmp_path / "a folder"), "-c", "user_id", "--in-place"]) == 0
-    assert sizes(events) == sizes(other) == {"user_id": {1024}}
-    assert run(["add-filter", str(events), str(other), "-c", "session", "-o", "x.parquet"]) == 2
+    assert sizes(events) == sizes(other_path) == {"user_id": {1024}}
+    assert run(["add-filter", str(events), str(other_path), "-c", "session", "-o", "x.parquet"]) == 2

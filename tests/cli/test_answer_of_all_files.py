@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sbbf_tool.cli import run
-from support.three_files import BROKEN, CASES, FEW, FORMS, VALUE, WITH, WITHOUT, expected, words, write
+from support.three_files import CASES, FEW, FORMS, UNREADABLE, VALUE, WITH, WITHOUT, expected, words, write
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -39,17 +39,17 @@ def test_on_spark(form, cases, tmp_path, spark):
 
 @pytest.mark.parametrize("command", ["probe", "explain"])
 def test_each_file_has_its_document_and_the_summary_the_answer(command, tmp_path, capfd):
-    for name, content in (("a", WITHOUT), ("b", BROKEN), ("c", WITH)):
+    for name, content in (("a", WITHOUT), ("b", UNREADABLE), ("c", WITH)):
         (tmp_path / f"{name}.parquet").write_bytes(content)
     assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE), "--json"]) == 3
     out, err = capfd.readouterr()
-    first, broken, last, summary = map(json.loads, out.splitlines())
+    first, unreadable, last, summary = map(json.loads, out.splitlines())
     schema = {"probe": "sbbf.lookup", "explain": "sbbf.explain"}[command]
-    assert [document["schema"] for document in (first, broken, last, summary)] == [schema, "sbbf.file", schema, "sbbf.summary"]
-    assert (broken["file"], broken["status"], broken["exit_code"]) == (f"{tmp_path}/b.parquet", "failed", 3)
-    assert broken["reason"] in err
+    assert [document["schema"] for document in (first, unreadable, last, summary)] == [schema, "sbbf.file", schema, "sbbf.summary"]
+    assert (unreadable["file"], unreadable["status"], unreadable["exit_code"]) == (f"{tmp_path}/b.parquet", "failed", 3)
+    assert unreadable["reason"] in err
     assert (summary["files"], summary["done"], summary["failed"], summary["exit_code"]) == (3, 2, 1, 3)
-    assert all(document["version"] == 0 for document in (first, broken, last, summary))
+    assert all(document["version"] == 0 for document in (first, unreadable, last, summary))
 
 
 def test_null_beside_values_and_in_their_place(tmp_path):

@@ -38,16 +38,16 @@ def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_pa
 
 def test_values_behind_a_byte_order_mark(path, tmp_path):
     stored = pq.read_table(path)["name"].drop_null()[0].as_py()
-    listed = tmp_path / "values"
-    listed.write_bytes(b"\xef\xbb\xbf" + stored.encode() + b"\n")
-    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(listed)]) == 0
-    listed.write_bytes(f"{stored}\n".encode("utf-16"))
-    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(listed)]) == 2
+    values_file = tmp_path / "values"
+    values_file.write_bytes(b"\xef\xbb\xbf" + stored.encode() + b"\n")
+    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(values_file)]) == 0
+    values_file.write_bytes(f"{stored}\n".encode("utf-16"))
+    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(values_file)]) == 2
 
 
-@pytest.mark.parametrize("given", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
-def test_a_key_for_a_file_name_is_not_shown(given, path, capfd):
-    assert run(["inspect", str(path), "--keys", given]) == 2
+@pytest.mark.parametrize("arguments", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
+def test_a_key_for_a_file_name_is_not_shown(arguments, path, capfd):
+    assert run(["inspect", str(path), "--keys", arguments]) == 2
     assert KEY not in capfd.readouterr().err
 
 
@@ -110,18 +110,18 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
 def test_a_copy_of_a_file_without_row_groups_is_exact(tmp_path, capfd):
     path, output = tmp_path / "empty.parquet", tmp_path / "out.parquet"
     pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
-    said = f"{path}: nothing to add, it has no row groups; "
+    message = f"{path}: nothing to add, it has no row groups; "
     assert run(["add-filter", str(path), "-c", "x", "-o", str(output), "--dry-run"]) == 0
-    assert capfd.readouterr() == (f"{said}nothing was written\n", "")
+    assert capfd.readouterr() == (f"{message}nothing was written\n", "")
     assert not output.exists()
     assert run(["add-filter", str(path), "-c", "x", "-o", str(output)]) == 0
-    assert capfd.readouterr().out == f"{said}{output} is an exact copy\n"
+    assert capfd.readouterr().out == f"{message}{output} is an exact copy\n"
     assert output.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"], ["add-filter", "--plan-only"]], ids=" ".join)
 @pytest.mark.parametrize("rate", ["1e-300", "2e-19"])
-def test_an_error_rate_that_no_filter_reaches(path, command, rate, capfd):
+def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
     column = [] if "advise" in command else ["-c", "id"]
     assert run([*command, str(path), *column, "--fpp", rate]) == 2
     out, err = capfd.readouterr()
@@ -153,9 +153,9 @@ def test_control_characters_of_names_do_not_reach_the_terminal(arguments, tmp_pa
     pq.write_table(pa.table({column: [1, 2, 3]}), path, bloom_filter_options={column: {"ndv": 3}})
     names = {"FILE": str(path), "FOLDER": str(tmp_path), "COLUMN": column}
     assert run([names.get(argument, argument) for argument in arguments]) in (0, 1)
-    said = "".join(capfd.readouterr())
-    assert not {character for character in said if not character.isprintable()} - {"\n"}
-    assert "two\\nlines\\x1b[31m.parquet" in said or "red\\x1b[31m\\x9bcolumn" in said
+    output = "".join(capfd.readouterr())
+    assert not {character for character in output if not character.isprintable()} - {"\n"}
+    assert "two\\nlines\\x1b[31m.parquet" in output or "red\\x1b[31m\\x9bcolumn" in output
 
 
 def test_what_people_read_is_printed_in_one_place():
@@ -186,7 +186,7 @@ ONLY_READING = {
 
 
 @pytest.mark.parametrize("arguments", ONLY_READING.values(), ids=list(ONLY_READING))
-def test_what_only_reads_ends_with_141_where_nobody_reads_on(arguments, path, fixtures):
+def test_reading_commands_end_with_141_when_the_reader_stops(arguments, path, fixtures):
     names = {"FILE": str(path), "TABLE": str(fixtures / "paimon" / "orders")}
     command = [sys.executable, "-m", "sbbf_tool", *(names.get(argument, argument) for argument in arguments)]
     reading, writing = os.pipe()
@@ -216,7 +216,7 @@ def test_ctrl_c_during_start_up(imported, path):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_a_value_that_is_not_utf_8_is_asked_as_its_bytes(tmp_path):
+def test_a_value_that_is_not_utf_8_is_queried_as_its_bytes(tmp_path):
     path = tmp_path / "a.parquet"
     text = pa.array([b"a\xff"]).view(pa.string())
     pq.write_table(pa.table({"s": text}), path, bloom_filter_options={"s": {"ndv": 1}})
@@ -263,7 +263,7 @@ EMPTY_NAMES = [
 
 
 @pytest.mark.parametrize("arguments", EMPTY_NAMES, ids=" ".join)
-def test_an_empty_name_is_told(tmp_path, monkeypatch, capfd, arguments):
+def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"a": [1, 2]}), "a.parquet")
     assert run(arguments) == 2
@@ -274,7 +274,7 @@ def test_an_empty_name_is_told(tmp_path, monkeypatch, capfd, arguments):
 
 
 @pytest.mark.parametrize("rate", ["2", "1", "1e9", "0", "-1", "nan", "inf"])
-def test_a_rate_that_is_none_is_no_limit(fixtures, capfd, rate):
+def test_an_fpp_out_of_range_is_no_limit(fixtures, capfd, rate):
     assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--max-fpp", rate]) == 2
     assert "max_fpp must be above 0" in capfd.readouterr().err
 

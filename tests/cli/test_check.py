@@ -52,7 +52,7 @@ class TestExitCodes:
         assert run(["check", str(tmp_path), str(fixtures / "spark-boolean.parquet")]) == 3
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "message"),
         [
             (["--select", "missing-lenght"], "did you mean missing-length"),
             (["--ignore", "corectness"], "did you mean correctness"),
@@ -66,13 +66,13 @@ class TestExitCodes:
             (["--selct", "correctness"], "--select"),
         ],
     )
-    def test_what_is_not_there_is_never_no_finding(self, options, said, lying, capfd):
+    def test_missing_files_never_count_as_sound(self, options, message, lying, capfd):
         assert run(["check", lying, *options]) == 2
         out, err = capfd.readouterr()
         assert out == ""
         assert err.startswith("sbbf: ")
         assert err.count("\n") == 1
-        assert said in err
+        assert message in err
 
     def test_without_a_file_there_is_nothing_to_check(self, capfd):
         assert run(["check"]) == 2
@@ -148,7 +148,7 @@ class TestConfig:
         assert run(["check", lying, "--config", config, "--fail-on", "error", "--ignore", "efficiency"]) == 1
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("[check]\nignroe = []", "unknown setting 'ignroe'; did you mean ignore?"),
             ("[check]\nmax_fpp = 0.1", "unknown setting 'max_fpp'; did you mean max-fpp?"),
@@ -165,23 +165,23 @@ class TestConfig:
             ("[check", "not TOML"),
         ],
     )
-    def test_what_is_not_known_is_an_error(self, text, said, tmp_path, lying, capfd):
+    def test_unknown_settings_are_an_error(self, text, message, tmp_path, lying, capfd):
         assert run(["check", lying, "--config", self.config(tmp_path, text)]) == 2
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1)
-        assert said in err
+        assert message in err
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("[tool.sbbf.chekc]\nquick = true", "[tool.sbbf]: unknown setting 'chekc'; did you mean check?"),
             ("[tool.ruff]\nline-length = 3", "no table [tool.sbbf.check]"),
             ("", "no table [tool.sbbf.check]"),
         ],
     )
-    def test_a_pyproject_without_the_table(self, text, said, tmp_path, lying, capfd):
+    def test_a_pyproject_without_the_table(self, text, message, tmp_path, lying, capfd):
         assert run(["check", lying, "--config", self.config(tmp_path, text, "pyproject.toml")]) == 2
-        assert said in capfd.readouterr().err
+        assert message in capfd.readouterr().err
 
     def test_a_file_that_is_not_there(self, tmp_path, lying, capfd):
         assert run(["check", lying, "--config", str(tmp_path / "nothere.toml")]) == 2
@@ -191,13 +191,13 @@ class TestConfig:
 class TestFormats:
     """That other programs can read them."""
 
-    def said(self, form: str, fixtures: Path, capfd: pytest.CaptureFixture[str], *more: str) -> str:
+    def report_output(self, form: str, fixtures: Path, capfd: pytest.CaptureFixture[str], *more: str) -> str:
         names = ["spark-boolean", "duckdb-defaults", "datafusion-one-column", "events"]
         assert run(["check", *(str(fixtures / f"{name}.parquet") for name in names), *more, "--format", form]) in (1, 3)
         return capfd.readouterr().out
 
     def test_sarif_has_what_its_schema_requires(self, fixtures, tmp_path, capfd):
-        document = json.loads(self.said("sarif", fixtures, capfd, str(tmp_path / "not there")))
+        document = json.loads(self.report_output("sarif", fixtures, capfd, str(tmp_path / "not there")))
         assert document["version"] == "2.1.0"
         (run_,) = document["runs"]
         driver = run_["tool"]["driver"]
@@ -220,7 +220,7 @@ class TestFormats:
         assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("not%20there")
 
     def test_junit_counts_what_it_lists(self, fixtures, tmp_path, capfd):
-        document = ElementTree.fromstring(self.said("junit", fixtures, capfd, str(tmp_path / "nothere")))
+        document = ElementTree.fromstring(self.report_output("junit", fixtures, capfd, str(tmp_path / "nothere")))
         suites = document.findall("testsuite")
         assert len(suites) == 5
         for suite in suites:
@@ -231,12 +231,12 @@ class TestFormats:
         assert [int(suite.get("errors", "")) for suite in suites] == [0, 0, 0, 0, 1]
 
     def test_github_is_a_command_a_line(self, fixtures, capfd):
-        lines = self.said("github", fixtures, capfd).splitlines()
+        lines = self.report_output("github", fixtures, capfd).splitlines()
         assert {line.split(" ")[0] for line in lines} == {"::error", "::warning", "::notice"}
         assert all(line.count("::") == 2 for line in lines)
 
     def test_json_is_a_document_a_line(self, fixtures, capfd):
-        *reports, summary = [json.loads(line) for line in self.said("json", fixtures, capfd).splitlines()]
+        *reports, summary = [json.loads(line) for line in self.report_output("json", fixtures, capfd).splitlines()]
         assert [report["failed"] for report in reports] == [True, False, False, False]
         assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 4, 1)
         assert set(reports[0]) == {"schema", "version", "file", "failed", "fail_on", "rules", "findings", "unreadable"}
@@ -284,7 +284,7 @@ def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
 def test_former_names_are_answered_with_the_new_ones(option, old, new, lying, tmp_path, capfd):
     config = tmp_path / "check.toml"
     config.write_text(f'[check]\n{option[2:]} = ["{old}"]\n')
-    for given in ([option, old], ["--config", str(config)]):
-        assert run(["check", lying, *given]) == 2
+    for arguments in ([option, old], ["--config", str(config)]):
+        assert run(["check", lying, *arguments]) == 2
         out, err = capfd.readouterr()
         assert (out, err) == ("", f"sbbf: rule {old!r} is now named {new!r}\n")

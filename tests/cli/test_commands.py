@@ -93,10 +93,10 @@ class TestProbe:
         assert [answer["answer"] for answer in document["values"][0]["row_groups"]] == ["absent"] * 3
 
     def test_values_of_a_file_and_of_standard_input(self, filtered, tmp_path, capfd, monkeypatch):
-        listed = tmp_path / "keys"
-        listed.write_text("-1\n\n-2\r\n")
+        values_file = tmp_path / "keys"
+        values_file.write_text("-1\n\n-2\r\n")
         capfd.readouterr()
-        assert run(["probe", str(filtered), "user_id", "--values-file", str(listed), "--json"]) == 1
+        assert run(["probe", str(filtered), "user_id", "--values-file", str(values_file), "--json"]) == 1
         assert [value["value"] for value in json.loads(capfd.readouterr().out)["values"]] == ["-1", "-2"]
         for arguments in (["-"], ["--values-file", "-"]):
             done = subprocess.run(
@@ -111,10 +111,10 @@ class TestProbe:
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""
         monkeypatch.setattr("sbbf_tool.cli.probe.MAX_VALUES", 1000)
-        listed = tmp_path / "keys"
+        values_file = tmp_path / "keys"
         for count, code in ((1000, 1), (1001, 2)):
-            listed.write_text("-1\n" * count)
-            assert run(["probe", str(filtered), "user_id", "--quiet", "--values-file", str(listed)]) == code
+            values_file.write_text("-1\n" * count)
+            assert run(["probe", str(filtered), "user_id", "--quiet", "--values-file", str(values_file)]) == code
         assert "more than 1,000 values in" in capfd.readouterr().err
 
     @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ class TestProbe:
         assert run(["probe", numbers, "text", "--", "-5"]) == 0
         assert run(["probe", numbers, "text", ""]) == 0
 
-    def test_null_cannot_be_said(self, numbers, capfd):
+    def test_null_has_no_answer(self, numbers, capfd):
         assert run(["probe", numbers, "n", "--null"]) == 0
         assert "cannot say" in capfd.readouterr().out
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["user_idd", "1"], "did you mean user_id?"),
             (["user_id", "forty-two"], "it takes an integer from -9223372036854775808"),
@@ -144,12 +144,12 @@ class TestProbe:
             (["user_id", "1", "--jsn"], "--json"),
         ],
     )
-    def test_a_wrong_question_ends_with_2(self, filtered, arguments, said, capfd):
+    def test_a_wrong_request_ends_with_2(self, filtered, arguments, message, capfd):
         capfd.readouterr()
         assert run(["probe", str(filtered), *arguments]) == 2
-        assert said in one_error(capfd)
+        assert message in one_error(capfd)
 
-    def test_a_folder_is_asked_file_by_file(self, filtered, tmp_path, capfd):
+    def test_a_folder_is_queried_file_by_file(self, filtered, tmp_path, capfd):
         (tmp_path / "day=1").mkdir()
         shutil.copy(filtered, tmp_path / "day=1" / "copy.parquet")
         (tmp_path / "_hidden.parquet").write_text("passed over")
@@ -231,7 +231,7 @@ class TestAddAndRemove:
         assert max(row["bitset_bytes"] for row in json.loads(capfd.readouterr().out)["filters"]) == most
 
     @pytest.mark.parametrize(
-        ("options", "code", "said"),
+        ("options", "code", "message"),
         [
             (["-c", "user_id"], 2, "give either -o or --in-place"),
             (["-c", "user_id", "--in-place", "-o", "x"], 2, "give either -o or --in-place"),
@@ -245,10 +245,10 @@ class TestAddAndRemove:
             (["--in-place"], 2, "--column"),
         ],
     )
-    def test_what_is_refused_says_what_would_help(self, events, options, code, said, capfd):
+    def test_a_refusal_names_the_remedy(self, events, options, code, message, capfd):
         before = events.read_bytes()
         assert run(["add-filter", str(events), *options]) == code
-        assert said in one_error(capfd)
+        assert message in one_error(capfd)
         assert events.read_bytes() == before
 
     def test_removing_what_is_not_there(self, events, capfd):
@@ -298,7 +298,7 @@ class TestTheDoor:
         assert done.stdout.splitlines()[-1] in ("0", "141")
         assert done.stderr == ""
 
-    def test_the_exit_code_is_true_when_nobody_reads_on(self, filtered):
+    def test_the_exit_code_is_right_when_the_reader_stops(self, filtered):
         for arguments, code in ((["probe", str(filtered), "user_id", "-1"], 1), (["inspect", str(filtered.parent / "none")], 3)):
             reading, writing = os.pipe()
             os.close(reading)
@@ -307,18 +307,18 @@ class TestTheDoor:
             assert done.returncode in (code, 141)
             assert done.stderr.count("\n") == (code == 3)
 
-    def test_writing_goes_on_when_nobody_reads_on(self, events):
-        other = shutil.copy(events, events.with_name("other.parquet"))
+    def test_writing_continues_when_the_reader_stops(self, events):
+        other_path = shutil.copy(events, events.with_name("other.parquet"))
         reading, writing = os.pipe()
         os.close(reading)
         command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(events.parent), "-c", "user_id", "--in-place"]
         done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
         os.close(writing)
         assert (done.returncode, done.stderr) == (0, "")
-        for path in (events, other):
+        for path in (events, other_path):
             assert inspect(path).filters
 
-    def test_an_output_that_is_full_is_said(self, filtered):
+    def test_a_full_output_is_reported(self, filtered):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
                 [sys.executable, "-m", "sbbf_tool", "inspect", str(filtered)], stdout=full, stderr=subprocess.PIPE, text=True
@@ -334,7 +334,7 @@ class TestTheDoor:
         assert run([]) == 2
         assert "\nChange:\n" in capfd.readouterr().err
 
-    def test_asked_to_end_it_leaves_nothing_behind(self, tmp_path):
+    def test_a_terminated_process_leaves_nothing_behind(self, tmp_path):
         path = tmp_path / "large.parquet"
         pq.write_table(pa.table({"n": range(3_000_000)}), path, use_dictionary=False)
         before = path.read_bytes()

@@ -38,62 +38,62 @@ def drafted(fixtures: Path, tmp_path: Path) -> Path:
     return path
 
 
-def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run_sbbf(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run(list(arguments))
     return code, *capfd.readouterr()
 
 
 def test_a_parquet_file(drafted, capfd):
-    code, out, _ = said(capfd, "inspect", str(drafted))
+    code, out, _ = run_sbbf(capfd, "inspect", str(drafted))
     assert code == 0
     assert out.count("the values of the column match draft2-page") == 3
-    code, out, _ = said(capfd, "probe", str(drafted), "user_id", "42")
+    code, out, _ = run_sbbf(capfd, "probe", str(drafted), "user_id", "42")
     assert (code, out.count("cannot say")) == (0, 3)
-    code, out, _ = said(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft2-page")
+    code, out, _ = run_sbbf(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft2-page")
     assert (code, out.count("absent")) == (1, 3)
-    code, out, err = said(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft3")
+    code, out, err = run_sbbf(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft3")
     assert (code, out) == (2, "")
     assert err.startswith("sbbf: there is no dialect 'draft3'; the dialects are today, ")
-    code, out, _ = said(capfd, "verify", str(drafted))
+    code, out, _ = run_sbbf(capfd, "verify", str(drafted))
     assert code == 1
     assert out.count("verified, as draft2-page") == 3
     assert "fix: sbbf repair" in out
-    assert said(capfd, "repair", str(drafted), "--rebuild", "--in-place")[0] == 0
-    assert said(capfd, "verify", str(drafted))[0] == 0
+    assert run_sbbf(capfd, "repair", str(drafted), "--rebuild", "--in-place")[0] == 0
+    assert run_sbbf(capfd, "verify", str(drafted))[0] == 0
 
 
 def test_json_tells_the_dialect(drafted, capfd):
-    _, out, _ = said(capfd, "inspect", str(drafted), "--json")
+    _, out, _ = run_sbbf(capfd, "inspect", str(drafted), "--json")
     for row in json.loads(out)["filters"]:
         assert (row["dialects"], row["dialect"]) == (["draft1-page", "draft2-page"], "draft2-page")
-    _, out, _ = said(capfd, "verify", str(drafted), "--json")
-    assert [proof["dialect"] for proof in json.loads(out)["filters"]] == ["draft2-page"] * 3
+    _, out, _ = run_sbbf(capfd, "verify", str(drafted), "--json")
+    assert [result["dialect"] for result in json.loads(out)["filters"]] == ["draft2-page"] * 3
 
 
 def test_a_standalone_filter(standalone, capfd):
     values = str(standalone.with_name("values.txt"))
-    code, out, _ = said(capfd, "inspect", "--standalone", str(standalone))
+    code, out, _ = run_sbbf(capfd, "inspect", "--standalone", str(standalone))
     assert code == 0
     assert "standalone filter, header: 12 plain bytes" in out
     assert "draft1-raw or branch-12" in out
-    code, out, _ = said(capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values)
+    code, out, _ = run_sbbf(capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values)
     assert (code, "as draft1-raw: all 1000 values verified" in out.replace(",", "")) == (0, True)
-    code, out, _ = said(
+    code, out, _ = run_sbbf(
         capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--dialect", "branch-12"
     )
     assert code == 1
     assert "values are false negatives, such as value" in out
-    code, out, _ = said(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "nobody")
+    code, out, _ = run_sbbf(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "nobody")
     assert (code, "cannot say" in out) == (0, True)
-    code, out, _ = said(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "nobody", "--dialect", "draft1-raw")
+    code, out, _ = run_sbbf(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "nobody", "--dialect", "draft1-raw")
     assert code == 1
     assert (
-        said(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--dialect", "draft1-raw")[0]
+        run_sbbf(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--dialect", "draft1-raw")[0]
         == 0
     )
-    _, out, _ = said(capfd, "inspect", "--standalone", str(standalone), "--json")
+    _, out, _ = run_sbbf(capfd, "inspect", "--standalone", str(standalone), "--json")
     assert json.loads(out)["dialects"] == ["draft1-raw", "branch-12"]
-    _, out, _ = said(capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--json")
+    _, out, _ = run_sbbf(capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--json")
     assert json.loads(out)["dialect"] == "draft1-raw"
 
 
@@ -115,17 +115,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=list(WRONG))
-def test_what_cannot_be_asked(standalone, capfd, arguments, words):
-    code, out, err = said(capfd, *(str(standalone) if argument == "FILE" else argument for argument in arguments))
+def test_queries_that_cannot_be_answered(standalone, capfd, arguments, words):
+    code, out, err = run_sbbf(capfd, *(str(standalone) if argument == "FILE" else argument for argument in arguments))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
 
 
-def test_what_is_no_filter(tmp_path, capfd):
+def test_bytes_that_are_no_filter(tmp_path, capfd):
     path = tmp_path / "no filter"
     for content in (b"", b"PAR1", bytes(100), b"\xff" * 100, (128 << 20).to_bytes(4, "little") + bytes(20)):
         path.write_bytes(content)
-        code, out, err = said(capfd, "inspect", "--standalone", str(path))
+        code, out, err = run_sbbf(capfd, "inspect", "--standalone", str(path))
         assert (code, out, err.count("\n")) == (3, "", 1)
         assert str(path) in err
 

@@ -103,8 +103,8 @@ def outcomes(place: str, arguments: list[str], numbers: Iterable[int]) -> list[t
 
 
 def assert_70_and_a_line(place: str, arguments: list[str], numbers: Iterable[int]) -> None:
-    for number, reached, code, err in outcomes(place, arguments, numbers):
-        assert reached, f"error {number} was not planted where the command line comes by"
+    for number, call, code, err in outcomes(place, arguments, numbers):
+        assert call, f"error {number} was not planted where the command line comes by"
         assert code == 70, f"error {number}: {err}"
         # An output that fails in the middle fails again at the end.
         assert err.count("\n") == 1 or "flush" in place

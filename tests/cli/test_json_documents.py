@@ -18,18 +18,18 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 
-OTHER, BARE = "<OTHER>", "<BARE>"
+OTHER_FILE, STANDALONE = "<OTHER>", "<BARE>"
 OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
-OTHERS = [
-    ["inspect", "--standalone", BARE],
-    ["probe", "--standalone", BARE, "1", "--type", "INT64"],
-    ["verify", "--standalone", BARE, "--values-file", "values.txt", "--type", "INT64"],
+OTHER_WORDS = [
+    ["inspect", "--standalone", STANDALONE],
+    ["probe", "--standalone", STANDALONE, "1", "--type", "INT64"],
+    ["verify", "--standalone", STANDALONE, "--values-file", "values.txt", "--type", "INT64"],
     ["check", "--list-rules"],
     ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
-    ["probe", FILE, OTHER, "-c", COLUMN, "--value", "1"],
-    ["explain", FILE, OTHER, "-c", COLUMN, "--value", "1"],
-    *([name, OTHER, *WORKING[name]] for name in OF_SEVERAL),
+    ["probe", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
+    ["explain", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
+    *([name, OTHER_FILE, *WORKING[name]] for name in OF_SEVERAL),
     ["inspect", FILE, "torn.parquet"],
 ]
 """Beside each command as it is."""
@@ -46,12 +46,12 @@ def places(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     Path("bare").write_bytes(Path("it.parquet").read_bytes()[stored.offset :][: stored.header_bytes + stored.bitset_bytes])
     Path("values.txt").write_text("1\n")
     Path("torn.parquet").write_bytes(b"PAR1")
-    return {FILE: "it.parquet", OTHER: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet", BARE: "bare"}
+    return {FILE: "it.parquet", OTHER_FILE: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet", STANDALONE: "bare"}
 
 
 def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     """What a command prints as JSON, the files as they were before."""
-    before = {name: Path(places[name]).read_bytes() for name in (FILE, OTHER)}
+    before = {name: Path(places[name]).read_bytes() for name in (FILE, OTHER_FILE)}
     code = run([*(places.get(word, word) for word in words), "--json"])
     for name, content in before.items():
         Path(places[name]).write_bytes(content)
@@ -62,23 +62,23 @@ def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFi
 
 
 def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
-    fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", told)) for name, told in _ROW.findall(PAGE.read_text())}
-    seen = set()
-    for words in [*([*name.split(), *WORKING[name]] for name in commands()), *OTHERS]:
+    fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", row)) for name, row in _ROW.findall(PAGE.read_text())}
+    schemas = set()
+    for words in [*([*name.split(), *WORKING[name]] for name in commands()), *OTHER_WORDS]:
         for document in documents(words, places, capsys):
             assert document["version"] == 0, words
             assert set(fields[document["schema"]]) <= document.keys(), words
-            seen.add(document["schema"])
-    assert seen == fields.keys()
+            schemas.add(document["schema"])
+    assert schemas == fields.keys()
 
 
 @pytest.mark.parametrize("name", OF_SEVERAL)
 def test_several_files_have_one_summary_which_comes_last(places, name, capsys):
-    found = documents([name, OTHER, *WORKING[name]], places, capsys)
+    printed = documents([name, OTHER_FILE, *WORKING[name]], places, capsys)
     if name == "advise":
-        assert [document["schema"] for document in found] == ["sbbf.advise"]
+        assert [document["schema"] for document in printed] == ["sbbf.advise"]
         return
-    assert [document["schema"] for document in found] == [f"sbbf.{name}"] * 2 + ["sbbf.summary"]
-    assert found[-1]["command"] == name
-    assert (found[-1]["files"], found[-1]["done"]) == (2, 2)
+    assert [document["schema"] for document in printed] == [f"sbbf.{name}"] * 2 + ["sbbf.summary"]
+    assert printed[-1]["command"] == name
+    assert (printed[-1]["files"], printed[-1]["done"]) == (2, 2)
     assert len(documents([name, *WORKING[name]], places, capsys)) == 1

@@ -34,27 +34,27 @@ def column_of(path: Path) -> str:
 
 
 def test_commands_that_change_files_skip_links_that_a_folder_holds(lake, capsys):
-    column, other = column_of(lake / "a.parquet"), lake.parent / "elsewhere" / "a.parquet"
-    before = digest(lake / "a.parquet"), digest(other)
+    column, elsewhere = column_of(lake / "a.parquet"), lake.parent / "elsewhere" / "a.parquet"
+    before = digest(lake / "a.parquet"), digest(elsewhere)
     assert run(["add-filter", str(lake), "-c", column, "--in-place"]) == 0
     assert "2 skipped as links" in capsys.readouterr().out
     assert digest(lake / "a.parquet") != before[0]
-    assert digest(other) == before[1]
+    assert digest(elsewhere) == before[1]
     assert run(["repair", str(lake / "*.parquet"), "--in-place"]) == 0
     assert "1 skipped as links" in capsys.readouterr().out
-    assert digest(other) == before[1]
+    assert digest(elsewhere) == before[1]
     assert run(["add-filter", str(lake / "link.parquet"), "-c", column, "--in-place"]) == 0
     assert capsys.readouterr().err == ""
-    assert digest(other) != before[1]
+    assert digest(elsewhere) != before[1]
     assert (lake / "link.parquet").is_symlink()
 
 
 def test_commands_that_read_follow_links_to_files(lake, capsys):
     assert run(["inspect", str(lake), "--json"]) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    assert "link.parquet" in said.out
-    assert "linked" not in said.out
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert "link.parquet" in output.out
+    assert "linked" not in output.out
 
 
 def test_a_folder_of_links_alone_has_nothing_to_change(lake, capsys):

@@ -127,7 +127,7 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
         (["inspect", "--files0-from", "."], "list of files .: is a directory"),
@@ -142,12 +142,12 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
         (["add-filter", "-c", "id", "--files-from", "list"], "give either -o or --in-place"),
     ],
 )
-def test_wrong_requests(folder, capfd, arguments, said):
+def test_wrong_requests(folder, capfd, arguments, message):
     Path("list").write_text("plain.parquet\n")
     assert run(arguments) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert said in err
+    assert message in err
 
 
 def test_a_name_without_end_is_refused(folder, capfd):
@@ -155,7 +155,7 @@ def test_a_name_without_end_is_refused(folder, capfd):
     assert "a name has more than 1,048,576 bytes" in capfd.readouterr().err
 
 
-def test_a_name_that_is_not_there_stops_no_other(folder, give, capfd):
+def test_a_missing_name_does_not_stop_the_others(folder, give, capfd):
     give(b"missing.parquet\nplain.parquet\n")
     assert run(["inspect", "--files-from", "-"]) == 3
     out, err = capfd.readouterr()
@@ -163,7 +163,7 @@ def test_a_name_that_is_not_there_stops_no_other(folder, give, capfd):
     assert err == "sbbf: missing.parquet: no such file or directory\n"
 
 
-ONE = "only one of --files-from -, --values-file - and the value - can read standard input"
+STDIN_CONFLICT = "only one of --files-from -, --values-file - and the value - can read standard input"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ ONE = "only one of --files-from -, --values-file - and the value - can read stan
 def test_only_one_reads_standard_input(folder, give, capfd, arguments):
     give(b"1\n")
     assert run(arguments) == 2
-    assert ONE in capfd.readouterr().err
+    assert STDIN_CONFLICT in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

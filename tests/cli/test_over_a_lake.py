@@ -64,7 +64,7 @@ def test_advice_over_several_schemas_reaches_each_file(lake, capsys):
     capsys.readouterr()
     assert run(["add-filter", str(lake), "--advise", "--in-place", "--json"]) == 0
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {one["column"] for document in documents[:-1] for one in document["filters"]} == {"id", "key"}
+    assert {row["column"] for document in documents[:-1] for row in document["filters"]} == {"id", "key"}
     assert run(["verify", str(lake)]) == 0
 
 
@@ -84,7 +84,7 @@ def test_no_file_gives_no_answer(lake, capsys):
     assert run(["explain", str(lake), "id", "5", "--where", "dt = '2027-01-01'"]) == 3
 
 
-def test_what_was_not_checked_is_said(lake, capsys):
+def test_unchecked_rules_are_reported(lake, capsys):
     capsys.readouterr()
     assert run(["check", str(lake)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("no rule ran on 2 files")

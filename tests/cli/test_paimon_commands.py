@@ -18,7 +18,7 @@ from sbbf_tool.cli.paimon import COMMANDS
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.index_container import build_container, lay_out
-from support.paimon_answers import Answers, bloom_answers, written
+from support.paimon_answers import Answers, bloom_answers, format_value
 from support.paimon_tables import NewFile, TableMaker
 from support.places import open_folder, without_privileges
 
@@ -191,8 +191,8 @@ class TestProbe:
         for day in (19782, 19783, None):
             folder = "__DEFAULT_PARTITION__" if day is None else day
             maker.commit(NewFile({"id": pa.array([1])}, partition=(day,)), directory=f"day={folder}/bucket-0")
-        for asked, expected in ((["2024-02-29"], [1, 0, 0]), (["2024-02-28"], [0, 0, 0]), (["--null"], [0, 0, 1])):
-            assert sbbf("probe", maker.root, "day", *asked, "--json") == int(not any(expected))
+        for values, expected in ((["2024-02-29"], [1, 0, 0]), (["2024-02-28"], [0, 0, 0]), (["--null"], [0, 0, 1])):
+            assert sbbf("probe", maker.root, "day", *values, "--json") == int(not any(expected))
             assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]] == expected
 
     @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ class TestProbe:
             (["customer[k]", "x"], "not a map"),
         ],
     )
-    def test_a_wrong_question_ends_with_2(self, orders, arguments, message, capfd):
+    def test_a_wrong_request_ends_with_2(self, orders, arguments, message, capfd):
         assert sbbf("probe", orders, *arguments) == 2
         assert message in one_error(capfd)
 
@@ -220,9 +220,9 @@ class TestBuild:
     def test_paimons_bytes_again(self, orders, tmp_path, capfd):
         (index,) = orders.rglob("*.index")
         data = index.with_suffix("")
-        for named in (["-c", "customer:items=1000"], []):
+        for options in (["-c", "customer:items=1000"], []):
             (tmp_path / "x").unlink(missing_ok=True)
-            assert sbbf("build", data, *named, "-o", tmp_path / "x") == 0
+            assert sbbf("build", data, *options, "-o", tmp_path / "x") == 0
             assert (tmp_path / "x").read_bytes() == index.read_bytes()
         assert f"table {orders} does not refer to this file" in capfd.readouterr().out
 
@@ -268,7 +268,7 @@ class TestBuild:
         assert message in one_error(capfd)
         assert os.listdir(data_file.parent) == ["a.parquet"]
 
-    def test_data_files_that_are_none(self, tmp_path, capfd):
+    def test_paths_that_are_no_data_files(self, tmp_path, capfd):
         (tmp_path / "a.csv").write_text("1")
         for suffix in ("parquet", "orc", "avro"):
             (tmp_path / f"a.{suffix}").write_bytes(b"PAR1 or something, but not enough of it")
@@ -355,15 +355,15 @@ class TestAddIndex:
         assert contents(orders) == before
 
     def test_exit_3_where_a_data_file_cannot_be_read(self, plain, capfd):
-        (broken,) = Path(plain.root).rglob("0.parquet")
-        broken.write_bytes(b"noise")
+        (data_file,) = Path(plain.root).rglob("0.parquet")
+        data_file.write_bytes(b"noise")
         assert sbbf("add-index", plain.root, "-c", "s") == 3
         out, err = capfd.readouterr()
         assert "skipped 0.parquet: " in out
         assert out.endswith("added an index to 1 data file, all values verified; committed as snapshot 3\n")
         assert err.startswith("sbbf: 0.parquet: the Parquet file cannot be read: ")
         assert err.count("\n") == 1
-        broken.unlink()
+        data_file.unlink()
         assert sbbf("add-index", plain.root, "-c", "s", "--json") == 3
         assert [file["is_unreadable"] for file in json.loads(capfd.readouterr().out)["skipped"]] == [True, False]
 
@@ -371,13 +371,13 @@ class TestAddIndex:
         """The report is true even where another commit deleted or indexed the files."""
         from sbbf_tool.operations.paimon import add_index
 
-        built = add_index.build_index
+        build_index = add_index.build_index
 
         def outrun(*arguments: Any) -> Any:
-            monkeypatch.setattr(add_index, "build_index", built)
+            monkeypatch.setattr(add_index, "build_index", build_index)
             assert sbbf("add-index", plain.root, "-c", "s") == 0
             capfd.readouterr()
-            return built(*arguments)
+            return build_index(*arguments)
 
         monkeypatch.setattr(add_index, "build_index", outrun)
         assert sbbf("add-index", plain.root, "-c", "s") == 0
@@ -454,11 +454,11 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 class TestBrokenInput:
     @pytest.mark.parametrize("damage", DAMAGES)
     @pytest.mark.parametrize(
-        "what", ["schema/schema-*", "snapshot/snapshot-4", "manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*-0"]
+        "pattern", ["schema/schema-*", "snapshot/snapshot-4", "manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*-0"]
     )
-    def test_metadata(self, orders, what, damage, capfd):
+    def test_metadata(self, orders, pattern, damage, capfd):
         """Whatever is broken, each command ends with a line about it or does not need it."""
-        paths = sorted(orders.glob(what))
+        paths = sorted(orders.glob(pattern))
         assert paths
         for path in paths:
             original = path.read_bytes()
@@ -472,7 +472,7 @@ class TestBrokenInput:
                 assert "internal error" not in err
                 if codes[-1] == 3:
                     assert path.name in err
-            if "snapshot" in what:
+            if "snapshot" in pattern:
                 assert 3 in codes
             path.write_bytes(original)
 
@@ -502,7 +502,7 @@ class TestBrokenInput:
             path.write_bytes(original)
 
     @pytest.mark.parametrize("arguments", [["inspect"], ["probe", "x", "1"], ["verify"], ["add-index", "-c", "x"]])
-    def test_what_is_no_table(self, tmp_path, arguments, capfd):
+    def test_folders_that_are_no_table(self, tmp_path, arguments, capfd):
         command, *rest = arguments
         (tmp_path / "file").write_text("x")
         os.mkfifo(tmp_path / "pipe.index")
@@ -538,7 +538,7 @@ def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Pat
         columns: dict[str, dict[tuple[str, str], Answers]] = {}
         for file, column, answer in bloom_answers(table_answers):
             for each in answer["present"] + answer["absent"]:
-                text = written(each["value"], parse_type_text(answer["type"]))
+                text = format_value(each["value"], parse_type_text(answer["type"]))
                 if text and "\n" not in text and "\r" not in text:
                     columns.setdefault(answer.get("column_name_today", column), {})[file["file"], text] = each
         for column, expected in columns.items():

@@ -27,9 +27,9 @@ def test_commands(name, rest, capfd):
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
 @pytest.mark.parametrize("value", [["spark"], []], ids=["value", ""])
 def test_options(name, option, value, capfd):
-    for given in ([option, *value], [f"{option}={''.join(value)}"]):
-        said = answer(capfd, *name.split(), "x.parquet", *given)
-        assert said == f"sbbf: {option} was removed: {OPTIONS[name, option]} (see sbbf {name} --help)\n"
+    for words in ([option, *value], [f"{option}={''.join(value)}"]):
+        output = answer(capfd, *name.split(), "x.parquet", *words)
+        assert output == f"sbbf: {option} was removed: {OPTIONS[name, option]} (see sbbf {name} --help)\n"
 
 
 def test_what_was_removed_is_not_there():
@@ -44,13 +44,13 @@ def test_new_spellings_are_there():
     for spelling in COMMANDS.values():
         name = spelling.removeprefix("sbbf ").split()[0]
         assert name in present or name == "COMMAND"
-        known = {
+        names = {
             option for parameter in present.get(name, present["inspect"]).params for option in (*parameter.opts, *parameter.secondary_opts)
         }
-        assert set(re.findall(r"(?<![\w-])-{1,2}[a-z][a-z-]*", spelling)) <= known, spelling
+        assert set(re.findall(r"(?<![\w-])-{1,2}[a-z][a-z-]*", spelling)) <= names, spelling
     for (name, _), spelling in OPTIONS.items():
-        known = {option for parameter in present[name].params for option in parameter.opts}
-        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", spelling)) <= known, spelling
+        names = {option for parameter in present[name].params for option in parameter.opts}
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", spelling)) <= names, spelling
 
 
 @pytest.mark.parametrize("words", [["lake"], ["lake", "nothing"], ["lake", "--debug"]], ids=" ".join)

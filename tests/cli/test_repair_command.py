@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_many_files_of_which_one_is_none(folder, capfd):
+def test_many_paths_with_one_that_is_no_file(folder, capfd):
     DEFECTS["missing-length"].make(folder / "a.parquet")
     (folder / "b.parquet").write_text("PAR1, it says")
     DEFECTS["false-negatives"].make(folder / "c.parquet")
@@ -38,9 +38,9 @@ def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     DEFECTS["unreadable-filter"].make(folder / "a.parquet")
     shutil.copyfile(SOUND, "b.parquet")
     assert run(["repair", "a.parquet", "--dry-run"]) == 1
-    said = capfd.readouterr().out
-    assert "drop" in said
-    assert "2 filters would be repaired" in said
+    output = capfd.readouterr().out
+    assert "drop" in output
+    assert "2 filters would be repaired" in output
     assert run(["repair", "b.parquet", "--dry-run"]) == 0
 
 
@@ -92,7 +92,7 @@ def test_json_says_it_all(folder, capfd):
         (["a.parquet", "-c", "nothing", "--in-place"], 4),
     ],
 )
-def test_what_is_not_done(folder, capfd, arguments, code):
+def test_unsupported_requests(folder, capfd, arguments, code):
     for name in ("a.parquet", "b.parquet"):
         shutil.copyfile(SOUND, name)
     assert run(["repair", *arguments]) == code

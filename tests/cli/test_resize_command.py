@@ -26,7 +26,7 @@ def test_smaller(capfd):
     assert run(["verify", "a.parquet"]) == 0
 
 
-def test_what_is_left_is_told(capfd):
+def test_remaining_findings_are_reported(capfd):
     assert run(["resize", "a.parquet", "--bytes", "256", "-o", "out.parquet"]) == 0
     assert capfd.readouterr().err.splitlines() == [
         f"sbbf: warning: column tag, row group {n}: it has 64 bytes; not resized; --rebuild builds it from the data" for n in (0, 1)
@@ -57,7 +57,7 @@ def test_larger(capfd):
         (["-c", "seq", "--fpp", "0.1", "--in-place"], 4),
     ],
 )
-def test_what_is_not_done(capfd, arguments, code):
+def test_unsupported_requests(capfd, arguments, code):
     assert run(["resize", "a.parquet", *arguments]) == code
     out, err = capfd.readouterr()
     assert out == ""

@@ -44,8 +44,8 @@ def test_each_file_in_both_formats(command, mode, capfd):
     assert run([*command, "d", mode, "--json", "--report", "r.jsonl"]) == 3
     printed = capfd.readouterr().out
     assert Path("r.jsonl").read_text() == printed
-    first, broken, last, summary = map(json.loads, printed.splitlines())
-    assert [document["schema"] for document in (first, broken, last, summary)] == [
+    first, unreadable, last, summary = map(json.loads, printed.splitlines())
+    assert [document["schema"] for document in (first, unreadable, last, summary)] == [
         *(f"sbbf.{command[0]}", "sbbf.file", f"sbbf.{command[0]}", "sbbf.summary")
     ]
     assert (summary["files"], summary["failed"], summary["exit_code"]) == (3, 1, 3)
@@ -62,7 +62,7 @@ def test_each_file_in_both_formats(command, mode, capfd):
 
 
 @pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
-def test_of_one_file_too(command, capfd):
+def test_a_single_file_too(command, capfd):
     assert run([*command, "d/a.parquet", "-n", "--report", "r.jsonl", "--json"]) in (0, 1)
     assert Path("r.jsonl").read_text() == capfd.readouterr().out
     assert run([*command, "d/b.parquet", "--in-place", "--report", "failed.jsonl"]) == 3
@@ -73,7 +73,7 @@ def test_of_one_file_too(command, capfd):
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "said"),
+    ("name", "code", "message"),
     [
         ("r.csv", 2, "must end with .parquet or .jsonl"),
         ("r", 2, "must end with .parquet or .jsonl"),
@@ -85,13 +85,13 @@ def test_of_one_file_too(command, capfd):
     ],
 )
 @pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
-def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, said, capfd):
+def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, message, capfd):
     Path("there.jsonl").write_text("an older one")
     before = contents()
     assert run([*command, "d", "--in-place", "--report", name]) == code
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert said in err
+    assert message in err
     assert contents() == before
     assert Path("there.jsonl").read_text() == "an older one"
 
@@ -100,7 +100,7 @@ WHERE = "one target is required for the result; give either -o or --in-place"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["d/a.parquet"], WHERE),
         (["d"], WHERE),
@@ -115,7 +115,7 @@ WHERE = "one target is required for the result; give either -o or --in-place"
     ],
 )
 @pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
-def test_where_results_go_is_said_before_a_file_is_read(command, arguments, said, capfd, monkeypatch):
+def test_wrong_destinations_are_reported_before_a_file_is_read(command, arguments, message, capfd, monkeypatch):
     def fail(*args: object, **options: object) -> None:
         raise AssertionError("a file was read")
 
@@ -125,7 +125,7 @@ def test_where_results_go_is_said_before_a_file_is_read(command, arguments, said
     assert run([*command, *arguments, "--report", "r.jsonl"]) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert said in err
+    assert message in err
     assert contents() == before
     assert sorted(os.listdir()) == ["d"]
 
@@ -146,7 +146,7 @@ def test_a_plan_of_one_file_has_an_output(fixtures):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["check", "d/a.parquet", "--config", ""], "no such file"),
         (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
@@ -171,8 +171,8 @@ def test_a_plan_of_one_file_has_an_output(fixtures):
         (["advise", "d/a.parquet", "--query", ""], ""),
     ],
 )
-def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, said, capfd):
+def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, message, capfd):
     assert run(arguments) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert said in err
+    assert message in err

@@ -29,14 +29,17 @@ from support.corpus_edits import edit_footer
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of, text_options
 
 _BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
-OBEYED = [one for one in _BMP if unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp") and one != "/"] + ["\U000e0001", "\U000e0041"]
+OBEYED = [character for character in _BMP if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and character != "/"] + [
+    "\U000e0001",
+    "\U000e0041",
+]
 """Controls (C0, DEL, C1), line ends, and what turns text around, hides it or tags it."""
 COMMANDS = ["::stop-commands::t", " ::add-mask::a", "##[stop-commands]t", "a##[group]b", "##vso[task.complete]", "##teamcity[message]"]
 """What a CI runner obeys in a line."""
 TEXTS = {
-    "c0": "a" + "".join(one for one in OBEYED if one < " ") + "b",
-    "c1": "a" + "".join(one for one in OBEYED if "\x7f" <= one < "\xa0") + "b",
-    "bidi": "a" + "".join(one for one in OBEYED if one >= "\xa0") + "b",
+    "c0": "a" + "".join(character for character in OBEYED if character < " ") + "b",
+    "c1": "a" + "".join(character for character in OBEYED if "\x7f" <= character < "\xa0") + "b",
+    "bidi": "a" + "".join(character for character in OBEYED if character >= "\xa0") + "b",
     "colour": "\x1b[31mred\x1b[0m\r",
     "title": "\x1b]0;owned\x07\x9d8;;http://x\x9c",
     "line": "one\ntwo\u2028three\x85four\vfive",
@@ -104,24 +107,24 @@ def strings_of(document: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", WORKING)
 def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
-    kept, printed = Path(planted[FILE]).read_bytes(), 0
+    original, printed = Path(planted[FILE]).read_bytes(), 0
     for form in formats_of(commands()[name]):
-        Path(planted[FILE]).write_bytes(kept)
+        Path(planted[FILE]).write_bytes(original)
         words = [planted.get(word, word) for word in WORKING[name]]
         out = said_by([*name.split(), *form, *words], capfd)
         if not out:
             continue
         printed += 1
         if form == ["--json"] or form == ["--format", "json"]:
-            known = {string for line in out.splitlines() for string in strings_of(json.loads(line))}
-            assert name == "engines" or known & {planted[FILE], planted[TABLE]}, known
+            strings = {string for line in out.splitlines() for string in strings_of(json.loads(line))}
+            assert name == "engines" or strings & {planted[FILE], planted[TABLE]}, strings
             if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain"):
                 # A name with a dot stands in backticks, to tell it from a path.
-                assert known & {text, f"`{text}`"}, known
+                assert strings & {text, f"`{text}`"}, strings
         elif form == ["--format", "sarif"]:
             (results,) = (run["results"] for run in json.loads(out)["runs"])
-            assert {unquote(one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for one in results} == {planted[FILE]}
-            assert any(text in string for one in results for string in strings_of(one))
+            assert {unquote(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for result in results} == {planted[FILE]}
+            assert any(text in string for result in results for string in strings_of(result))
         elif form == ["--format", "junit"]:
             assert [suite.get("name") for suite in ElementTree.fromstring(out)] == [escape(planted[FILE])]
         elif form == ["--format", "github"]:
@@ -185,9 +188,9 @@ def test_a_saved_report_holds_the_exact_name(planted, text, tmp_path, capfd):
 def test_a_plan_holds_the_exact_names(planted, text, tmp_path, capfd):
     edit_footer(Path(planted[FILE]), _without_filters)
     said_by(["advise", planted[FILE], "--plan", str(tmp_path / "plan")], capfd)
-    written = (tmp_path / "plan").read_text()
-    assert all(line.isprintable() for line in written.split("\n"))
-    assert json.loads(written)["files"] == [planted[FILE]]
+    plan = (tmp_path / "plan").read_text()
+    assert all(line.isprintable() for line in plan.split("\n"))
+    assert json.loads(plan)["files"] == [planted[FILE]]
 
 
 def _without_filters(metadata: FileMetaData) -> None:
@@ -215,7 +218,7 @@ def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("plain", "shown"),
+    ("plain", "printed"),
     [
         ("\x1b[31m", "\\x1b[31m"),
         ("a\u202eb", "a\\u202eb"),
@@ -231,15 +234,15 @@ def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
         ("größe 漢 😀", "größe 漢 😀"),
     ],
 )
-def test_how_text_is_shown(plain, shown):
-    assert escape(plain) == shown
-    assert escape(shown) == shown
+def test_how_text_is_shown(plain, printed):
+    assert escape(plain) == printed
+    assert escape(printed) == printed
 
 
 def test_json_gives_every_character_back():
     everything = "".join(map(chr, range(0x110000)))
     for document in (everything, [f"{text}##[x]" for text in TEXTS.values()]):
         for ascii_only in (False, True):
-            written = to_json(document, ascii_only=ascii_only)
-            assert written.isprintable()
-            assert json.loads(written) == json.loads(json.dumps(document))
+            document_text = to_json(document, ascii_only=ascii_only)
+            assert document_text.isprintable()
+            assert json.loads(document_text) == json.loads(json.dumps(document))

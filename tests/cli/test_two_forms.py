@@ -40,24 +40,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_both_forms_of_probe_answer_the_same(column, values, code):
-    named = [word for value in values for word in ([value] if value == "--null" else ["--value", value])]
+    options = [word for value in values for word in ([value] if value == "--null" else ["--value", value])]
     for path in ("a.parquet", ".", "*.parquet"):
         assert run(["probe", path, column, *values]) == code
-        assert run(["probe", path, "-c", column, *named]) == code
-        assert run(["probe", *named, "--column", column, path]) == code
-    assert run(["probe", "-c", column, *named, *FILES]) == code
-    assert run(["probe", "-c", column, *named, "b.parquet"]) == int("--null" not in values)
+        assert run(["probe", path, "-c", column, *options]) == code
+        assert run(["probe", *options, "--column", column, path]) == code
+    assert run(["probe", "-c", column, *options, *FILES]) == code
+    assert run(["probe", "-c", column, *options, "b.parquet"]) == int("--null" not in values)
 
 
 @pytest.mark.parametrize(
     ("column", "value", "code"), [("n", "-5", 0), ("n", "-6", 1), ("s", "x", 0), ("s", "-", 0), ("s", "y", 1), ("n", "--null", 0)]
 )
 def test_both_forms_of_explain_answer_the_same(column, value, code):
-    named = [value] if value == "--null" else ["--value", value]
+    options = [value] if value == "--null" else ["--value", value]
     for paths in (["a.parquet"], ["."], ["*.parquet"], FILES):
         assert run(["explain", *paths, column, value]) == code
-        assert run(["explain", *paths, "-c", column, *named]) == code
-        assert run(["explain", *named, "-c", column, *paths]) == code
+        assert run(["explain", *paths, "-c", column, *options]) == code
+        assert run(["explain", *options, "-c", column, *paths]) == code
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_both_forms_of_explain_answer_the_same(column, value, code):
         (["-c", "s", "--value", "--value", "a.parquet"], 1),
     ],
 )
-def test_what_looks_like_an_option(arguments, code):
+def test_values_that_look_like_an_option(arguments, code):
     assert run(["probe", *arguments]) == code
 
 
 @pytest.mark.parametrize(
     "arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--value", "-"]]
 )
-@pytest.mark.parametrize(("given", "code"), [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
-def test_a_dash_reads_values_in_both_forms(arguments, given, code, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+@pytest.mark.parametrize(("stdin", "code"), [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
+def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
     assert run(["probe", *arguments]) == code
 
 
@@ -122,7 +122,7 @@ def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["probe"], "no file was given"),
         (["probe", "a.parquet"], "no column was given"),
@@ -141,11 +141,11 @@ def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
         (["explain", "-c", "n", "--value", "1"], "no file was given"),
     ],
 )
-def test_wrong_requests(arguments, said, capfd):
+def test_wrong_requests(arguments, message, capfd):
     assert run(arguments) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert said in err
+    assert message in err
 
 
 def test_many_files_list_those_that_may_hold_a_value(capfd):

@@ -32,8 +32,8 @@ def path(tmp_path: Path) -> str:
 def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]:
     """The values that were queried with these arguments and this standard input, and what standard error says."""
 
-    def call(*arguments: str, given: bytes = b"") -> tuple[list[str], str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    def call(*arguments: str, stdin: bytes = b"") -> tuple[list[str], str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capfd.readouterr()
         assert run(["probe", "--json", path, *arguments]) in (0, 1)
         out, err = capfd.readouterr()
@@ -54,7 +54,7 @@ def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]
     ],
 )
 def test_a_dash_after_two_dashes_is_a_value(probe, arguments, values):
-    assert probe(*arguments, given=b"piped\n")[0] == values
+    assert probe(*arguments, stdin=b"piped\n")[0] == values
 
 
 def test_a_dash_that_is_stored_is_found(path):
@@ -106,13 +106,13 @@ FILES = {
 
 @pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
 @pytest.mark.parametrize("name", FILES)
-def test_what_a_values_file_may_hide_is_reported(probe, tmp_path, name, piped):
+def test_hidden_characters_of_a_values_file_are_reported(probe, tmp_path, name, piped):
     content, values, hints = FILES[name]
-    listed = tmp_path / "listed"
-    listed.write_bytes(content)
-    where = "standard input" if piped else f"values file {listed}"
-    queried, err = probe("s", "--values-file", "-" if piped else str(listed), given=content)
-    assert queried == values
+    values_file = tmp_path / "listed"
+    values_file.write_bytes(content)
+    where = "standard input" if piped else f"values file {values_file}"
+    answers, err = probe("s", "--values-file", "-" if piped else str(values_file), stdin=content)
+    assert answers == values
     assert len(err.splitlines()) == len(hints)
     for line, hint in zip(err.splitlines(), hints, strict=True):
         assert line.startswith(f"sbbf: warning: {where}: {hint}")
@@ -120,17 +120,17 @@ def test_what_a_values_file_may_hide_is_reported(probe, tmp_path, name, piped):
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
 def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
-    listed = tmp_path / "listed"
+    values_file = tmp_path / "listed"
     for content, hint in ((LATIN, "not UTF-8"), (b"ends\r\n", "part of the line end")):
-        listed.write_bytes(content)
+        values_file.write_bytes(content)
         capfd.readouterr()
-        assert run(["probe", path, "s", "--values-file", str(listed), *quiet]) == 1
+        assert run(["probe", path, "s", "--values-file", str(values_file), *quiet]) == 1
         assert hint in capfd.readouterr().err
         for command in (["probe", str(Path(path).parent), "-c", "s"], ["probe", path, "-c", "s"], ["probe", path, "s"]):
-            assert run([*command, "--values-file", str(listed)]) == 1
+            assert run([*command, "--values-file", str(values_file)]) == 1
             assert hint in capfd.readouterr().err
-    listed.write_bytes(LATIN)
-    assert run(["probe", path, "b", "--values-file", str(listed)]) == 0
+    values_file.write_bytes(LATIN)
+    assert run(["probe", path, "b", "--values-file", str(values_file)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
         (["s", "--", "--null"], 1),
     ],
 )
-def test_explain_asks_for_null(path, arguments, code, capfd):
+def test_explain_queries_null(path, arguments, code, capfd):
     assert run(["explain", path, *arguments]) == code
     assert len(capfd.readouterr().err.splitlines()) == (code == 2)
 

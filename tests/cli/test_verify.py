@@ -18,7 +18,7 @@ def test_exit_0_where_every_value_is_found(fixtures, capfd):
     assert err == ""
 
 
-def test_exit_1_where_a_filter_lies(fixtures, capfd):
+def test_exit_1_where_a_filter_has_false_negatives(fixtures, capfd):
     assert run(["verify", str(fixtures / "spark-boolean.parquet")]) == 1
     out = capfd.readouterr().out
     assert "error: empty-boolean-filter" in out
@@ -44,13 +44,13 @@ def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
     assert err.startswith(f"sbbf: {path}: column id, row group 0: the pages cannot be decoded")
 
 
-def test_a_file_without_filters_is_said_to_have_none(fixtures, capfd):
+def test_a_file_without_filters_is_reported_as_such(fixtures, capfd):
     path = fixtures / "events.parquet"
     assert run(["verify", str(path)]) == 0
     assert capfd.readouterr().out == f"{path}: no filter to verify\n"
 
 
-def test_a_folder_is_proven_file_by_file(fixtures, tmp_path, capfd):
+def test_a_folder_is_verified_file_by_file(fixtures, tmp_path, capfd):
     for name in ("spark-filters", "duckdb-filters"):
         shutil.copy(fixtures / f"{name}.parquet", tmp_path)
     assert run(["verify", str(tmp_path), "--json"]) == 0
@@ -93,11 +93,11 @@ def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--jsn"], 2, "--json"), (["--quick"], 2, "--quick")],
 )
-def test_a_wrong_question_ends_with_2(arguments, code, said, fixtures, capfd):
+def test_a_wrong_request_ends_with_2(arguments, code, message, fixtures, capfd):
     assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *arguments]) == code
     out, err = capfd.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err

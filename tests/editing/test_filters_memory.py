@@ -56,13 +56,13 @@ def many(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def refuse_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every filter goes to the temporary file."""
     monkeypatch.setattr(Spool, "MEMORY_BYTES", 0)
     monkeypatch.setattr(HashMemory, "MOST_BYTES", 0)
 
 
-def bytes_held(work: Callable[[], object]) -> int:
+def count_bytes_in_memory(work: Callable[[], object]) -> int:
     """The most bytes that were allocated at once."""
     tracemalloc.start()
     try:
@@ -73,9 +73,9 @@ def bytes_held(work: Callable[[], object]) -> int:
 
 
 def chunks_of(path: Path) -> Iterator[object]:
-    planned = plan_file(str(path), SPEC, EDIT)
+    plan = plan_file(str(path), SPEC, EDIT)
     for number in range(MANY):
-        yield from build_split(str(path), planned.fingerprint, (number,), SPEC, EDIT)
+        yield from build_split(str(path), plan.fingerprint, (number,), SPEC, EDIT)
 
 
 def damage(path: Path) -> None:
@@ -111,8 +111,8 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
 def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
     if before is not None:
         before(many)
-    held = bytes_held(lambda: work(many))
-    assert held < BOUND < MANY * NUM_BYTES / 8
+    peak = count_bytes_in_memory(lambda: work(many))
+    assert peak < BOUND < MANY * NUM_BYTES / 8
 
 
 @pytest.mark.usefixtures("nothing_held")
@@ -122,9 +122,9 @@ def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
         for _ in range(MANY):
             writer.write_table(pa.table({"v": range(50), "w": range(50)}))
     add_filters(path, ["v", "w"], ndv=NDV, in_place=True)
-    held = bytes_held(lambda: remove_filters(path, ["v"], compact=True, in_place=True))
-    assert held < BOUND
-    assert {proof.column for proof in verify(path).filters} == {"w"}
+    peak = count_bytes_in_memory(lambda: remove_filters(path, ["v"], compact=True, in_place=True))
+    assert peak < BOUND
+    assert {result.column for result in verify(path).filters} == {"w"}
     assert verify(path).is_sound
 
 
@@ -133,30 +133,30 @@ def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
 def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypatch, ways):
     """In memory, in a temporary file of the kind without a name, or of one that had a name for a moment."""
 
-    def written() -> bytes:
+    def write() -> bytes:
         path = Path(shutil.copy(many, tmp_path / "copy.parquet"))
-        given = {**ways, **({"output": tmp_path / "out.parquet"} if "output" in ways else {"in_place": True})}
-        add_filters(path, ["v"], ndv=1000, jobs=JOBS, **given)
-        result = Path(given.get("output", path))
+        arguments = {**ways, **({"output": tmp_path / "out.parquet"} if "output" in ways else {"in_place": True})}
+        add_filters(path, ["v"], ndv=1000, jobs=JOBS, **arguments)
+        result = Path(arguments.get("output", path))
         data = result.read_bytes()
         result.unlink()
         return data
 
-    spooled = written()
+    content = write()
     monkeypatch.delattr(os, "O_TMPFILE")
-    assert written() == spooled
+    assert write() == content
     monkeypatch.setattr(Spool, "MEMORY_BYTES", 1 << 30)
-    assert written() == spooled
-    assert {one.name for one in tmp_path.iterdir()} <= {"many.parquet", "copy.parquet"}
+    assert write() == content
+    assert {file.name for file in tmp_path.iterdir()} <= {"many.parquet", "copy.parquet"}
 
 
 @pytest.mark.usefixtures("nothing_held")
-def test_what_waits_on_disk_is_of_nobody_else(many, monkeypatch):
+def test_spooled_filters_are_private(many, monkeypatch):
     modes = []
-    opened = Spool._open
+    open_spool = Spool._open
 
     def looking(self: Spool) -> int:
-        fd = opened(self)
+        fd = open_spool(self)
         status = os.fstat(fd)
         modes.append((status.st_mode & 0o777, status.st_nlink))
         return fd
@@ -176,13 +176,15 @@ def test_a_bitset_of_an_encrypted_column_is_never_on_disk_in_the_clear(fixtures,
     waited = []
     append = Spool.append
     monkeypatch.setattr(Spool, "append", lambda self, data: (waited.append(bytes(data)), append(self, data))[1])
-    built = []
+    bitsets = []
     fold = BloomFilter.fold_to_fpp
-    monkeypatch.setattr(BloomFilter, "fold_to_fpp", lambda self, fpp: (built.append(bytes((made := fold(self, fpp)).bitset)), made)[1])
+    monkeypatch.setattr(
+        BloomFilter, "fold_to_fpp", lambda self, fpp: (bitsets.append(bytes((folded := fold(self, fpp)).bitset)), folded)[1]
+    )
     add_filters(path, ["name"], keys=secret, in_place=True)
-    assert built
+    assert bitsets
     assert waited
-    assert not any(bitset in data for bitset in built for data in waited)
+    assert not any(bitset in data for bitset in bitsets for data in waited)
     assert verify(path, keys=secret).is_sound
 
 
@@ -204,7 +206,7 @@ def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool.os, "statvfs", lambda folder: Disk(MANY * NUM_BYTES))
 
 
-def refuse_to_read(*given: object) -> None:
+def refuse_to_read(*arguments: object) -> None:
     raise AssertionError("a chunk was read")
 
 
@@ -264,7 +266,7 @@ def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch,
         add(many, append=append)
     assert caught.value.exit_code == 5
     assert many.read_bytes() == before
-    assert [one.name for one in many.parent.iterdir()] == [many.name]
+    assert [file.name for file in many.parent.iterdir()] == [many.name]
 
 
 @pytest.mark.usefixtures("nothing_held")
@@ -272,13 +274,13 @@ def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     read = Spool.read
     monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
     before = many.read_bytes()
-    for work in (add, lambda path: ensure_published(fill_file(str(path), SPEC, EDIT))):
+    for work in (add, lambda path: require_success(fill_file(str(path), SPEC, EDIT))):
         with pytest.raises(SbbfError, match="nothing was changed"):
             work(many)
     assert many.read_bytes() == before
 
 
-def ensure_published(row: object) -> None:
+def require_success(row: object) -> None:
     assert row.status == "failed"
     raise SbbfError(row.reason)
 

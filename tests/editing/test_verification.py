@@ -54,7 +54,7 @@ def test_a_filter_that_lacks_values(plain, tmp_path, monkeypatch, column, target
     assert_nothing_is_published(lambda: add_filters(plain, [column], **ways), tmp_path, "are absent from the new filter")
 
 
-def test_a_filter_that_lost_bits_in_folding(plain, tmp_path, monkeypatch):
+def test_a_filter_that_loses_bits_in_folding(plain, tmp_path, monkeypatch):
     monkeypatch.setattr(BloomFilter, "fold_to_fpp", lambda self, fpp: BloomFilter(bytes(self.bitset[:64])))
     assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "are absent from the new filter")
 
@@ -64,12 +64,12 @@ class Tampering:
 
     def __init__(self, number: int, change: Callable[[bytes], bytes]) -> None:
         self.number, self.change = number, change
-        self.seen = 0
+        self.calls = 0
         self.write = local.write_all
 
     def __call__(self, fd: int, data: bytes) -> None:
-        self.write(fd, self.change(bytes(data)) if self.seen == self.number else data)
-        self.seen += 1
+        self.write(fd, self.change(bytes(data)) if self.calls == self.number else data)
+        self.calls += 1
 
 
 def flip(at: int) -> Callable[[bytes], bytes]:
@@ -103,10 +103,10 @@ def test_bytes_that_change_on_the_way_to_the_disk_are_detected(plain, tmp_path, 
     tampering = Tampering(number, change)
     monkeypatch.setattr(local, "write_all", tampering)
     assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, message)
-    assert tampering.seen == 8
+    assert tampering.calls == 8
 
 
-def test_a_bitset_that_lost_one_bit(plain, tmp_path, monkeypatch):
+def test_a_bitset_with_one_bit_cleared(plain, tmp_path, monkeypatch):
     def lose_a_bit(data: bytes) -> bytes:
         at = next(at for at, byte in enumerate(data) if byte)
         return data[:at] + bytes([data[at] & data[at] - 1]) + data[at + 1 :]
@@ -167,23 +167,23 @@ def test_removing_too_little(filtered, tmp_path, monkeypatch):
     assert_nothing_is_published(work, tmp_path, "filters that would remain differ from those planned")
 
 
-@pytest.mark.parametrize("cut", [1, 8, 100])
-def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, cut):
+@pytest.mark.parametrize("excess", [1, 8, 100])
+def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, excess):
     copy = local._copy
-    monkeypatch.setattr(local, "_copy", lambda source, fd, count: copy(source, fd, count - cut))
+    monkeypatch.setattr(local, "_copy", lambda source, fd, count: copy(source, fd, count - excess))
     assert_nothing_is_published(lambda: remove_filters(filtered, in_place=True), tmp_path, "cannot be read back")
 
 
 def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeypatch):
     moved = remove._plan_compaction
 
-    def damaged(*given):
-        plan = moved(*given)
+    def damage(*arguments):
+        plan = moved(*arguments)
         pieces = list(map(bytes, blocks_of(plan.pieces)))
         pieces[0] = flip(-1)(pieces[0])
         return patch.Patch(plan.keep, tuple(pieces), plan.footer, plan.places)
 
-    monkeypatch.setattr(remove, "_plan_compaction", damaged)
+    monkeypatch.setattr(remove, "_plan_compaction", damage)
     work = lambda: remove_filters(filtered, ["id"], in_place=True, compact=True)  # noqa: E731
     assert_nothing_is_published(work, tmp_path, "a filter that should remain would change")
 

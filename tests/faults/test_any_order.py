@@ -98,9 +98,9 @@ class AnyOrder(RuleBasedStateMachine):
             return
         assert pq.read_table(self.path).equals(table())
         report = verify(self.path)
-        assert {proof.column for proof in report.filters} == self.with_filter
+        assert {result.column for result in report.filters} == self.with_filter
         assert len(report.filters) == 2 * len(self.with_filter)
-        assert all(proof.is_verified for proof in report.filters)
+        assert all(result.is_verified for result in report.filters)
         assert [path.name for path in self.folder.iterdir()] == ["a.parquet"]
 
 

@@ -68,18 +68,18 @@ def calls(folder: Path, case: Case, files: dict[str, bytes], log: Path) -> Itera
     """Each call of the main thread: the options by which it is seen, its name and its number, from 1, among those of that name."""
     for options, names in (([], WRITING), (about(folder), LOOKING)):
         prepare(folder, files)
-        code, said = strace(folder, case, [*options, "-e", f"trace={','.join(names)}"], log)
-        if code and "ptrace" in said:
+        code, output = strace(folder, case, [*options, "-e", f"trace={','.join(names)}"], log)
+        if code and "ptrace" in output:
             pytest.skip("strace may not trace here")
         lines = log.read_text(errors="replace").splitlines()
         main = lines[0].split()[0]
         numbers = dict.fromkeys(names, 0)
         for line in lines:
-            found = re.match(rf"{main} +(\w+)\((\d*)", line)
-            if found and found[1] in numbers:
-                numbers[found[1]] += 1
-                if not (found[1] == "write" and found[2] in ("1", "2")):
-                    yield options, found[1], numbers[found[1]]
+            match = re.match(rf"{main} +(\w+)\((\d*)", line)
+            if match and match[1] in numbers:
+                numbers[match[1]] += 1
+                if not (match[1] == "write" and match[2] in ("1", "2")):
+                    yield options, match[1], numbers[match[1]]
 
 
 def prepare(folder: Path, files: dict[str, bytes]) -> None:
@@ -100,9 +100,9 @@ def before(befores) -> Before:
 def torn(before, killer: Killer, tmp_path) -> dict[str, bytes]:
     """The file with all bytes of an append that was killed before it was accepted, and the journal."""
     folder = tmp_path / "torn"
-    made = killer.calls("append", before.lay_out(folder))
+    system_calls = killer.calls("append", before.lay_out(folder))
     # The journal is the last that is removed.
-    assert killer.kill_at("append", before.lay_out(folder), len(made) - 1 - made[::-1].index("unlink"), BEFORE)
+    assert killer.kill_at("append", before.lay_out(folder), len(system_calls) - 1 - system_calls[::-1].index("unlink"), BEFORE)
     files = contents(folder)
     assert set(files) == {FILE, Path(journal_of(FILE)).name}
     return files
@@ -117,17 +117,17 @@ def test_any_system_call_that_fails(before, torn, tmp_path, name):
         for error in ERRORS.get(call, ("EIO",)):
             prepare(folder, files)
             inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={number}"]
-            code, said = strace(folder, case, [*options, *inject], log)
+            code, output = strace(folder, case, [*options, *inject], log)
             failures += code != 0
-            if problem := problem_of(before, folder, case, files, code, said):
-                problems.append(f"{call}, number {number}{' about the file' if options else ''}, {error}: {problem}: {said[-300:]}")
+            if problem := problem_of(before, folder, case, files, code, output):
+                problems.append(f"{call}, number {number}{' about the file' if options else ''}, {error}: {problem}: {output[-300:]}")
     assert not problems, "\n".join(problems)
     assert failures >= 3
 
 
-def problem_of(before: Before, folder: Path, case: Case, files: dict[str, bytes], code: int, said: str) -> str | None:
+def problem_of(before: Before, folder: Path, case: Case, files: dict[str, bytes], code: int, output: str) -> str | None:
     """What is wrong with how a command ended, and with what it left; None where nothing is. Runs the next command."""
-    if "Traceback" in said or "internal error" in said or code not in (0, *SAYS_NO):
+    if "Traceback" in output or "internal error" in output or code not in (0, *SAYS_NO):
         return f"ended with {code}"
     if not case.changes:
         (folder / "out.parquet").unlink(missing_ok=True)

@@ -23,22 +23,22 @@ ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
 def calls_of(before: Before, folder, only: tuple[str, ...]) -> list[str]:
     with Disturbance(None, lambda: None, only=only).in_force() as undisturbed:
         assert before.path.act(before.lay_out(folder)) == 0
-    return undisturbed.seen
+    return undisturbed.calls
 
 
-def assert_told_and_whole(before: Before, folder, code: int, what: str) -> None:
+def assert_told_and_whole(before: Before, folder, code: int, case: str) -> None:
     """Nothing is left beside the file, unless removing it is what failed; the next command removes that."""
     done = code == 0
-    assert done or code in SAYS_NO, what
-    expected, found = before.expected(folder, done=done), contents(folder)
-    if found != expected and before.path.appends:
+    assert done or code in SAYS_NO, case
+    expected, actual = before.expected(folder, done=done), contents(folder)
+    if actual != expected and before.path.appends:
         # What could not be undone then is undone now.
         interrupted.finish(str(folder / FILE), None, changes=True)
-        found = contents(folder)
-    assert {name: data for name, data in found.items() if not name.startswith(".")} == expected, what
-    if found != expected:
+        actual = contents(folder)
+    assert {name: data for name, data in actual.items() if not name.startswith(".")} == expected, case
+    if actual != expected:
         run(["repair", str(folder / before.path.target), "--in-place", "--quick"])
-        assert not [name for name in contents(folder) if name.startswith(".")], what
+        assert not [name for name in contents(folder) if name.startswith(".")], case
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
@@ -50,10 +50,10 @@ def test_a_disk_that_is_full_at_any_call(before, tmp_path, lasting):
         full = Disturbance(at, fail_with(errno.ENOSPC), when, ALLOCATING, lasting)
         with full.in_force():
             code = before.path.act(folder)
-        what = f"{calls[at]}, number {at}, {when}"
-        assert_told_and_whole(before, folder, code, what)
+        case = f"{calls[at]}, number {at}, {when}"
+        assert_told_and_whole(before, folder, code, case)
         # Only what comes after the new file has its name may fail and be no failure.
-        assert code != 0 or at > calls.index("fsync"), what
+        assert code != 0 or at > calls.index("fsync"), case
 
 
 def test_any_call_that_fails(before, tmp_path):
@@ -93,12 +93,12 @@ def test_a_cluster_file_system_that_does_not_copy(before, tmp_path, monkeypatch,
 @pytest.mark.parametrize("change", ["replaced", "truncated", "removed", "longer"])
 def test_a_source_that_changes_meanwhile(before, tmp_path, change):
     """At any call; whatever comes of it, what was put there by somebody else is not lost, and nothing false gets a name."""
-    other = b"somebody else's bytes"
+    replacement = b"somebody else's bytes"
 
-    def change_it() -> None:
+    def replace_bytes() -> None:
         with open_undisturbed():
             if change == "replaced":
-                (folder / "other").write_bytes(other)
+                (folder / "other").write_bytes(replacement)
                 os.rename(folder / "other", folder / FILE)
             elif change == "truncated":
                 os.truncate(folder / FILE, len(before.old) // 2)
@@ -106,22 +106,22 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
                 (folder / FILE).unlink()
             else:
                 with open(folder / FILE, "ab") as stream:
-                    stream.write(other)
+                    stream.write(replacement)
 
     calls = calls_of(before, tmp_path / "it", tuple(os_calls()))
     last = len(calls) - 1 - calls[::-1].index("rename") if "rename" in calls else calls.index("link")
     for at in range(last):
         folder = before.lay_out(tmp_path / "it")
-        disturbance = Disturbance(at, change_it)
+        disturbance = Disturbance(at, replace_bytes)
         open_undisturbed = disturbance.paused
         with disturbance.in_force():
             code = before.path.act(folder)
         assert code in (0, UnreadableError.exit_code, *SAYS_NO), calls[at]
-        found = {name: data for name, data in contents(folder).items() if not name.startswith(".")}
+        actual = {name: data for name, data in contents(folder).items() if not name.startswith(".")}
         if change == "replaced":
-            assert other in found.values() or code == 0
+            assert replacement in actual.values() or code == 0
         if before.path.target != FILE:
-            assert before.path.target not in found or found[before.path.target] == before.new
+            assert before.path.target not in actual or actual[before.path.target] == before.new
 
 
 # Names and permissions

@@ -54,9 +54,9 @@ def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
                 # The largest numbers, as varints have them.
                 data[at : at + 1] = b"\xff" * choose.choice((1, 4, 9, 11)) + bytes([choose.choice((0, 1, 0x0F, 0x7F))])
             case _:
-                other = choose.choice(seeds)
-                start = choose.randrange(len(other) + 1)
-                data[at : at + choose.randrange(9)] = other[start : start + choose.randrange(1, 40)]
+                donor = choose.choice(seeds)
+                start = choose.randrange(len(donor) + 1)
+                data[at : at + choose.randrange(9)] = donor[start : start + choose.randrange(1, 40)]
     return bytes(data)
 
 

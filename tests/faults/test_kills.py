@@ -22,16 +22,16 @@ from support.write_paths import FILE, OUT, WRITE_PATHS, Before, contents
 
 def assert_whole(before: Before, folder: Path) -> None:
     """The old file or the new one at once, or, where it was appended to, once the append is undone; then the next command cleans up."""
-    found = contents(folder)
+    actual = contents(folder)
     whole = (before.expected(folder, done=False), before.expected(folder, done=True))
     if before.path.appends:
         interrupted.finish(str(folder / FILE), None, changes=True)
-        found = contents(folder)
-    assert {name: data for name, data in found.items() if name in (FILE, OUT)} in whole
-    was_done = found.get(OUT if before.path.target == OUT else FILE) == before.new
+        actual = contents(folder)
+    assert {name: data for name, data in actual.items() if name in (FILE, OUT)} in whole
+    was_done = actual.get(OUT if before.path.target == OUT else FILE) == before.new
     again = before.path.act(folder)
     assert again == 0 or was_done
-    if OUT in found:
+    if OUT in actual:
         # A name that is taken is refused at once; a command that works on that file finds what was left beside it.
         run(["repair", str(folder / OUT), "--in-place", "--quick"])
     assert contents(folder) == before.expected(folder, done=True)

@@ -12,7 +12,7 @@ from sbbf_tool import verify
 from sbbf_tool.cli import run
 from support.write_paths import FILE, Before, contents
 
-NAMED = ("user_id", "session")
+ADDED_COLUMNS = ("user_id", "session")
 WAYS = pytest.mark.parametrize("options", [(), ("--append",)], ids=["copying", "appending"])
 
 
@@ -27,8 +27,8 @@ def run_together(*commands: list[str]) -> list[int]:
         subprocess.Popen([*program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for arguments in commands
     ]
     for process in running:
-        _, said = process.communicate()
-        assert "internal error" not in said
+        _, output = process.communicate()
+        assert "internal error" not in output
     return [process.returncode for process in running]
 
 
@@ -36,19 +36,19 @@ def race(rounds: int, before: Before, folder: Path, options: tuple[str, ...]) ->
     path = folder / FILE
     for _ in range(rounds):
         before.lay_out(folder)
-        codes = run_together(*(add(path, column, options) for column in NAMED))
+        codes = run_together(*(add(path, column, options) for column in ADDED_COLUMNS))
         # Who came second found a whole file, or was refused, or met a file that was just being appended to.
         assert 0 in codes
         assert set(codes) <= {0, 3, 4}
         assert list(contents(folder)) == [FILE]
         assert path.read_bytes().startswith(before.old)
-        for column, code in zip(NAMED, codes, strict=True):
-            found = path.read_bytes()
+        for column, code in zip(ADDED_COLUMNS, codes, strict=True):
+            content = path.read_bytes()
             assert run(add(path, column, options)) == 0
-            assert (path.read_bytes() == found) == (code == 0), "what one of them reported as done is there"
+            assert (path.read_bytes() == content) == (code == 0), "what one of them reported as done is there"
         report = verify(path)
         assert len(report.filters) == 6
-        assert all(proof.is_verified for proof in report.filters)
+        assert all(result.is_verified for result in report.filters)
 
 
 @WAYS

@@ -27,8 +27,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-BEFORE_IT = contents(ORDERS)
-DATA_FILES = {Path(name).name for name in BEFORE_IT if name.endswith(".parquet")}
+ORIGINAL = contents(ORDERS)
+DATA_FILES = {Path(name).name for name in ORIGINAL if name.endswith(".parquet")}
 
 
 def lay_out(folder: Path) -> Path:
@@ -40,17 +40,17 @@ def lay_out(folder: Path) -> Path:
 
 def snapshot_of(table: Path) -> int:
     """The latest snapshot, once it was seen that the table is whole: every old file as it was, every data file there, no value lost."""
-    found = contents(table)
-    assert {name: found[name] for name in BEFORE_IT if name != HINT} == {name: BEFORE_IT[name] for name in BEFORE_IT if name != HINT}
-    assert found[HINT] in (b"4", b"5")
+    actual = contents(table)
+    assert {name: actual[name] for name in ORIGINAL if name != HINT} == {name: ORIGINAL[name] for name in ORIGINAL if name != HINT}
+    assert actual[HINT] in (b"4", b"5")
     report = inspect_paimon(table)
     assert report.snapshot in (OLD, NEW)
     assert {file.data_file for file in report.files} == DATA_FILES
     assert not report.errors
     assert sum(file.place != "none" for file in report.files) == (2 if report.snapshot == OLD else 4)
-    proof = verify_paimon(table)
-    assert not proof.has_false_negatives
-    assert not proof.problems
+    result = verify_paimon(table)
+    assert not result.has_false_negatives
+    assert not result.problems
     return report.snapshot
 
 
@@ -65,7 +65,7 @@ def calls_of(folder: Path, only: tuple[str, ...]) -> list[str]:
     with Disturbance(None, lambda: None, only=only).in_force() as undisturbed:
         assert PATH.act(lay_out(folder)) == 0
     assert snapshot_of(folder / TABLE) == NEW
-    return undisturbed.seen
+    return undisturbed.calls
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
@@ -81,7 +81,7 @@ def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
         assert code in (0, WriteError.exit_code), calls[at]
         assert snapshot_of(folder / TABLE) == (NEW if code == 0 else OLD), (calls[at], at)
         if code:
-            assert contents(folder / TABLE) == BEFORE_IT, (calls[at], at)
+            assert contents(folder / TABLE) == ORIGINAL, (calls[at], at)
     assert codes == {0, WriteError.exit_code}
 
 
@@ -94,8 +94,8 @@ def test_any_call_that_fails(tmp_path: Path, number: int) -> None:
             code = PATH.act(folder)
         assert code in (0, RefusedError.exit_code, WriteError.exit_code), call
         assert snapshot_of(folder / TABLE) == (NEW if code == 0 else OLD), (call, at)
-        left = {name for name in contents(folder / TABLE) if name not in BEFORE_IT}
-        assert code == 0 or not left or call == "unlink", (call, at, left)
+        leftovers = {name for name in contents(folder / TABLE) if name not in ORIGINAL}
+        assert code == 0 or not leftovers or call == "unlink", (call, at, leftovers)
         if code:
             assert_done_by_the_next_command(folder)
 
@@ -115,7 +115,7 @@ def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> Non
     assert states == {OLD, NEW}
 
 
-def test_two_at_a_time_are_one_after_the_other(tmp_path: Path) -> None:
+def test_concurrent_commits_are_serialized(tmp_path: Path) -> None:
     """Another of us commits right before our snapshot: ours is planned again, and has nothing to do."""
     folder = lay_out(tmp_path / "it")
     calls = calls_of(tmp_path / "undisturbed", ("link",))
@@ -131,6 +131,6 @@ def test_two_at_a_time_are_one_after_the_other(tmp_path: Path) -> None:
         assert PATH.act(folder) == 0
     assert snapshots[:1] == [NEW], "another commit came first"
     assert snapshot_of(folder / TABLE) == NEW
-    named = {name for name in contents(folder / TABLE) if name not in BEFORE_IT}
-    undisturbed = {name for name in contents(tmp_path / "undisturbed" / TABLE) if name not in BEFORE_IT}
-    assert len(named) == len(undisturbed)
+    new_files = {name for name in contents(folder / TABLE) if name not in ORIGINAL}
+    undisturbed = {name for name in contents(tmp_path / "undisturbed" / TABLE) if name not in ORIGINAL}
+    assert len(new_files) == len(undisturbed)

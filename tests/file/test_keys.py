@@ -37,7 +37,7 @@ def test_from_a_file_or_the_environment(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("mode", "readers"), [(0o644, "every user"), (0o640, "its group"), (0o604, "every user"), (0o600, ""), (0o400, "")]
 )
-def test_a_file_that_others_may_read_gets_a_warning(mode, readers, fixtures, tmp_path, monkeypatch, capfd):
+def test_a_file_readable_by_other_users_causes_a_warning(mode, readers, fixtures, tmp_path, monkeypatch, capfd):
     path = tmp_path / "my keys.json"
     path.write_text(json.dumps({"footer_key": HEX}))
     path.chmod(mode)
@@ -59,11 +59,11 @@ def test_keys_from_a_pipe_get_no_warning(fixtures, capfd):
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("given", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
-def test_a_key_in_the_place_of_a_file_is_not_shown(given):
+@pytest.mark.parametrize("argument", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
+def test_a_key_in_the_place_of_a_file_is_not_shown(argument):
     with pytest.raises(UsageError, match="not on the command line") as caught:
-        read_keys(given)
-    assert given not in str(caught.value)
+        read_keys(argument)
+    assert argument not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [Edit, VerifyFile])

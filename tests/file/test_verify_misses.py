@@ -94,15 +94,17 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("of", "values", "stored", "hashed", "cause", "words"), CASES, ids=lambda case: case if type(case) is str else "")
-def test_the_form_that_was_hashed_is_found(of: Column, values: list[Any], stored: Form, hashed: Form, cause: str, words: str):
-    bloom = bloom_of([hashed(value) for value in values])
-    missed = [plain for plain in map(stored, values) if plain not in bloom]
-    assert missed
-    found = misses.explain(bloom, of, missed)
-    assert found is not None
-    assert found.name == cause
-    assert words in found.explanation
+@pytest.mark.parametrize(
+    ("of", "values", "stored", "hashed_form", "cause", "words"), CASES, ids=lambda case: case if type(case) is str else ""
+)
+def test_the_form_that_was_hashed_is_found(of: Column, values: list[Any], stored: Form, hashed_form: Form, cause: str, words: str):
+    bloom = bloom_of([hashed_form(value) for value in values])
+    missing = [plain for plain in map(stored, values) if plain not in bloom]
+    assert missing
+    explanation = misses.explain(bloom, of, missing)
+    assert explanation is not None
+    assert explanation.name == cause
+    assert words in explanation.explanation
 
 
 def test_a_block_chosen_by_a_remainder():
@@ -115,38 +117,38 @@ def test_a_block_chosen_by_a_remainder():
         block.insert_hash(h)
         bitset[start : start + BLOCK_BYTES] = block.bitset
     bloom = BloomFilter(bitset)
-    found = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
-    assert found is not None
-    assert found.name == BLOCK
-    assert "remainder" in found.explanation
+    explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    assert explanation is not None
+    assert explanation.name == BLOCK
+    assert "remainder" in explanation.explanation
 
 
 @pytest.mark.parametrize("times", [2, 4, 8, 16])
 def test_a_header_that_states_too_many_bytes(times: int):
     words = [f"word {n}".encode() for n in range(40)]
-    built = bloom_of(words, 512)
-    bloom = BloomFilter(bytes(built.bitset) + bytes(512 * (times - 1)))
-    found = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
-    assert found is not None
-    assert found.name == BLOCK
-    assert f"states {times} times" in found.explanation
+    small_bloom = bloom_of(words, 512)
+    bloom = BloomFilter(bytes(small_bloom.bitset) + bytes(512 * (times - 1)))
+    explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    assert explanation is not None
+    assert explanation.name == BLOCK
+    assert f"states {times} times" in explanation.explanation
 
 
 def test_nothing_was_ever_inserted():
-    found = misses.explain(BloomFilter.empty(64), column(INT64), [bytes(8)])
-    assert found is not None
-    assert found.name == EMPTY
+    explanation = misses.explain(BloomFilter.empty(64), column(INT64), [bytes(8)])
+    assert explanation is not None
+    assert explanation.name == EMPTY
 
 
-OTHERS = [column(INT32), column(INT64), column(FLOAT), column(DOUBLE), column(BYTES), column("INT96"), DECIMAL, UUIDS, HALF]
+OTHER_COLUMNS = [column(INT32), column(INT64), column(FLOAT), column(DOUBLE), column(BYTES), column("INT96"), DECIMAL, UUIDS, HALF]
 
 
-@pytest.mark.parametrize("of", OTHERS, ids=lambda of: of.type_name)
+@pytest.mark.parametrize("of", OTHER_COLUMNS, ids=lambda of: of.type_name)
 def test_values_that_never_came_are_not_explained(of: Column):
     rng = random.Random(5)
     bloom = bloom_of([rng.randbytes(12) for _ in range(80)])
-    missed = [plain for plain in (rng.randbytes(of.width or 11) for _ in range(20)) if plain not in bloom]
-    assert misses.explain(bloom, of, missed) is None
+    missing = [plain for plain in (rng.randbytes(of.width or 11) for _ in range(20)) if plain not in bloom]
+    assert misses.explain(bloom, of, missing) is None
 
 
 def test_luck_is_no_explanation():
@@ -154,8 +156,8 @@ def test_luck_is_no_explanation():
     rng = random.Random(6)
     bloom = bloom_of([rng.randbytes(8) for _ in range(800)], 256)
     assert bloom.fpp > 0.5
-    missed = [plain for plain in (struct.pack("<q", n) for n in range(1000)) if plain not in bloom]
-    assert misses.explain(bloom, column(INT64), missed[:4]) is None
+    missing = [plain for plain in (struct.pack("<q", n) for n in range(1000)) if plain not in bloom]
+    assert misses.explain(bloom, column(INT64), missing[:4]) is None
 
 
 def test_what_half_of_the_values_say_explains_nothing():
@@ -212,20 +214,20 @@ def test_numbers_as_node_writes_them():
 
 @pytest.mark.parametrize("name", ["draft1-raw", "draft1-thrift", "branch-12", "branch-16"])
 @pytest.mark.parametrize("of", [column(INT64), column(BYTES)], ids=lambda of: of.type_name)
-def test_hashed_as_a_draft_has_it(name: str, of: Column):
+def test_values_hashed_as_a_draft_does(name: str, of: Column):
     plain = [struct.pack("<q", n * n) for n in range(100)]
     hasher = hasher_for(find_dialect(name), of, 32)
     bloom = BloomFilter.empty(1024)
     bloom.insert_hashes(hasher.hash_fixed(b"".join(plain), 8))
-    missed = [value for value in plain if value not in bloom]
+    missing = [value for value in plain if value not in bloom]
     if name == "branch-16" and of.physical == BYTES:
-        assert not missed  # as today
+        assert not missing  # as today
         return
-    found = misses.explain(bloom, of, missed)
-    assert found is not None
+    explanation = misses.explain(bloom, of, missing)
+    assert explanation is not None
     # Of bytes, the branch hashed as the second draft did: only the block is another.
-    assert found.name == (BLOCK if name == "branch-12" and of.physical == BYTES else DRAFT)
-    assert name in found.explanation or found.name == BLOCK
+    assert explanation.name == (BLOCK if name == "branch-12" and of.physical == BYTES else DRAFT)
+    assert name in explanation.explanation or explanation.name == BLOCK
 
 
 def test_numbers_hashed_as_nothing_are_not_seen_in_a_filter_that_holds_more():

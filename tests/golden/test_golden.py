@@ -34,13 +34,13 @@ Compare = Callable[[Path, str], None]
 def compare(request: pytest.FixtureRequest) -> Compare:
     """Compares with the file, or writes it where that was asked for. JSON is kept with a value a line."""
 
-    def compare_or_bless(path: Path, said: str) -> None:
+    def compare_or_bless(path: Path, output: str) -> None:
         if path.suffix == ".json":
-            said = json.dumps(json.loads(said), indent=1, ensure_ascii=False) + "\n"
+            output = json.dumps(json.loads(output), indent=1, ensure_ascii=False) + "\n"
         if request.config.getoption("--bless"):
             path.parent.mkdir(exist_ok=True)
-            path.write_text(said)
-        assert said == path.read_text()
+            path.write_text(output)
+        assert output == path.read_text()
 
     return compare_or_bless
 
@@ -59,16 +59,16 @@ def make(rule: str, defect: Defect, path: Path) -> None:
     defect.make(path)
 
 
-def condense(said: str, form: str) -> str:
+def condense(output: str, form: str) -> str:
     """A report of `check` with the rules that failed and without the others, so that a new rule changes the report of no other one.
 
     Asserts that the report named every rule once.
     """
     if form == "text":
-        ((passed, failed, not_run),) = RULE_COUNTS.findall(said)
+        ((passed, failed, not_run),) = RULE_COUNTS.findall(output)
         assert int(passed) + int(failed) + int(not_run or 0) == len(RULES)
-        return RULE_COUNTS.sub(f"{failed} failed", said)
-    report = json.loads(said)
+        return RULE_COUNTS.sub(f"{failed} failed", output)
+    report = json.loads(output)
     assert [entry["rule"] for entry in report["rules"]] == [rule.name for rule in RULES]
     report["rules"] = [entry for entry in report["rules"] if entry["outcome"] == "failed"]
     return json.dumps(report)
@@ -82,13 +82,13 @@ def test_every_rule_has_its_folder():
 @pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
 def test_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     make(rule, defect, workplace / NAME)
-    severity = next(known.severity for known in RULES if known.name == rule)
+    severity = next(entry.severity for entry in RULES if entry.name == rule)
     for form, suffix in FORMATS.items():
         assert run(["check", NAME, "--format", form, "--fail-on", severity, *defect.options]) == 1
-        said, errors = capfd.readouterr()
+        output, errors = capfd.readouterr()
         assert errors == ""
-        compare(HERE / rule / f"expected.{suffix}", condense(said, form))
-    assert rule in {finding["rule"] for finding in json.loads(said)["findings"]}
+        compare(HERE / rule / f"expected.{suffix}", condense(output, form))
+    assert rule in {finding["rule"] for finding in json.loads(output)["findings"]}
 
 
 @pytest.mark.parametrize(
@@ -99,26 +99,26 @@ def test_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, ca
         if rule.group in VERIFIED_GROUPS and rule.name in DEFECTS and rule.name != "oversized-page"  # verify refuses to read such a file
     ],
 )
-def test_proof_of_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+def test_verification_of_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     make(rule, defect, workplace / NAME)
-    is_error = next(known.severity for known in RULES if known.name == rule) == "error"
+    is_error = next(entry.severity for entry in RULES if entry.name == rule) == "error"
     for form, suffix in FORMATS.items():
         assert run(["verify", NAME, *(["--json"] if form == "json" else [])]) == int(is_error)
-        said, errors = capfd.readouterr()
+        output, errors = capfd.readouterr()
         assert errors == ""
-        compare(HERE / rule / f"verified.{suffix}", said)
-    assert rule in {finding["rule"] for finding in json.loads(said)["findings"]}
+        compare(HERE / rule / f"verified.{suffix}", output)
+    assert rule in {finding["rule"] for finding in json.loads(output)["findings"]}
 
 
-def test_of_a_sound_file_nothing_is_said(workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     shutil.copyfile(SOUND, NAME)
     for form, suffix in FORMATS.items():
         assert run(["check", NAME, "--format", form, "--fail-on", "info"]) == 0
         compare(HERE / "sound" / f"expected.{suffix}", capfd.readouterr().out)
         assert run(["verify", NAME, *(["--json"] if form == "json" else [])]) == 0
-        said = capfd.readouterr().out
-        compare(HERE / "sound" / f"verified.{suffix}", said)
-    assert json.loads(said)["findings"] == []
+        output = capfd.readouterr().out
+        compare(HERE / "sound" / f"verified.{suffix}", output)
+    assert json.loads(output)["findings"] == []
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("text", "txt")])
@@ -128,9 +128,9 @@ def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capf
     (workplace / "b is no Parquet").write_text("PAR1, it says")
     shutil.copyfile(FIXTURES / "spark-boolean.parquet", "c<&>.parquet")
     assert run(["check", "a, 100%: lies.parquet", "b is no Parquet", "c<&>.parquet", "--format", form]) == 3
-    said, errors = capfd.readouterr()
+    output, errors = capfd.readouterr()
     assert errors.startswith("sbbf: b is no Parquet: ")
-    compare(HERE / "formats" / f"{form}.{suffix}", said)
+    compare(HERE / "formats" / f"{form}.{suffix}", output)
 
 
 @pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
@@ -147,5 +147,5 @@ def test_fix(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFi
         assert run([command, *arguments]) == 0
     capfd.readouterr()
     run(["check", NAME, "--format", "json", *defect.options])
-    left = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
-    assert [finding["column"] for finding in left] == [finding["column"] for finding in findings if finding["fix"] is None]
+    remaining = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
+    assert [finding["column"] for finding in remaining] == [finding["column"] for finding in findings if finding["fix"] is None]

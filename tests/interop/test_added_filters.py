@@ -17,7 +17,7 @@ import pytest
 
 from sbbf_tool import add_filters
 from support.engines import DuckDB, Engine, PruningEngine, Spark
-from support.facts import FILTER_NEVER_ASKED, FIXTURES, MIXED_COLUMNS
+from support.facts import FIXTURES, IGNORED_FILTERS, MIXED_COLUMNS
 from support.questions import absent_value, matching, present_value
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ EVERY_COLUMN_OF_ONE_AND_SOME_OF_ALL = [
     (writer, column) for writer in WRITERS for column in MIXED_COLUMNS if writer == "pyarrow" or column in ("id", "name", "maybe")
 ]
 
-Added = Callable[..., Path]
+AddFilters = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def added(tmp_path_factory: pytest.TempPathFactory) -> Added:
+def add_to_writer(tmp_path_factory: pytest.TempPathFactory) -> AddFilters:
     """`added(path, columns)`: a copy of the file with our filters for these columns, made once; filters it has give way."""
     folder = tmp_path_factory.mktemp("added")
 
@@ -48,46 +48,46 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> Added:
 
 
 @pytest.mark.parametrize(("writer", "column"), EVERY_COLUMN_OF_ONE_AND_SOME_OF_ALL)
-def test_row_groups_are_skipped(pruning_engine: PruningEngine, added: Added, writer: str, column: str) -> None:
+def test_row_groups_are_skipped(pruning_engine: PruningEngine, add_to_writer: AddFilters, writer: str, column: str) -> None:
     before = FIXTURES / f"{writer}-plain.parquet"
-    after = added(before, MIXED_COLUMNS)
+    after = add_to_writer(before, MIXED_COLUMNS)
     absent = absent_value(before, column)
-    used = column not in FILTER_NEVER_ASKED[pruning_engine.name]
+    is_used = column not in IGNORED_FILTERS[pruning_engine.name]
 
     assert pruning_engine.row_groups_read(before, column, absent) == (4, 4)
-    assert (pruning_engine.row_groups_read(after, column, absent).read < 4) == used
+    assert (pruning_engine.row_groups_read(after, column, absent).read < 4) == is_used
     if pruning_engine.can_ignore_filters:
         assert pruning_engine.row_groups_read(after, column, absent, filters=False) == (4, 4)
 
 
-def test_duckdb_reads_our_filters_one_by_one(duckdb_engine: DuckDB, added: Added) -> None:
-    after = added(FIXTURES / "duckdb-plain.parquet", MIXED_COLUMNS)
+def test_duckdb_reads_our_filters_one_by_one(duckdb_engine: DuckDB, add_to_writer: AddFilters) -> None:
+    after = add_to_writer(FIXTURES / "duckdb-plain.parquet", MIXED_COLUMNS)
 
     assert duckdb_engine.ruled_out(after, "uuid", absent_value(after, "uuid")) == [True] * 4
     assert duckdb_engine.ruled_out(after, "uuid", present_value(after, "uuid")).count(False) == 1
 
 
 @pytest.mark.parametrize(("writer", "column"), EVERY_COLUMN_OF_ONE_AND_SOME_OF_ALL)
-def test_every_engine_finds_the_same_rows(engine: Engine, added: Added, writer: str, column: str) -> None:
+def test_every_engine_finds_the_same_rows(engine: Engine, add_to_writer: AddFilters, writer: str, column: str) -> None:
     before = FIXTURES / f"{writer}-plain.parquet"
-    after = added(before, MIXED_COLUMNS)
-    wanted = [absent_value(before, column), *_one_of_each_row_group(before, column)]
+    after = add_to_writer(before, MIXED_COLUMNS)
+    operand = [absent_value(before, column), *_one_of_each_row_group(before, column)]
 
-    assert engine.rows(after, column, wanted).equals(matching(before, column, wanted))
-    assert engine.rows(after, column, wanted[-1]).equals(matching(before, column, wanted[-1]))
+    assert engine.rows(after, column, operand).equals(matching(before, column, operand))
+    assert engine.rows(after, column, operand[-1]).equals(matching(before, column, operand[-1]))
 
 
-def test_no_row_is_lost_for_any_type(pruning_engine: PruningEngine, added: Added) -> None:
+def test_no_row_is_lost_for_any_type(pruning_engine: PruningEngine, add_to_writer: AddFilters) -> None:
     """Hashing the wrong bytes for a type would show here: a value that is there, and a filter that says it is not."""
     before, columns = _typed(pruning_engine)
-    after = added(before, columns)
+    after = add_to_writer(before, columns)
 
-    lost = []
+    problems = []
     for column in columns:
-        wanted = _one_of_each_row_group(before, column)
-        if pruning_engine.rows(after, column, wanted).num_rows != matching(before, column, wanted).num_rows:
-            lost.append(column)
-    assert lost == []
+        operand = _one_of_each_row_group(before, column)
+        if pruning_engine.rows(after, column, operand).num_rows != matching(before, column, operand).num_rows:
+            problems.append(column)
+    assert problems == []
 
 
 # DuckDB's own fault, which no filter of ours can cure without ceasing to be what other writers write; strict, to be told when it is mended.
@@ -112,20 +112,20 @@ def test_duckdb_loses_no_row_of_a_type_it_reads_as_another(duckdb_engine: DuckDB
 
 @pytest.mark.parametrize("column", ["wide", "narrow"])
 @pytest.mark.parametrize("value", [0.0, -0.0, math.nan, 1.5])
-def test_zeros_and_nans_are_found_as_before(engine: Engine, added: Added, column: str, value: float) -> None:
+def test_zeros_and_nans_are_found_as_before(engine: Engine, add_to_writer: AddFilters, column: str, value: float) -> None:
     """Equal values with other bits: what each engine makes of them is its own affair, and must not depend on a filter."""
     before = FIXTURES / "pyarrow-floats.parquet"
-    after = added(before, ["wide", "narrow"])
+    after = add_to_writer(before, ["wide", "narrow"])
 
-    for wanted in (value, [value]):
-        assert repr(engine.rows(after, column, wanted).to_pylist()) == repr(engine.rows(before, column, wanted).to_pylist())
+    for operand in (value, [value]):
+        assert repr(engine.rows(after, column, operand).to_pylist()) == repr(engine.rows(before, column, operand).to_pylist())
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_the_old_file_is_still_there(added: Added, writer: str) -> None:
+def test_the_old_file_is_still_there(add_to_writer: AddFilters, writer: str) -> None:
     """Whoever remembers the old length, as table formats do, reads the old file: its bytes come first, its footer among them."""
     before = FIXTURES / f"{writer}-plain.parquet"
-    old, new = before.read_bytes(), added(before, MIXED_COLUMNS).read_bytes()
+    old, new = before.read_bytes(), add_to_writer(before, MIXED_COLUMNS).read_bytes()
 
     assert len(new) > len(old)
     assert new[: len(old)] == old
@@ -153,5 +153,5 @@ def _one_of_each_row_group(path: Path, column: str) -> list[Any]:
 def _typed(engine: PruningEngine) -> tuple[Path, list[str]]:
     """A file with many types that the engine can read, and those of its columns that it can be asked for."""
     path = FIXTURES / ("spark-types.parquet" if engine.name == "spark" else "pyarrow-types.parquet")
-    unasked = {"point", "words", "half"} | ({"clock"} if engine.name == "clickhouse" else set())
-    return path, [name for name in pq.read_schema(path).names if name not in unasked]
+    unsupported = {"point", "words", "half"} | ({"clock"} if engine.name == "clickhouse" else set())
+    return path, [name for name in pq.read_schema(path).names if name not in unsupported]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engines
 
 PLAIN = FIXTURES / "pyarrow-plain.parquet"
 COLUMNS = ("id", "name")
-TOLD = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
+DRAFT_DIALECTS = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
 FAIL = {ClickHouse: "BloomFilterHeader", DuckDB: "TProtocolException: Invalid data"}
 """Engines that take a header they do not know for damage, and what they say."""
 
@@ -33,26 +33,26 @@ def stored_values(column: str) -> list[object]:
 def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file for each dialect."""
     folder = tmp_path_factory.mktemp("drafts")
-    made = {dialect.name: folder / f"{dialect.name}.parquet" for dialect in DRAFTS}
-    for name, path in made.items():
+    paths = {dialect.name: folder / f"{dialect.name}.parquet" for dialect in DRAFTS}
+    for name, path in paths.items():
         write_draft(PLAIN, COLUMNS, path, name)
-    return made
+    return paths
 
 
-@pytest.mark.parametrize("dialect", TOLD)
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path], engine: Engine) -> None:
     for column in COLUMNS:
         values = stored_values(column)
-        for wanted in (values[7], values[::40]):
+        for operand in (values[7], values[::40]):
             if type(engine) in FAIL:
                 with pytest.raises(Exception, match=FAIL[type(engine)]):
-                    engine.rows(drafts[dialect], column, wanted)
+                    engine.rows(drafts[dialect], column, operand)
                 continue
-            found = engine.rows(drafts[dialect], column, wanted)[column].to_pylist()
-            assert sorted(found) == sorted(wanted if isinstance(wanted, list) else [wanted])
+            values_read = engine.rows(drafts[dialect], column, operand)[column].to_pylist()
+            assert sorted(values_read) == sorted(operand if isinstance(operand, list) else [operand])
 
 
-@pytest.mark.parametrize("dialect", TOLD)
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_nothing_is_skipped(dialect: str, drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
     if type(pruning_engine) in FAIL:
         pytest.skip("it fails the query")
@@ -61,7 +61,7 @@ def test_nothing_is_skipped(dialect: str, drafts: dict[str, Path], pruning_engin
         assert scan.read == scan.total
 
 
-def test_under_todays_header_rows_are_lost(drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
+def test_a_draft_under_todays_header_loses_rows(drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
     for column in COLUMNS:
         values = stored_values(column)
         assert sum(pruning_engine.rows(drafts["draft2-final"], column, value).num_rows for value in values[::50]) < len(values[::50])

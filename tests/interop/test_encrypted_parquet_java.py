@@ -72,8 +72,8 @@ def assert_parquet_java_uses_our_filters(java: ParquetJava, path: Path, how: Enc
         for number in range(ROW_GROUPS):
             assert all(java.holds(blooms[number, column], value) for value in values_of(column, number)[::9])
     for column, absent in (("id", FIRST_ID + 1), ("name", "nobody"), ("score", 0.3)):
-        assert java.row_groups_left(path, how, column, absent) < ROW_GROUPS
-        assert java.row_groups_left(path, how, column, values_of(column, 0)[0]) >= 1
+        assert java.row_groups_read(path, how, column, absent) < ROW_GROUPS
+        assert java.row_groups_read(path, how, column, values_of(column, 0)[0]) >= 1
 
 
 @pytest.mark.parametrize("name", usually(WAYS, "uniform-supplied", "columns", "columns-signed-ctr-prefix"))
@@ -104,11 +104,11 @@ def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name
         codec="ZSTD" if "zstd" in pages else "SNAPPY",
     )
     report = verify(path, keys=how.keys())
-    assert [proof.problem for proof in report.filters] == [None] * len(report.filters)
-    assert {(proof.row_group, proof.column): proof.verified_values for proof in report.filters} == {
+    assert [result.problem for result in report.filters] == [None] * len(report.filters)
+    assert {(result.row_group, result.column): result.verified_values for result in report.filters} == {
         (number, column): len(values_of(column, number)) for number in range(ROW_GROUPS) for column in COLUMNS
     }
-    assert all(proof.false_negatives == 0 for proof in report.filters)
+    assert all(result.false_negatives == 0 for result in report.filters)
     assert all(row.header_bytes is not None and row.unreadable is None for row in inspect(path, keys=how.keys()).filters)
     assert not probe(path, "name", [values_of("name", 0)[0]], keys=how.keys()).is_absent
     assert probe(path, "name", ["nobody"], keys=how.keys()).is_absent

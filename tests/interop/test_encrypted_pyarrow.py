@@ -75,8 +75,8 @@ def test_filters_added(tmp_path: Path, algorithm: str, keys: str, footer: str, p
     add_filters(path, ["id", "name", "tags"], in_place=True, keys=Client())
     report = verify(path, keys=Client())
     assert report.is_sound
-    assert sum(proof.verified_values for proof in report.filters) == 5000 + 4000 + 10000
-    assert [proof.problem for proof in report.filters] == [None] * 9
+    assert sum(result.verified_values for result in report.filters) == 5000 + 4000 + 10000
+    assert [result.problem for result in report.filters] == [None] * 9
     # Asked for a column with a key of its own in a signed file, pyarrow 26 ends the process.
     readable = ["id"] if (keys, footer) == ("columns", "signed") else TABLE.column_names
     properties = FACTORY.file_decryption_properties(pe.KmsConnectionConfig())

@@ -81,15 +81,15 @@ def read(spark: SparkSession, table: Path) -> DataFrame:
 def test_filters_of_spark_and_ours(spark_with_keys: SparkSession, table: Path) -> None:
     path = part_of(table)
     assert verify(path, keys=KEYS).is_sound
-    assert {proof.column for proof in verify(path, keys=KEYS).filters} == {"name"}
+    assert {result.column for result in verify(path, keys=KEYS).filters} == {"name"}
     assert not probe(path, "name", ["n42"], keys=KEYS).is_absent
     assert probe(path, "name", ["nobody"], keys=KEYS).is_absent
     old = path.read_bytes()
     add_filters(path, ["id"], in_place=True, keys=KEYS)
     assert verify(path, keys=KEYS).is_sound
-    found = read(spark_with_keys, table)
-    assert (found.count(), found.where("id = 30").count(), found.where("id = 31").count()) == (1000, 1, 0)
-    assert (found.where("name = 'n42'").count(), found.where("name = 'nobody'").count()) == (1, 0)
+    rows = read(spark_with_keys, table)
+    assert (rows.count(), rows.where("id = 30").count(), rows.where("id = 31").count()) == (1000, 1, 0)
+    assert (rows.where("name = 'n42'").count(), rows.where("name = 'nobody'").count()) == (1, 0)
     remove_filters(path, ["id"], in_place=True, keys=KEYS)
     assert path.read_bytes() == old
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.engines import DuckDB, Engine, PruningEngine
-from support.facts import FILTER_NEVER_ASKED, FIXTURES, MIXED_COLUMNS, TYPED_COLUMNS
+from support.facts import FIXTURES, IGNORED_FILTERS, MIXED_COLUMNS, TYPED_COLUMNS
 from support.questions import absent_value, matching, present_value
 
 pytestmark = pytest.mark.engines
@@ -27,12 +27,12 @@ def test_an_absent_value_is_skipped_by_the_filters_alone(pruning_engine: Pruning
     assert pruning_engine.row_groups_read(PLAIN, column, absent) == (4, 4)
     if pruning_engine.can_ignore_filters:
         assert pruning_engine.row_groups_read(WITH_FILTERS, column, absent, filters=False) == (4, 4)
-    assert _skips(pruning_engine, WITH_FILTERS, column) == (column not in FILTER_NEVER_ASKED[pruning_engine.name])
+    assert _skips(pruning_engine, WITH_FILTERS, column) == (column not in IGNORED_FILTERS[pruning_engine.name])
 
 
 @pytest.mark.parametrize("column", TYPED_COLUMNS)
 def test_logical_types(pruning_engine: PruningEngine, column: str) -> None:
-    assert _skips(pruning_engine, FIXTURES / "spark-types.parquet", column) == (column not in FILTER_NEVER_ASKED[pruning_engine.name])
+    assert _skips(pruning_engine, FIXTURES / "spark-types.parquet", column) == (column not in IGNORED_FILTERS[pruning_engine.name])
 
 
 @pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
@@ -50,9 +50,9 @@ def test_a_present_value_leaves_its_row_group(pruning_engine: PruningEngine, col
 @pytest.mark.parametrize("column", ["id", "ratio", "name"])
 def test_a_list_is_skipped_when_every_value_is_absent(pruning_engine: PruningEngine, column: str) -> None:
     absent, present = absent_value(WITH_FILTERS, column), present_value(WITH_FILTERS, column)
-    used = column not in FILTER_NEVER_ASKED[pruning_engine.name]
+    is_used = column not in IGNORED_FILTERS[pruning_engine.name]
 
-    assert (pruning_engine.row_groups_read(WITH_FILTERS, column, [absent, absent]).read < 4) == used
+    assert (pruning_engine.row_groups_read(WITH_FILTERS, column, [absent, absent]).read < 4) == is_used
     assert pruning_engine.row_groups_read(WITH_FILTERS, column, [absent, present]).read >= 1
 
 
@@ -61,11 +61,11 @@ def test_every_engine_finds_the_rows(engine: Engine, column: str) -> None:
     absent, present = absent_value(WITH_FILTERS, column), present_value(WITH_FILTERS, column)
 
     assert engine.rows(WITH_FILTERS, column, absent).num_rows == 0
-    for wanted in (present, [absent, present]):
-        assert engine.rows(WITH_FILTERS, column, wanted).equals(matching(WITH_FILTERS, column, wanted))
+    for operand in (present, [absent, present]):
+        assert engine.rows(WITH_FILTERS, column, operand).equals(matching(WITH_FILTERS, column, operand))
 
 
-def test_duckdb_can_be_asked_what_its_filters_say(duckdb_engine: DuckDB) -> None:
+def test_duckdb_can_query_its_filters(duckdb_engine: DuckDB) -> None:
     absent, present = absent_value(WITH_FILTERS, "name"), present_value(WITH_FILTERS, "name")
 
     assert duckdb_engine.ruled_out(WITH_FILTERS, "name", absent) == [True] * 4

@@ -31,15 +31,15 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("engine_fixture", ["duckdb_engine", "datafusion_engine"])
-def test_engines_read_what_is_said(request: pytest.FixtureRequest, engine_fixture: str, mixed: Path) -> None:
+def test_engines_read_as_many_row_groups_as_explained(request: pytest.FixtureRequest, engine_fixture: str, mixed: Path) -> None:
     engine: DuckDB | DataFusion = request.getfixturevalue(engine_fixture)
     rows = pq.read_table(mixed)
-    asked = [("id", 500_001), ("id", 77), ("id", -1), ("id", rows["id"][4500].as_py()), ("in_order", rows["in_order"][4500].as_py())]
-    asked += [("in_order", 500_001), ("name", "0badcafe"), ("name", rows["name"][9999].as_py()), ("name", "zzz")]
-    for column, value in asked:
-        (said,) = explain(mixed, column, value, engine_name=engine.name).engines
+    questions = [("id", 500_001), ("id", 77), ("id", -1), ("id", rows["id"][4500].as_py()), ("in_order", rows["in_order"][4500].as_py())]
+    questions += [("in_order", 500_001), ("name", "0badcafe"), ("name", rows["name"][9999].as_py()), ("name", "zzz")]
+    for column, value in questions:
+        (explanation,) = explain(mixed, column, value, engine_name=engine.name).engines
         # Where min and max rule out the whole file, neither so much as counts its row groups.
-        assert engine.row_groups_read(mixed, column, value).read == said.row_groups_read, (column, value)
+        assert engine.row_groups_read(mixed, column, value).read == explanation.row_groups_read, (column, value)
 
 
 UUIDS = [uuid.UUID(int=Random(number).getrandbits(128)) for number in range(1000)]
@@ -79,8 +79,8 @@ def test_datafusion_takes_columns_for_what_arrow_schema_says(tmp_path: Path, nam
         cast = "Decimal256" if name == "decimal256" and store_schema else "Decimal128"
         literal = f"X'{UUIDS[at].hex}'" if is_binary else f"arrow_cast('{value}', '{cast}({getattr(kind, 'precision', 0)}, 2)')"
         plan = str(context.sql(f"EXPLAIN ANALYZE SELECT * FROM t WHERE c = {literal}").to_pandas().iloc[0, 1])
-        (left,) = re.findall(r"row_groups_pruned_bloom_filter=\d+ total → (\d+) matched", plan)
-        (said,) = explain(path, "c", f"0x{UUIDS[at].hex}" if is_binary else value, engine_name="datafusion").engines
-        assert int(left) == said.row_groups_read, plan
-        assert (said.skipped_by_filter == 0) == (store_schema and name in UNUSED)
-        assert ("ARROW:schema" in said.explanation) == (store_schema and name in UNUSED)
+        (remaining,) = re.findall(r"row_groups_pruned_bloom_filter=\d+ total → (\d+) matched", plan)
+        (explanation,) = explain(path, "c", f"0x{UUIDS[at].hex}" if is_binary else value, engine_name="datafusion").engines
+        assert int(remaining) == explanation.row_groups_read, plan
+        assert (explanation.skipped_by_filter == 0) == (store_schema and name in UNUSED)
+        assert ("ARROW:schema" in explanation.explanation) == (store_schema and name in UNUSED)

@@ -14,9 +14,9 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from sbbf_tool.file.parquet_file import ParquetFile
-from support import corpus_questions as asked
+from support import corpus_questions
 from support.corpus_pairs import Pair, PairMaker
-from support.corpus_questions import Asked, AskedPruner, Question
+from support.corpus_questions import BatchEngine, BatchPruningEngine, Question
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 
@@ -24,7 +24,7 @@ WRITERS = ["pyarrow-plain", "datafusion", "duckdb", "spark-plain"]
 PRUNERS = ["duckdb", "datafusion", "clickhouse", "spark"]
 SEED = 20261121
 
-NOT_ASKED = {"variant", "cube", "points", "tree", "array"}
+UNQUERYABLE = {"variant", "cube", "points", "tree", "array"}
 """Columns that no engine compares with a literal."""
 
 CANNOT_ASK = {
@@ -56,25 +56,25 @@ CANNOT_MEASURE = {"clickhouse": {"point"}}
 
 
 @pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest) -> Asked:
+def engine(request: pytest.FixtureRequest) -> BatchEngine:
     name = request.param
     pytest.importorskip({"spark": "pyspark", "clickhouse": "chdb"}.get(name, name))
     if name == "spark":
-        return asked.AskedSpark(request.getfixturevalue("spark"))
+        return corpus_questions.BatchSpark(request.getfixturevalue("spark"))
     if name == "clickhouse":
-        return asked.AskedClickHouse(request.getfixturevalue("clickhouse_engine"))
-    engines: dict[str, Callable[[], Asked]] = {
-        "duckdb": asked.AskedDuckDB,
-        "datafusion": asked.AskedDataFusion,
-        "pyarrow": asked.AskedPyArrow,
-        "polars": asked.AskedPolars,
+        return corpus_questions.BatchClickHouse(request.getfixturevalue("clickhouse_engine"))
+    engines: dict[str, Callable[[], BatchEngine]] = {
+        "duckdb": corpus_questions.BatchDuckDB,
+        "datafusion": corpus_questions.BatchDataFusion,
+        "pyarrow": corpus_questions.BatchPyArrow,
+        "polars": corpus_questions.BatchPolars,
     }
     return engines[name]()
 
 
-def askable(engine: Asked, pair: Pair) -> list[tuple[str, ...]]:
+def askable(engine: BatchEngine, pair: Pair) -> list[tuple[str, ...]]:
     """The leaves that the engine can be asked for, a map's by the path of its values."""
-    left_out = NOT_ASKED | CANNOT_ASK[engine.name]
+    left_out = UNQUERYABLE | CANNOT_ASK[engine.name]
     return sorted(path for path in pair.stored if path[0] not in left_out and path != ("dict", "key"))
 
 
@@ -84,7 +84,7 @@ def question(path: tuple[str, ...], texts: tuple[str, ...], *, many: bool) -> Qu
     return Question(path, texts[:1] if path == ("words",) else texts, many and path != ("words",))
 
 
-def random_questions(engine: Asked, pair: Pair, count: int, seed: int) -> Iterator[tuple[Question, bool]]:
+def random_questions(engine: BatchEngine, pair: Pair, count: int, seed: int) -> Iterator[tuple[Question, bool]]:
     """Questions, and whether at least one row must be found. Half are `=`, half IN, half of each for something that is stored."""
     chance = random.Random(seed)
     leaves = [path for path in askable(engine, pair) if path[0] not in LOSES.get(engine.name, ())]
@@ -98,15 +98,15 @@ def random_questions(engine: Asked, pair: Pair, count: int, seed: int) -> Iterat
         yield question(path, tuple(texts), many=many), present
 
 
-def check(engine: Asked, pair: Pair, count: int, seed: int) -> None:
+def check(engine: BatchEngine, pair: Pair, count: int, seed: int) -> None:
     asking = list(random_questions(engine, pair, count, seed))
-    questions = [one for one, _ in asking]
+    questions = [question for question, _ in asking]
 
     before, after = engine.answers(pair.before, questions), engine.answers(pair.after, questions)
 
-    changed = [one for one, was, now in zip(questions, before, after, strict=True) if was != now]
-    assert changed == []
-    empty = [one for (one, present), found in zip(asking, before, strict=True) if present and not found]
+    differences = [question for question, was, now in zip(questions, before, after, strict=True) if was != now]
+    assert differences == []
+    empty = [question for (question, present), answer in zip(asking, before, strict=True) if present and not answer]
     assert empty == [], "asked for what is stored, and not found even without filters: the question was put wrongly"
 
 
@@ -125,7 +125,7 @@ def with_writers(*engines: str) -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS, "pyarrow", "polars"), indirect=["engine"])
-def test_the_same_rows(engine: Asked, pairs: PairMaker, writer: str) -> None:
+def test_the_same_rows(engine: BatchEngine, pairs: PairMaker, writer: str) -> None:
     """Over all engines and writers 1,440 questions."""
     check(engine, pairs(writer, engine.name), {"spark": 20, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
 
@@ -133,12 +133,12 @@ def test_the_same_rows(engine: Asked, pairs: PairMaker, writer: str) -> None:
 @pytest.mark.heavy(minutes=5)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
-def test_the_same_rows_for_a_thousand_questions_each(engine: Asked, pairs: PairMaker, writer: str) -> None:
+def test_the_same_rows_for_a_thousand_questions_each(engine: BatchEngine, pairs: PairMaker, writer: str) -> None:
     check(engine, pairs(writer, engine.name), 250, SEED + 1)
 
 
 @pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS), indirect=["engine"])
-def test_the_same_rows_for_extremes(engine: Asked, pairs: PairMaker, writer: str) -> None:
+def test_the_same_rows_for_extremes(engine: BatchEngine, pairs: PairMaker, writer: str) -> None:
     """Each value that is stored, asked for alone: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
     check_extremes(engine, pairs, writer, every=False)
 
@@ -146,11 +146,11 @@ def test_the_same_rows_for_extremes(engine: Asked, pairs: PairMaker, writer: str
 @pytest.mark.heavy
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("engine", ["spark"], indirect=True, ids=str)
-def test_the_same_rows_for_every_extreme(engine: Asked, pairs: PairMaker, writer: str) -> None:
+def test_the_same_rows_for_every_extreme(engine: BatchEngine, pairs: PairMaker, writer: str) -> None:
     check_extremes(engine, pairs, writer, every=True)
 
 
-def check_extremes(engine: Asked, pairs: PairMaker, writer: str, *, every: bool) -> None:
+def check_extremes(engine: BatchEngine, pairs: PairMaker, writer: str, *, every: bool) -> None:
     pair = pairs(writer, engine.name, "extremes")
     left_out = LOSES.get(engine.name, set()) | {"dict", "words"}
     questions = [
@@ -164,26 +164,26 @@ def check_extremes(engine: Asked, pairs: PairMaker, writer: str, *, every: bool)
 
     before, after = engine.answers(pair.before, questions), engine.answers(pair.after, questions)
 
-    assert [one for one, was, now in zip(questions, before, after, strict=True) if was != now] == []
+    assert [entry for entry, was, now in zip(questions, before, after, strict=True) if was != now] == []
     assert sum(map(bool, before)) > 0.8 * len(questions)
 
 
 @pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS), indirect=["engine"])
-def test_each_engine_prunes_by_each_type_it_can(engine: AskedPruner, pairs: PairMaker, writer: str) -> None:
+def test_each_engine_prunes_by_each_type_it_can(engine: BatchPruningEngine, pairs: PairMaker, writer: str) -> None:
     """For a value inside some row group's range that is in none, the engine reads less of `after` than of `before`, or as much where it
     asks no filter of that type. And what is stored it still reads.
     """
     pair = pairs(writer, engine.name)
     leaves = [path for path in askable(engine, pair) if path in pair.absent and path[0] not in CANNOT_MEASURE.get(engine.name, ())]
-    gone = [question(path, (absent_inside(pair, path),), many=False) for path in leaves]
+    absent = [question(path, (absent_inside(pair, path),), many=False) for path in leaves]
     there = [question(path, (pair.stored[path][len(pair.stored[path]) // 2],), many=False) for path in leaves]
 
-    without, with_ours = engine.scans(pair.before, gone), engine.scans(pair.after, gone)
+    without, with_ours = engine.scans(pair.before, absent), engine.scans(pair.after, absent)
     still = engine.scans(pair.after, there)
 
     assert [path for path, scan in zip(leaves, without, strict=True) if not scan.read] == []
     unused = {path for path, was, now in zip(leaves, without, with_ours, strict=True) if was.read == now.read}
-    assert unused == {path for path in leaves if re.search(UNUSED[engine.name], described(pair, path))}
+    assert unused == {path for path in leaves if re.search(UNUSED[engine.name], describe(pair, path))}
     hidden = {path for path, scan in zip(leaves, still, strict=True) if not scan.read and path[0] not in LOSES.get(engine.name, ())}
     assert hidden == set()
 
@@ -191,11 +191,11 @@ def test_each_engine_prunes_by_each_type_it_can(engine: AskedPruner, pairs: Pair
 def absent_inside(pair: Pair, path: tuple[str, ...]) -> str:
     """The value of the middle row of those that are not stored; it lies between the least and the greatest of some row group."""
     absent = set(pair.absent[path])
-    others = [text for text in pair.others[path] if text in absent]
-    return others[len(others) // 2]
+    absent_texts = [text for text in pair.candidates[path] if text in absent]
+    return absent_texts[len(absent_texts) // 2]
 
 
-def described(pair: Pair, path: tuple[str, ...]) -> str:
+def describe(pair: Pair, path: tuple[str, ...]) -> str:
     """Name and stored type of a leaf, such as `dec9 INT32 DECIMAL(9,2)`."""
     with ParquetFile.open(pair.before) as file:
         return next(f"{path[0]} {column.type_name}" for column in file.footer.columns if column.short_path == path)

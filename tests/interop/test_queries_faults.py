@@ -25,12 +25,12 @@ pytestmark = pytest.mark.engines
 duckdb = pytest.importorskip("duckdb")
 
 
-def found(path: Path, condition: str) -> list[int]:
+def find_rows(path: Path, condition: str) -> list[int]:
     with duckdb.connect() as connection:
         return [n for (n,) in connection.execute(f"SELECT n FROM '{path}' WHERE {condition} ORDER BY n").fetchall()]
 
 
-def written(path: Path, kind: Kind, *, filters: bool) -> Path:
+def write(path: Path, kind: Kind, *, filters: bool) -> Path:
     options: Any = {kind.name: {"ndv": 400, "fpp": 0.001}} if filters else None
     with pq.ParquetWriter(path, table([kind], "many").schema, bloom_filter_options=options) as writer:
         for batch in table([kind], "many").to_batches():
@@ -47,13 +47,13 @@ def written(path: Path, kind: Kind, *, filters: bool) -> Path:
 )
 def test_duckdb_2_0_loses_every_row_of_a_type_that_it_reads_as_another(tmp_path: Path, kind: Kind, read_as: str) -> None:
     """It asks the filter for the bytes of its own type: four or eight, of a floating-point number, where others were stored."""
-    bare, filtered = written(tmp_path / "bare.parquet", kind, filters=False), written(tmp_path / "filtered.parquet", kind, filters=True)
+    unfiltered, filtered = write(tmp_path / "bare.parquet", kind, filters=False), write(tmp_path / "filtered.parquet", kind, filters=True)
     with duckdb.connect() as connection:
-        assert connection.execute(f"SELECT DISTINCT typeof({kind.name}) FROM '{bare}'").fetchall() == [(read_as,)]
-        ((n, value),) = connection.execute(f"SELECT n, {kind.name} FROM '{bare}' WHERE n = 200").fetchall()
+        assert connection.execute(f"SELECT DISTINCT typeof({kind.name}) FROM '{unfiltered}'").fetchall() == [(read_as,)]
+        ((n, value),) = connection.execute(f"SELECT n, {kind.name} FROM '{unfiltered}' WHERE n = 200").fetchall()
 
-    assert found(bare, f"{kind.name} = CAST({value!r} AS {read_as})") == [n]
-    assert found(filtered, f"{kind.name} = CAST({value!r} AS {read_as})") == []
+    assert find_rows(unfiltered, f"{kind.name} = CAST({value!r} AS {read_as})") == [n]
+    assert find_rows(filtered, f"{kind.name} = CAST({value!r} AS {read_as})") == []
 
 
 SPANS = {
@@ -102,8 +102,8 @@ def test_duckdb_loses_intervals_where_only_what_is_stored_was_hashed(spans: Path
     """Its mark stays in the footer, and so it asks for the normalised form, as comparisons do."""
     plain_only = with_filter_of(spans, tmp_path / "plain.parquet", PlainValues.hashes)
 
-    assert found(spans, "span = INTERVAL '30 days'") == [1, 1, 2, 2, 3, 3]
-    assert found(plain_only, "span = INTERVAL '3 years 400 days 50 hours'") == []
+    assert find_rows(spans, "span = INTERVAL '30 days'") == [1, 1, 2, 2, 3, 3]
+    assert find_rows(plain_only, "span = INTERVAL '3 years 400 days 50 hours'") == []
 
 
 def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> N
     add_filters(spans, ["span"], output=ours, replace=True, fpp=1e-6)
 
     for n, sql in SPANS.items():
-        rows = found(ours, f"span = {sql}")
+        rows = find_rows(ours, f"span = {sql}")
         assert n in rows
-        assert rows == found(spans, f"span = {sql}")
+        assert rows == find_rows(spans, f"span = {sql}")
     with duckdb.connect() as connection:
         excluded = connection.execute(
             "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'span', INTERVAL '77 days')", [str(ours)]
@@ -121,7 +121,7 @@ def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> N
     assert excluded == [(True,)]
 
 
-def test_without_its_mark_duckdb_asks_no_interval_filter(tmp_path: Path) -> None:
+def test_duckdb_queries_no_interval_filter_without_its_mark(tmp_path: Path) -> None:
     """A file that got its first INTERVAL filter from us has no mark; the filter serves others, and `probe`."""
     path, ours = tmp_path / "bare.parquet", tmp_path / "ours.parquet"
     query = "SELECT n, to_days(CAST(n % 5 AS INTEGER)) AS span FROM range(50) t(n)"
@@ -131,7 +131,7 @@ def test_without_its_mark_duckdb_asks_no_interval_filter(tmp_path: Path) -> None
     with duckdb.connect() as connection:
         probe = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'span', INTERVAL '77 days')"
         assert connection.execute(probe, [str(ours)]).fetchall() == [(False,)]
-    assert len(found(ours, "span = INTERVAL '24 hours'")) == 10
+    assert len(find_rows(ours, "span = INTERVAL '24 hours'")) == 10
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
@@ -141,4 +141,4 @@ def test_pyarrow_reads_no_row_of_a_list_that_begins_with_an_empty_page(tmp_path:
     pq.write_table(pa.table({"n": [1], "v": pa.array([[7]], pa.list_(pa.int32()))}), path, data_page_size=1, compression=codec)
 
     assert pq.read_table(path, columns=["v"]).num_rows == 0
-    assert found(path, "list_contains(v, 7)") == [1]
+    assert find_rows(path, "list_contains(v, 7)") == [1]

@@ -87,7 +87,7 @@ def test_the_same_rows(ask: Ask, pairs: PairMaker, writer: str) -> None:
 
     before, after = ask(pair.before, questions), ask(pair.after, questions)
 
-    assert [one["rows"] for one in before] == [one["rows"] for one in after]
+    assert [entry["rows"] for entry in before] == [entry["rows"] for entry in after]
     assert [question for question, there, answer in zip(questions, present, before, strict=True) if there and not answer["rows"]] == []
 
 
@@ -98,21 +98,21 @@ def test_it_prunes_by_each_type_it_can(ask: Ask, pairs: PairMaker, writer: str) 
     questions = []
     for column in columns_of(pair):
         absent = set(pair.absent[column,])
-        inside = [text for text in pair.others[column,] if text in absent]
+        inside = [text for text in pair.candidates[column,] if text in absent]
         questions.append({"column": column, "values": [value(column, inside[len(inside) // 2])], "many": False})
 
-    pruned, told_not_to = ask(pair.after, questions), ask(pair.after, questions, bloom=False)
+    answers, told_not_to = ask(pair.after, questions), ask(pair.after, questions, bloom=False)
 
-    not_pruned = [
+    unpruned = [
         question["column"]
-        for question, with_filters, without in zip(questions, pruned, told_not_to, strict=True)
+        for question, with_filters, without in zip(questions, answers, told_not_to, strict=True)
         if with_filters["bytes"] >= without["bytes"]
     ]
-    assert not_pruned == []
-    assert all(answer["rows"] == [] for answer in pruned)
+    assert unpruned == []
+    assert all(answer["rows"] == [] for answer in answers)
 
 
-def test_bytes_that_are_no_text_are_lost_when_asked_for_as_text(ask: Ask, tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_lost_when_queried_as_text(ask: Ask, tmp_path: Path) -> None:
     """hyparquet 1.31 decodes unannotated bytes to text unless told otherwise (`utf8`), compares the text, and hashes that text's bytes:
     where decoding loses something, what it shows cannot be asked for any more.
     """
@@ -121,6 +121,6 @@ def test_bytes_that_are_no_text_are_lost_when_asked_for_as_text(ask: Ask, tmp_pa
     add_filters(before, ["blob"], output=after)
     questions = [{"column": "blob", "values": ["\ufffd"]}, {"column": "blob", "values": ["text"]}]
 
-    assert [one["rows"] for one in ask(before, questions, utf8=True)] == [[0], [1]]
-    assert [one["rows"] for one in ask(after, questions, utf8=True)] == [[], [1]]
+    assert [answer["rows"] for answer in ask(before, questions, utf8=True)] == [[0], [1]]
+    assert [answer["rows"] for answer in ask(after, questions, utf8=True)] == [[], [1]]
     assert ask(after, [{"column": "blob", "values": [{"hex": "ff"}]}])[0]["rows"] == [0]

@@ -107,9 +107,9 @@ def test_datafusion(files: tuple[Path, Path], name: str) -> None:
     datafusion = pytest.importorskip("datafusion")
     wide = COLUMNS[name]
 
-    def rows(path: Path, declared: str, condition: str) -> list[int]:
+    def rows(path: Path, declared_type: str, condition: str) -> list[int]:
         context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
-        context.sql(f"CREATE EXTERNAL TABLE t ({declared}) STORED AS PARQUET LOCATION '{path}'")
+        context.sql(f"CREATE EXTERNAL TABLE t ({declared_type}) STORED AS PARQUET LOCATION '{path}'")
         return sorted(row["n"] for row in context.sql(f"SELECT n FROM t WHERE {condition}").to_pylist())
 
     literal = f"CAST({wide.literal} AS {wide.sql})"

@@ -100,9 +100,9 @@ def test_every_stored_value_is_maybe(corpus: Corpus, with_ours: Corpus, style: S
 
     for column in leaves(ours):
         if column.physical != "BOOLEAN":
-            asked = texts.get(column.short_path, [])
-            assert len(asked) == count(path, column)
-            report = probe(ours, column.name, sorted(set(asked)))
+            texts_of_column = texts.get(column.short_path, [])
+            assert len(texts_of_column) == count(path, column)
+            report = probe(ours, column.name, sorted(set(texts_of_column)))
             assert [answer.value for answer in report.values if answer.is_absent] == []
 
 
@@ -116,16 +116,16 @@ def count(path: Path, column: Column) -> int:
 def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus, style: Style) -> None:
     """Otherwise a filter with every bit set would pass."""
     stored = written_values(corpus(style.name, "many"), style)
-    others = texts_of(table(style.kinds, "others"))
+    absent_texts = texts_of(table(style.kinds, "others"))
     by_path = {column.short_path: column for column in leaves(with_ours(style.name, "many"))}
 
-    asked = 0
-    for path, texts in others.items():
+    count = 0
+    for path, texts in absent_texts.items():
         absent = set(texts) - set(stored[path])
         report = probe(with_ours(style.name, "many"), by_path[path].name, sorted(absent))
         assert [answer.value for answer in report.values if not answer.is_absent] == []
-        asked += len(absent)
-    assert asked > 50 * len(others)
+        count += len(absent)
+    assert count > 50 * len(absent_texts)
 
 
 @every_file
@@ -144,7 +144,7 @@ def test_ours_is_bit_for_bit_the_writers(corpus: Corpus, with_ours: Corpus, styl
                     assert their_filter.bits_set == 0
                     continue
                 if column.physical == "BOOLEAN":  # arrow-rs hashes a byte; `add_filters` refuses
-                    our_filter = built(theirs, row_group, column)
+                    our_filter = build(theirs, row_group, column)
                 assert our_filter is not None
                 folded = our_filter.fold_to_bytes(their_filter.num_bytes)
                 if (style.writer, name, variant) in OTHER_BITS:
@@ -171,7 +171,7 @@ def must_have_filters(style: Style, variant: str) -> set[str]:
     return set()
 
 
-def built(file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
+def build(file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
     bloom = BloomFilter.empty(SIZE)
     for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
         bloom.insert_hashes(values.hashes())

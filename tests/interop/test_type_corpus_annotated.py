@@ -57,7 +57,7 @@ def annotated(path: Path, annotation: dict[str, Any], kind: pa.DataType, stored:
 
 
 @pytest.mark.parametrize(("name", "annotation", "kind", "values"), TYPES, ids=IDS)
-def test_a_filter_is_asked_in_the_notation_of_the_type(
+def test_a_filter_is_queried_in_the_notation_of_the_type(
     tmp_path: Path, name: str, annotation: dict[str, Any], kind: pa.DataType, values: dict[bytes, str]
 ) -> None:
     theirs, ours = annotated(tmp_path / "theirs.parquet", annotation, kind, list(values)), tmp_path / "ours.parquet"
@@ -74,9 +74,9 @@ def test_other_values_are_absent(
     tmp_path: Path, name: str, annotation: dict[str, Any], kind: pa.DataType, values: dict[bytes, str]
 ) -> None:
     path = annotated(tmp_path / "f.parquet", annotation, kind, list(values))
-    other = {"ENUM": "GREEN", "INTERVAL": "P1M"}.get(name, "12.3" if name == "DECIMAL(9,2)" else "7" if "DECIMAL" in name else "0x00")
+    absent = {"ENUM": "GREEN", "INTERVAL": "P1M"}.get(name, "12.3" if name == "DECIMAL(9,2)" else "7" if "DECIMAL" in name else "0x00")
 
-    assert probe(path, "v", [other]).is_absent
+    assert probe(path, "v", [absent]).is_absent
 
 
 def test_decimals_of_byte_arrays_may_be_padded_as_a_writer_likes(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_leaves_of_a_variant_are_bytes(tmp_path: Path) -> None:
 
     report = add_filters(path, ["v.metadata", "v.value"], output=ours, fpp=1e-6)
 
-    assert [built.column for built in report.filters] == ["v.metadata", "v.value"]
+    assert [row.column for row in report.filters] == ["v.metadata", "v.value"]
     assert not probe(ours, "v.value", ["0x0c07"]).is_absent
     assert probe(ours, "v.value", ["0x0c63"]).is_absent
     assert probe(ours, "v.metadata", ["0x00"]).is_absent

@@ -56,19 +56,19 @@ def azurite(tmp_path_factory) -> Iterator[str]:
 
 def put_blob(url: str, path: str, data: bytes, query: str, *headers: tuple[str, str]) -> None:
     """Signed as https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key says."""
-    told = dict((*headers, ("x-ms-date", formatdate(usegmt=True)), ("x-ms-version", "2021-12-02")))
-    listed = "".join(f"{name}:{told[name]}\n" for name in sorted(told))
-    queried = "".join(f"\n{name}:{value}" for name, value in sorted(pair.split("=") for pair in query.split("&") if pair))
-    resource = f"/{ACCOUNT}/{ACCOUNT}/{path}{queried}"
-    text = f"PUT\n\n\n{len(data) or ''}\n\napplication/octet-stream\n\n\n\n\n\n\n{listed}{resource}"
+    request_headers = dict((*headers, ("x-ms-date", formatdate(usegmt=True)), ("x-ms-version", "2021-12-02")))
+    header_lines = "".join(f"{name}:{request_headers[name]}\n" for name in sorted(request_headers))
+    query_lines = "".join(f"\n{name}:{value}" for name, value in sorted(pair.split("=") for pair in query.split("&") if pair))
+    resource = f"/{ACCOUNT}/{ACCOUNT}/{path}{query_lines}"
+    text = f"PUT\n\n\n{len(data) or ''}\n\napplication/octet-stream\n\n\n\n\n\n\n{header_lines}{resource}"
     signature = base64.b64encode(hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()).decode()
-    told |= {
+    request_headers |= {
         "Authorization": f"SharedKey {ACCOUNT}:{signature}",
         "Content-Type": "application/octet-stream",
         "Content-Length": str(len(data)),
     }
-    asked = urllib.request.Request(f"{url}/{ACCOUNT}/{path}{'?' if query else ''}{query}", data, told, method="PUT")
-    urllib.request.urlopen(asked).close()
+    request = urllib.request.Request(f"{url}/{ACCOUNT}/{path}{'?' if query else ''}{query}", data, request_headers, method="PUT")
+    urllib.request.urlopen(request).close()
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def google(xml_server: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.fixture(params=["azure", "google"])
 def put(request: pytest.FixtureRequest) -> Put:
-    found: Put = request.getfixturevalue(request.param)
-    return found
+    method: Put = request.getfixturevalue(request.param)
+    return method
 
 
 def test_reading(put):

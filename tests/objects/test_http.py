@@ -14,24 +14,24 @@ from support.large_files import large, small
 def test_a_file_is_read_in_few_requests(site):
     url = site.put("a b/events.parquet", small()).replace(" ", "%20")
     assert sbbf_tool.inspect(url).row_groups == 3
-    assert [command for command, _, _ in site.asked] == ["GET"]
-    assert site.asked[0][2]["range"] == "bytes=-65536"
+    assert [command for command, _, _ in site.requests] == ["GET"]
+    assert site.requests[0][2]["range"] == "bytes=-65536"
 
 
-def test_what_is_read_is_what_is_there(site):
+def test_reads_return_the_stored_bytes(site):
     url = site.put("x", large())
     with open_source(url) as source:
         for offset, length in ((0, 4), (1_000_000, 3_000_000), (len(large()) - 8, 8)):
             assert source.read(offset, length) == large()[offset : offset + length]
-        assert len(site.asked) > 1
-        assert all("if-match" in headers for _, _, headers in site.asked[1:])
+        assert len(site.requests) > 1
+        assert all("if-match" in headers for _, _, headers in site.requests[1:])
     assert sbbf_tool.verify(url).is_sound
 
 
-def test_a_signed_url_is_asked_whole_and_shown_without_its_signature(site, capsys):
+def test_a_signed_url_is_requested_whole_and_shown_without_its_signature(site, capsys):
     url = site.put("events.parquet", small()) + "?X-Amz-Signature=hush&x=a%2Fb"
     assert run(["inspect", url]) == 0
-    assert {path for _, path, _ in site.asked} == {"/events.parquet?X-Amz-Signature=hush&x=a%2Fb"}
+    assert {path for _, path, _ in site.requests} == {"/events.parquet?X-Amz-Signature=hush&x=a%2Fb"}
     site.status = 403
     assert run(["inspect", url]) == 3
     site.status = None
@@ -43,9 +43,9 @@ def test_a_signed_url_is_asked_whole_and_shown_without_its_signature(site, capsy
     assert f"{site.url}/events.parquet?...: access denied; a signed URL may have expired" in printed
 
 
-@pytest.mark.parametrize("told", ["etag", "last-modified"])
-def test_a_changed_file_is_an_error_and_no_mixture(site, told):
-    if told == "last-modified":
+@pytest.mark.parametrize("answer", ["etag", "last-modified"])
+def test_a_changed_file_is_an_error_and_no_mixture(site, answer):
+    if answer == "last-modified":
         site.tags, site.modified = None, 1_700_000_000
     url = site.put("x", large())
     with open_source(url) as source:
@@ -75,7 +75,7 @@ def test_an_error_of_the_server_is_reported(site, status):
     with pytest.raises(UnreadableError) as caught:
         open_source(site.put("x", small()))
     assert caught.value.message.startswith(f"the server answered {status}")
-    assert len(site.asked) == (3 if status >= 500 else 1)
+    assert len(site.requests) == (3 if status >= 500 else 1)
 
 
 def test_an_empty_file_and_one_that_is_not_there(site, capsys):

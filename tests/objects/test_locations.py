@@ -55,7 +55,7 @@ def test_errors_do_not_show_secrets():
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "https:///x", "http://host:port/x", "s4://bucket/x"])
-def test_what_names_nothing(url):
+def test_names_that_match_nothing(url):
     with pytest.raises(UsageError):
         parse_location(url)
 
@@ -140,14 +140,14 @@ def test_a_planned_file_reads_as_it_will_be(tmp_path):
     path.write_bytes(bytes(range(100)))
     with LocalSource(path) as source:
         whole = bytes(range(60)) + b"first" + b"" + b"second"
-        planned = PlannedSource("new", source, 60, (b"first", bytearray(), memoryview(b"second")))
-        assert planned.size == len(whole)
+        planned_source = PlannedSource("new", source, 60, (b"first", bytearray(), memoryview(b"second")))
+        assert planned_source.size == len(whole)
         for start in range(len(whole) + 1):
             for end in range(start, len(whole) + 1):
-                assert planned.read(start, end - start) == whole[start:end]
+                assert planned_source.read(start, end - start) == whole[start:end]
         with pytest.raises(UnreadableError, match="outside"):
-            planned.read(0, len(whole) + 1)
-        assert planned.open_arrow().read() == whole
+            planned_source.read(0, len(whole) + 1)
+        assert planned_source.open_arrow().read() == whole
 
 
 def test_only_a_local_file_is_appended_to(tmp_path):

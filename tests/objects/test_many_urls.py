@@ -43,10 +43,12 @@ def sbbf(request, lake, capfd) -> Sbbf:
         forget_clients()
         capfd.readouterr()
         code = run([command, *map(str, arguments), *runner, "--json"])
-        said = capfd.readouterr()
-        documents = list(map(json.loads, said.out.splitlines()))
-        files = sorted((one for one in documents if one["schema"] != "sbbf.summary"), key=lambda one: str(one.get("file")))
-        return code, files, next((one for one in documents if one["schema"] == "sbbf.summary"), None), said.err
+        output = capfd.readouterr()
+        documents = list(map(json.loads, output.out.splitlines()))
+        files = sorted(
+            (document for document in documents if document["schema"] != "sbbf.summary"), key=lambda document: str(document.get("file"))
+        )
+        return code, files, next((document for document in documents if document["schema"] == "sbbf.summary"), None), output.err
 
     return sbbf
 
@@ -66,7 +68,7 @@ def urls(lake, *names: str) -> list[str]:
 
 
 def test_prefixes_globs_and_urls(lake, sbbf):
-    for given, expected in (
+    for patterns, expected in (
         ([lake.url("lake/")], [*NAMES, "lake/day=3/torn.parquet"]),
         ([lake.url("lake")], [*NAMES, "lake/day=3/torn.parquet"]),
         ([lake.url("lake/day=1/*.parquet")], NAMES[:2]),
@@ -74,41 +76,42 @@ def test_prefixes_globs_and_urls(lake, sbbf):
         (urls(lake, NAMES[2], NAMES[0]), [NAMES[0], NAMES[2]]),
         ([lake.url("lake/day=1/"), lake.url(NAMES[2])], NAMES),
     ):
-        code, files, summary, _ = sbbf("inspect", *given)
-        assert [one["file"] for one in files] == urls(lake, *expected)
+        code, files, summary, _ = sbbf("inspect", *patterns)
+        assert [document["file"] for document in files] == urls(lake, *expected)
         assert summary is not None
         assert (code, summary["files"]) == (3 if "lake/day=3/torn.parquet" in expected else 0, len(expected))
     code, files, summary, _ = sbbf("inspect", lake.url(NAMES[0]))
-    assert (code, [one["file"] for one in files], summary) == (0, [lake.url(NAMES[0])], None)
+    assert (code, [document["file"] for document in files], summary) == (0, [lake.url(NAMES[0])], None)
     code, files, summary, _ = sbbf("inspect", lake.url("lake/"), "--where", "day < 2")
-    assert (code, [one["file"] for one in files]) == (0, urls(lake, *NAMES[:2]))
-    code, files, _, said = sbbf("inspect", lake.url("none/*.parquet"))
+    assert (code, [document["file"] for document in files]) == (0, urls(lake, *NAMES[:2]))
+    code, files, _, output = sbbf("inspect", lake.url("none/*.parquet"))
     assert (code, files) == (3, [])
-    assert said.count("\n") == 1
+    assert output.count("\n") == 1
 
 
 def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
     good = lake.url("lake/day=[12]/*.parquet")
     before = [lake.get(name) for name in NAMES]
-    code, files, summary, said = sbbf("add-filter", lake.url("lake/"), "-c", "id", "--in-place")
-    assert (code, summary and summary["totals"]["filters"]) == (3, 3), said
-    assert f"{lake.url('lake/day=3/torn.parquet')}: " in said
-    assert [len(one.get("filters", ())) for one in files] == [1, 1, 1, 0]
+    code, files, summary, output = sbbf("add-filter", lake.url("lake/"), "-c", "id", "--in-place")
+    assert (code, summary and summary["totals"]["filters"]) == (3, 3), output
+    assert f"{lake.url('lake/day=3/torn.parquet')}: " in output
+    assert [len(document.get("filters", ())) for document in files] == [1, 1, 1, 0]
     assert all(sbbf_tool.verify(url).is_sound for url in urls(lake, *NAMES))
 
     code, files, summary, _ = sbbf("add-filter", good, "-c", "id", "--in-place")
-    assert (code, [one["skipped"] for one in files], summary and summary["skipped"]) == (0, [1] * 3, 3)
+    assert (code, [document["skipped"] for document in files], summary and summary["skipped"]) == (0, [1] * 3, 3)
     code, files, _, _ = sbbf("verify", good)
-    assert (code, [[proof["false_negatives"] for proof in one["filters"]] for one in files]) == (0, [[0]] * 3)
+    assert (code, [[result["false_negatives"] for result in document["filters"]] for document in files]) == (0, [[0]] * 3)
     code, files, _, _ = sbbf("check", good, "--require", "id")
-    assert (code, [one["failed"] for one in files]) == (0, [False] * 3)
+    assert (code, [document["failed"] for document in files]) == (0, [False] * 3)
     code, files, _, _ = sbbf("probe", good, "-c", "id", "--value", "15", "--value", "25")
     assert code == 0
     assert [
-        {"15", "25"} & {hit["value"] for hit in one["hits"]} >= wanted for one, wanted in zip(files, (set(), {"15"}, {"25"}), strict=True)
+        {"15", "25"} & {hit["value"] for hit in document["hits"]} >= values
+        for document, values in zip(files, (set(), {"15"}, {"25"}), strict=True)
     ]
     code, files, _, _ = sbbf("explain", good, "-c", "id", "--value", "15")
-    assert (code, [one["absent"] for one in files]) == (0, [True, False, True])
+    assert (code, [document["absent"] for document in files]) == (0, [True, False, True])
     code, _, summary, _ = sbbf("remove-filter", good, "--in-place")
     assert (code, summary and summary["done"]) == (0, 3)
     assert [lake.get(name) for name in NAMES] == before
@@ -117,8 +120,8 @@ def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
 def test_python_opens_urls(lake, tmp_path: Path):
     local = tmp_path / "local.parquet"
     local.write_bytes(lake.get(NAMES[0]))
-    found = list(sbbf_tool.open_files([lake.url("lake/"), local], jobs=2).inspect())
-    assert [one.file for one in found] == [*urls(lake, *NAMES, "lake/day=3/torn.parquet"), str(local)]
-    assert [isinstance(one, sbbf_tool.SbbfError) for one in found] == [False, False, False, True, False]
-    added = list(sbbf_tool.open_files(lake.url("lake/day=1/")).add_filters("id", in_place=True))
-    assert [len(one.filters) for one in added] == [1, 1]
+    rows = list(sbbf_tool.open_files([lake.url("lake/"), local], jobs=2).inspect())
+    assert [row.file for row in rows] == [*urls(lake, *NAMES, "lake/day=3/torn.parquet"), str(local)]
+    assert [isinstance(row, sbbf_tool.SbbfError) for row in rows] == [False, False, False, True, False]
+    reports = list(sbbf_tool.open_files(lake.url("lake/day=1/")).add_filters("id", in_place=True))
+    assert [len(row.filters) for row in reports] == [1, 1]

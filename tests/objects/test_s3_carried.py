@@ -82,11 +82,11 @@ def test_the_write_itself_is_on_condition(bucket, data):
     url = bucket.put("x.parquet", data)
     tag = bucket.head("x.parquet")["ETag"]
     assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
-    (write,) = (one for one in bucket.proxy.exchanges if one.operation in ("PutObject", "CompleteMultipartUpload"))
+    (write,) = (exchange for exchange in bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
     assert write.headers["if-match"] == tag
     bucket.proxy.forget()
     sbbf_tool.remove_filters(url, output=bucket.url("y.parquet"))
-    (write,) = (one for one in bucket.proxy.exchanges if one.operation in ("PutObject", "CompleteMultipartUpload"))
+    (write,) = (exchange for exchange in bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
     assert write.headers["if-none-match"] == "*"
 
 
@@ -94,12 +94,12 @@ def test_the_write_itself_is_on_condition(bucket, data):
 def test_a_rival_in_the_last_moment_wins(bucket, data):
     url = bucket.put("x.parquet", data)
 
-    def rival(one):
-        if one.operation in ("PutObject", "CompleteMultipartUpload") and not done:
-            done.append(one)
+    def rival(exchange):
+        if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not done:
+            done.append(exchange)
             bucket.client.put_object(Bucket=bucket.name, Key="x.parquet", Body=b"theirs")
             # moto takes no notice of the condition here, which S3 does.
-            return 412 if one.operation == "CompleteMultipartUpload" else None
+            return 412 if exchange.operation == "CompleteMultipartUpload" else None
         return None
 
     done: list[object] = []
@@ -111,13 +111,13 @@ def test_a_rival_in_the_last_moment_wins(bucket, data):
 
 
 @DATA
-def test_a_write_whose_answer_is_lost_is_recognised(bucket, data):
+def test_a_write_with_a_lost_response_is_recognised(bucket, data):
     url = bucket.put("x.parquet", data)
-    lost: list[object] = []
+    exchanges: list[object] = []
 
-    def lose(one):
-        if one.operation in ("PutObject", "CompleteMultipartUpload") and not lost:
-            lost.append(one)
+    def lose(exchange):
+        if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not exchanges:
+            exchanges.append(exchange)
             return "lose answer"
         return None
 
@@ -128,7 +128,7 @@ def test_a_write_whose_answer_is_lost_is_recognised(bucket, data):
 
 def test_a_replacement_without_readable_tags_is_refused(bucket):
     url = bucket.put("x.parquet", small(), Tagging="a=b")
-    bucket.proxy.fault = lambda one: 403 if one.operation == "GetObjectTagging" else None
+    bucket.proxy.fault = lambda exchange: 403 if exchange.operation == "GetObjectTagging" else None
     with pytest.raises(
         RefusedError, match="the object's tags cannot be read, so the new version would lack them; allow s3:GetObjectTagging"
     ):

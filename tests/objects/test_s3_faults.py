@@ -20,24 +20,24 @@ pytestmark = pytest.mark.heavy
 STEPS = ("CreateMultipartUpload", "UploadPart", "UploadPartCopy", "ListParts", "CompleteMultipartUpload")
 
 
-def of(operation: str, told: str | int, times: int | None = None):
+def of(operation: str, answer: str | int, times: int | None = None):
     """A fault of one operation, each time or the first few."""
-    seen = []
+    matches = []
 
-    def fault(one):
-        if one.operation == operation and (times is None or len(seen) < times):
-            seen.append(one)
-            return told
+    def fault(exchange):
+        if exchange.operation == operation and (times is None or len(matches) < times):
+            matches.append(exchange)
+            return answer
         return None
 
     return fault
 
 
-@pytest.mark.parametrize("told", [500, "cut"])
+@pytest.mark.parametrize("answer", [500, "cut"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_that_fails_leaves_the_old_object_and_nothing_else(bucket, step, told):
+def test_a_step_that_fails_leaves_the_old_object_and_nothing_else(bucket, step, answer):
     url = bucket.put("large.parquet", large())
-    bucket.proxy.fault = of(step, told)
+    bucket.proxy.fault = of(step, answer)
     with pytest.raises(WriteError, match="the old object is untouched") as caught:
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert caught.value.exit_code == 5
@@ -57,7 +57,7 @@ def test_a_step_that_fails_once_is_tried_again(bucket, step):
     assert bucket.unfinished() == []
 
 
-def test_a_completion_whose_answer_is_lost_is_a_completion(bucket):
+def test_an_upload_completion_with_a_lost_response_succeeds(bucket):
     # In place Swift refuses the conditional one first; a new object is completed at once.
     url = bucket.put("large.parquet", large())
     bucket.proxy.fault = of("CompleteMultipartUpload", "lose answer")
@@ -67,10 +67,10 @@ def test_a_completion_whose_answer_is_lost_is_a_completion(bucket):
     assert bucket.unfinished() == []
 
 
-@pytest.mark.parametrize("told", [500, "cut"])
-def test_a_put_that_fails_leaves_the_old_object(bucket, told):
+@pytest.mark.parametrize("answer", [500, "cut"])
+def test_a_put_that_fails_leaves_the_old_object(bucket, answer):
     url = bucket.put("small.parquet", small())
-    bucket.proxy.fault = of("PutObject", told)
+    bucket.proxy.fault = of("PutObject", answer)
     with pytest.raises(WriteError, match="the old object is untouched"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.get("small.parquet") == small()
@@ -79,7 +79,7 @@ def test_a_put_that_fails_leaves_the_old_object(bucket, told):
 def test_an_abort_that_fails_is_in_the_hint(bucket):
     url = bucket.put("large.parquet", large())
     part, abort = of("UploadPart", 500), of("AbortMultipartUpload", 500)
-    bucket.proxy.fault = lambda one: part(one) or abort(one)
+    bucket.proxy.fault = lambda exchange: part(exchange) or abort(exchange)
     with pytest.raises(WriteError, match="an unfinished upload remains"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.unfinished() == ["large.parquet"]
@@ -90,9 +90,9 @@ def test_an_object_that_changes_meanwhile_keeps_the_change(bucket, step):
     data, theirs = (small(), small(600)) if step == "PutObject" else (large(), large()[:-1000] + bytes(1000))
     url = bucket.put("x.parquet", data)
 
-    def rival(one):
-        if one.operation == step and not done:
-            done.append(one)
+    def rival(exchange):
+        if exchange.operation == step and not done:
+            done.append(exchange)
             bucket.client.put_object(Bucket=bucket.name, Key="x.parquet", Body=theirs)
 
     done: list[object] = []
@@ -108,9 +108,9 @@ def test_an_object_that_changes_during_the_read_is_an_error(bucket):
     url = bucket.put("large.parquet", large())
     calls = []
 
-    def rival(one):
-        if one.operation == "GetObject" and len(calls) < 2:
-            calls.append(one)
+    def rival(exchange):
+        if exchange.operation == "GetObject" and len(calls) < 2:
+            calls.append(exchange)
             if len(calls) == 2:
                 bucket.client.put_object(Bucket=bucket.name, Key="large.parquet", Body=small())
 
@@ -130,8 +130,8 @@ def killed_at(bucket, url: str, step: str, number: int) -> int:
     """The exit code of a command that is sent this signal when it asks for this step, which is answered a while later."""
     running: list[subprocess.Popen[bytes]] = []
 
-    def kill(one):
-        if one.operation == step and running and running[0].poll() is None:
+    def kill(exchange):
+        if exchange.operation == step and running and running[0].poll() is None:
             running[0].send_signal(number)
             time.sleep(0.3)
 
@@ -165,14 +165,14 @@ def test_a_kill_leaves_a_whole_object(bucket, step):
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_command_that_is_asked_to_end_leaves_nothing(bucket, number, exit_code):
+def test_a_terminated_command_leaves_nothing(bucket, number, exit_code):
     url = bucket.put("large.parquet", large())
     assert killed_at(bucket, url, "UploadPartCopy", number) == exit_code
     assert bucket.get("large.parquet") == large()
     assert bucket.unfinished() == []
 
 
-def test_a_failing_proof_sends_nothing(bucket, monkeypatch):
+def test_a_failed_verification_uploads_nothing(bucket, monkeypatch):
     from sbbf_tool.editing.edit import OpenEdit
 
     def refuse(*arguments: object) -> None:

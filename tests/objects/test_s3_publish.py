@@ -23,8 +23,8 @@ def test_only_the_tail_of_a_large_object_is_uploaded(bucket):
     tail = report.new_bytes - report.old_bytes
     assert new[: len(large())] == large()
     assert report.new_bytes == len(new)
-    uploads = [one for one in bucket.proxy.exchanges if one.operation == "UploadPart"]
-    assert [one.uploaded for one in uploads] == [tail]
+    uploads = [exchange for exchange in bucket.proxy.exchanges if exchange.operation == "UploadPart"]
+    assert [exchange.uploaded for exchange in uploads] == [tail]
     assert bucket.proxy.uploaded < tail + 2000  # beyond the tail, the list of parts
     assert bucket.proxy.count("UploadPartCopy") == 1
     assert bucket.proxy.count("CompleteMultipartUpload") == 2  # conditional, which Swift does not know; then after a look
@@ -36,7 +36,7 @@ def test_only_the_tail_of_a_large_object_is_uploaded(bucket):
     assert not sbbf_tool.probe(url, "id", [PRESENT]).is_absent
 
 
-def test_values_are_read_once_and_proven_from_what_was_read(bucket):
+def test_values_are_read_once_and_verified_from_the_same_read(bucket):
     url = bucket.put("large.parquet", large())
     report = sbbf_tool.add_filters(url, ["id"], in_place=True)
     tail = report.new_bytes - report.old_bytes
@@ -99,8 +99,8 @@ def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(bucket):
     for data in (small(), large()):
         url = bucket.put("old.parquet", data)
 
-        def rival(one):
-            if one.operation in ("PutObject", "CompleteMultipartUpload") and not rival.done:
+        def rival(exchange):
+            if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not rival.done:
                 rival.done = True
                 bucket.client.put_object(Bucket=bucket.name, Key="new.parquet", Body=b"theirs")
 
@@ -127,25 +127,25 @@ def test_between_the_file_system_and_the_store(bucket, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "other"), [(small, "name"), pytest.param(large, "payload", marks=pytest.mark.heavy)], ids=["in one piece", "in parts"]
+    ("make", "second_column"), [(small, "name"), pytest.param(large, "payload", marks=pytest.mark.heavy)], ids=["in one piece", "in parts"]
 )
-def test_filters_wait_among_the_systems_temporary_files(bucket, tmp_path, monkeypatch, make, other):
+def test_filters_wait_among_the_systems_temporary_files(bucket, tmp_path, monkeypatch, make, second_column):
     """They are there until the object is read back, when the old one, and so the filters that were moved, cannot be read any more."""
     waiting = tmp_path / "waiting"
     waiting.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(waiting))
     monkeypatch.setattr(Spool, "MEMORY_BYTES", 0)
-    opened = []
+    spools = []
     really = Spool._open
-    monkeypatch.setattr(Spool, "_open", lambda self: (opened.append(self._folder), really(self))[1])
+    monkeypatch.setattr(Spool, "_open", lambda self: (spools.append(self._folder), really(self))[1])
     local = tmp_path / "local.parquet"
     local.write_bytes(make())
     url = bucket.put("waits.parquet", make())
     for path in (url, local):
-        sbbf_tool.add_filters(path, ["id", other], ndv=100_000, in_place=True)
+        sbbf_tool.add_filters(path, ["id", second_column], ndv=100_000, in_place=True)
         sbbf_tool.remove_filters(path, ["id"], compact=True, in_place=True)
     assert bucket.get("waits.parquet") == local.read_bytes()
-    assert opened == [str(waiting)] * 2 + [str(tmp_path)] * 2
+    assert spools == [str(waiting)] * 2 + [str(tmp_path)] * 2
     assert not list(waiting.iterdir())
     assert sbbf_tool.verify(url).is_sound
 
@@ -175,10 +175,10 @@ def test_keys_are_not_decoded(bucket):
         url = bucket.put(key, large() if "%" in key or "?" in key else small())
         sbbf_tool.add_filters(url, ["id"], in_place=True)
         assert len(sbbf_tool.inspect(url).filters) == 3
-        assert key in bucket.listed()
+        assert key in bucket.list_keys()
 
 
-def test_what_cannot_be_asked_is_refused(bucket, capsys):
+def test_queries_that_cannot_be_answered_are_refused(bucket, capsys):
     url = bucket.put("small.parquet", small())
     assert run(["add-filter", url, "-c", "id", "--in-place", "--append"]) == 4
     assert "an object cannot be appended to" in capsys.readouterr().err
@@ -209,7 +209,7 @@ def test_files_of_tables_are_refused(bucket):
         sbbf_tool.add_filters(url, ["id"], in_place=True, allow_table_files=True)
 
 
-def test_unfinished_uploads_of_others_are_told_and_left_alone(bucket):
+def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):
     url = bucket.put("large.parquet", large())
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet")
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet.other")

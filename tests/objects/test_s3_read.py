@@ -34,14 +34,14 @@ def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, caps
     # The listing, the end of the object, and of each filter that is not in it the header and the block.
     assert bucket.proxy.operations() == ["ListObjectsV2", *["GetObject"] * (bucket.proxy.count("GetObject"))]
     assert bucket.proxy.count("GetObject") <= 4
-    counted = sum(one.downloaded for one in bucket.proxy.exchanges if one.operation == "GetObject")
-    assert counted < size / 25
+    downloaded = sum(exchange.downloaded for exchange in bucket.proxy.exchanges if exchange.operation == "GetObject")
+    assert downloaded < size / 25
     requests = bucket.proxy.count("GetObject")
-    assert capsys.readouterr().err == f"read {counted:,} bytes of 1 file in {requests} requests\n"
+    assert capsys.readouterr().err == f"read {downloaded:,} bytes of 1 file in {requests} requests\n"
     assert run(["probe", url, "id", str(PRESENT), "--quiet"]) == 0
 
 
-def test_what_is_read_is_what_is_there(bucket):
+def test_reads_return_the_stored_bytes(bucket):
     data = large()
     url = bucket.put("large.parquet", data)
     with open_source(url) as source:
@@ -69,8 +69,8 @@ def test_a_stream_reads_ahead_and_never_much_too_far(bucket):
     url = bucket.put("big", data)
     with open_source(url) as source, source.open_arrow() as stream:
         bucket.proxy.forget()
-        found = [stream.read(100_000) for _ in range(20)]
-        assert b"".join(found) == data[:2_000_000]
+        chunks = [stream.read(100_000) for _ in range(20)]
+        assert b"".join(chunks) == data[:2_000_000]
         assert bucket.proxy.count("GetObject") < 8
         assert bucket.proxy.downloaded < 6_000_000
 
@@ -83,11 +83,11 @@ def test_prefetched_ranges_come_together_where_they_are_near(bucket):
         near = [(1_000_000 + n * 1000, 32) for n in range(50)]
         far = [(n * 500_000, 32) for n in range(4)]
         source.prefetch([*near, *far])
-        asked = bucket.proxy.count("GetObject")
-        assert asked == 4
+        requests = bucket.proxy.count("GetObject")
+        assert requests == 4
         for offset, length in (*near, *far):
             assert source.read(offset, length) == data[offset : offset + length]
-        assert bucket.proxy.count("GetObject") == asked
+        assert bucket.proxy.count("GetObject") == requests
 
 
 def test_a_changed_object_is_an_error_and_no_mixture(bucket):
@@ -111,23 +111,23 @@ def test_an_object_that_was_removed_is_an_error(bucket):
             source.read(100, 100)
 
 
-def test_an_answer_that_is_cut_off_is_asked_for_again(bucket):
+def test_a_truncated_response_is_requested_again(bucket):
     url = bucket.put("large.parquet", large())
-    cut = []
+    cuts = []
 
-    def once(one):
-        if one.operation == "GetObject" and len(cut) < 2:
-            cut.append(one)
+    def once(exchange):
+        if exchange.operation == "GetObject" and len(cuts) < 2:
+            cuts.append(exchange)
             return "cut answer"
         return None
 
     with open_source(url) as source:
         bucket.proxy.fault = once
         assert source.read(100, 300_000) == large()[100:300_100]
-    assert len(cut) == 2
+    assert len(cuts) == 2
 
 
-def test_a_name_of_one_object_is_told_from_prefixes_and_globs(bucket):
+def test_the_name_of_an_object_is_distinguished_from_prefixes_and_globs(bucket):
     for key in ("lake/x.parquet", "lake/y.parquet", "lake/[1].parquet"):
         bucket.put(key, small())
     for key in ("lake/x.parquet", "lake/[1].parquet", "none.parquet"):
@@ -208,7 +208,7 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     bucket.put("empty.parquet", b"")
     bucket.put("text.parquet", b"this is no Parquet file, and long enough to have a footer")
 
-    def told(name: str, code: int) -> str:
+    def run_and_read_error(name: str, code: int) -> str:
         forget_clients()
         assert run(["inspect", name]) == code
         printed, complaint = capsys.readouterr()
@@ -218,39 +218,41 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
         assert "testing" not in complaint
         return complaint.removeprefix("sbbf: ").rstrip("\n")
 
-    assert told(bucket.url("none.parquet"), 3) == f"{bucket.url('none.parquet')}: no such object"
-    assert told("s3://no-such-bucket/x.parquet", 3) == "s3://no-such-bucket/x.parquet: no such bucket: no-such-bucket"
-    assert "too short" in told(bucket.url("empty.parquet"), 3) or "empty" in told(bucket.url("empty.parquet"), 3)
-    assert bucket.url("text.parquet") in told(bucket.url("text.parquet"), 3)
-    assert "the URL names no bucket" in told("s3://", 2)
-    assert "is not a valid bucket name" in told("s3://no bucket/x.parquet", 2)
-    assert "unknown URL scheme ftp://" in told("ftp://host/x.parquet", 2)
+    assert run_and_read_error(bucket.url("none.parquet"), 3) == f"{bucket.url('none.parquet')}: no such object"
+    assert run_and_read_error("s3://no-such-bucket/x.parquet", 3) == "s3://no-such-bucket/x.parquet: no such bucket: no-such-bucket"
+    assert "too short" in run_and_read_error(bucket.url("empty.parquet"), 3) or "empty" in run_and_read_error(
+        bucket.url("empty.parquet"), 3
+    )
+    assert bucket.url("text.parquet") in run_and_read_error(bucket.url("text.parquet"), 3)
+    assert "the URL names no bucket" in run_and_read_error("s3://", 2)
+    assert "is not a valid bucket name" in run_and_read_error("s3://no bucket/x.parquet", 2)
+    assert "unknown URL scheme ftp://" in run_and_read_error("ftp://host/x.parquet", 2)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    assert "rejects the credentials (SignatureDoesNotMatch)" in told(url, 3)
+    assert "rejects the credentials (SignatureDoesNotMatch)" in run_and_read_error(url, 3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test:guest")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guests")
-    assert "access denied (AccessDenied); check AWS_PROFILE" in told(url, 3)
+    assert "access denied (AccessDenied); check AWS_PROFILE" in run_and_read_error(url, 3)
     monkeypatch.setenv("AWS_NO_SIGN_REQUEST", "true")
-    assert "the store answered 412" in told(url, 3)  # as Swift says of what is not signed
+    assert "the store answered 412" in run_and_read_error(url, 3)  # as Swift says of what is not signed
     monkeypatch.delenv("AWS_NO_SIGN_REQUEST")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    assert "no usable credentials" in told(url, 3)
+    assert "no usable credentials" in run_and_read_error(url, 3)
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    assert "the profile named by AWS_PROFILE" in told(url, 3)
+    assert "the profile named by AWS_PROFILE" in run_and_read_error(url, 3)
 
 
-def test_a_server_that_fails_is_asked_three_times(bucket, capsys):
+def test_a_request_to_a_failing_server_is_sent_three_times(bucket, capsys):
     url = bucket.put("small.parquet", small())
     for status in (500, 503):
-        bucket.proxy.fault = lambda one, status=status: status
+        bucket.proxy.fault = lambda exchange, status=status: status
         with pytest.raises(UnreadableError, match=f"the store answered {status} InternalError, 3 tries"):
             open_source(url)
         assert len(bucket.proxy.exchanges) == 3
         bucket.proxy.forget()
 
 
-def test_a_server_that_is_not_there_is_told_soon(monkeypatch, capsys):
+def test_an_unreachable_server_is_reported_soon(monkeypatch, capsys):
     (port,) = free_ports(1)
     for name, value in environment(f"http://127.0.0.1:{port}").items():
         monkeypatch.setenv(name, value)

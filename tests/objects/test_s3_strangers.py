@@ -24,8 +24,8 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 def always(status: int, body: bytes = b"", **headers: str) -> Callable[[str], Answer]:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda method: (status, named, body)
+    by_header = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda method: (status, by_header, body)
 
 
 STRANGERS: dict[str, Callable[[str], Answer]] = {

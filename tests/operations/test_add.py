@@ -43,12 +43,12 @@ def test_the_old_file_is_the_prefix_and_filters_and_footer_follow_without_a_gap(
     assert plain.read_bytes() == old
     assert new[: len(old)] == old
     in_order = [(number, column) for number in range(3) for column in ("id", "score")]
-    found = places(out)
-    assert sorted(found, key=lambda key: found[key].offset) == in_order
+    locations = places(out)
+    assert sorted(locations, key=lambda key: locations[key].offset) == in_order
     position = len(old)
     for key in in_order:
-        assert found[key].offset == position
-        position = found[key].end
+        assert locations[key].offset == position
+        position = locations[key].end
     assert position == footer_start(new)
     assert report.old_bytes == len(old)
     assert report.new_bytes == len(new)
@@ -83,10 +83,10 @@ def test_in_place_and_to_an_output_the_same_file_is_written(plain, out):
 
 def test_the_report_says_what_is_in_the_file(plain, out):
     report = add_filters(plain, ["name", "id"], output=out)
-    found = places(out)
+    locations = places(out)
     assert [(row.row_group, row.column) for row in report.filters] == [(n, column) for n in range(3) for column in ("id", "name")]
     for row in report.filters:
-        place = found[row.row_group, row.column]
+        place = locations[row.row_group, row.column]
         bloom = filter_at(out, place)
         assert (row.offset, row.header_bytes + row.bitset_bytes) == (place.offset, place.length)
         assert row.fpp == bloom.fpp
@@ -97,18 +97,18 @@ def test_the_report_says_what_is_in_the_file(plain, out):
 
 
 def test_names_may_repeat_and_come_in_any_order(plain, tmp_path):
-    one, other = tmp_path / "one.parquet", tmp_path / "other.parquet"
-    add_filters(plain, ["id", "name"], output=one)
-    add_filters(plain, ["name", "id", "name"], output=other)
-    assert one.read_bytes() == other.read_bytes()
+    first, second = tmp_path / "one.parquet", tmp_path / "other.parquet"
+    add_filters(plain, ["id", "name"], output=first)
+    add_filters(plain, ["name", "id", "name"], output=second)
+    assert first.read_bytes() == second.read_bytes()
 
 
 def test_progress_ends_at_the_total(plain, out):
-    seen = []
-    add_filters(plain, ["id", "name"], output=out, progress=lambda what, done, total: seen.append((what, done, total)))
-    assert seen[-1][1] == seen[-1][2]
-    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
-    assert {what for what, _, _ in seen} == {f"{verb} {column}" for verb in ("reading", "verifying") for column in ("id", "name")}
+    calls = []
+    add_filters(plain, ["id", "name"], output=out, progress=lambda stage, done, total: calls.append((stage, done, total)))
+    assert calls[-1][1] == calls[-1][2]
+    assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
+    assert {stage for stage, _, _ in calls} == {f"{verb} {column}" for verb in ("reading", "verifying") for column in ("id", "name")}
 
 
 # Which filters
@@ -116,10 +116,10 @@ def test_progress_ends_at_the_total(plain, out):
 
 def test_every_row_group_gets_a_filter_of_its_own_values(plain, out):
     add_filters(plain, ["id"], output=out)
-    found = places(out)
-    assert set(found) == {(number, "id") for number in range(3)}
+    locations = places(out)
+    assert set(locations) == {(number, "id") for number in range(3)}
     for number in range(3):
-        bloom = filter_at(out, found[number, "id"])
+        bloom = filter_at(out, locations[number, "id"])
         own = range(number * ROW_GROUP_ROWS, (number + 1) * ROW_GROUP_ROWS)
         assert all(i64(n * 7) in bloom for n in own)
         assert sum(i64(n * 7) in bloom for n in range(ROWS) if n not in own) < 20
@@ -127,10 +127,10 @@ def test_every_row_group_gets_a_filter_of_its_own_values(plain, out):
 
 def test_leaves_of_lists_and_structs_get_filters(plain, out):
     add_filters(plain, ["tags", "point.y"], output=out)
-    found = places(out)
-    assert {column for _, column in found} == {"tags.list.element", "point.y"}
-    assert b"t101" in filter_at(out, found[1, "tags.list.element"])
-    assert struct.pack("<i", 202) in filter_at(out, found[1, "point.y"])
+    locations = places(out)
+    assert {column for _, column in locations} == {"tags.list.element", "point.y"}
+    assert b"t101" in filter_at(out, locations[1, "tags.list.element"])
+    assert struct.pack("<i", 202) in filter_at(out, locations[1, "point.y"])
 
 
 def test_a_chunk_of_nulls_gets_a_filter_of_64_zero_bytes(plain, out):
@@ -148,9 +148,9 @@ def test_a_row_group_without_rows_gets_a_filter_of_64_zero_bytes(tmp_path, out):
             writer.write_table(part)
     assert [pq.read_metadata(path).row_group(n).num_rows for n in range(3)] == [50, 0, 250]
     add_filters(path, ["id", "name", "tags"], output=out)
-    found = places(out)
-    assert len(found) == 9
-    assert {bytes(filter_at(out, place).bitset) for (number, _), place in found.items() if number == 1} == {bytes(64)}
+    locations = places(out)
+    assert len(locations) == 9
+    assert {bytes(filter_at(out, place).bitset) for (number, _), place in locations.items() if number == 1} == {bytes(64)}
     assert pq.read_table(out).equals(table)
 
 
@@ -164,12 +164,12 @@ def first_column(path) -> str:
     return next(field.name for field in pq.read_schema(path) if field.type != pa.bool_())
 
 
-def test_filters_that_are_there_are_replaced_only_when_asked(plain, out, tmp_path):
+def test_existing_filters_are_replaced_only_on_request(plain, out, tmp_path):
     add_filters(plain, ["id", "name"], output=out)
-    kept = places(out)[2, "name"]
+    original = places(out)[2, "name"]
     again = tmp_path / "again.parquet"
     report = add_filters(out, ["id"], output=again, fpp=0.2, replace=True)
-    assert places(again)[2, "name"] == kept
+    assert places(again)[2, "name"] == original
     assert {row.offset for row in report.filters} == {places(again)[n, "id"].offset for n in range(3)}
     assert again.read_bytes()[: out.stat().st_size] == out.read_bytes()
     assert min(row.offset for row in report.filters) == out.stat().st_size
@@ -184,7 +184,7 @@ def test_column_chunks_that_have_their_filter_are_skipped(plain, out, tmp_path):
         assert (again.filters, again.skipped, again.data_bytes_read, again.bytes_added) == ((), 3, 0, 0)
     assert listing(tmp_path) == before
     more = add_filters(out, ["id", "name"], in_place=True)
-    assert ({one.column for one in more.filters}, len(more.filters), more.skipped) == ({"name"}, 3, 3)
+    assert ({row.column for row in more.filters}, len(more.filters), more.skipped) == ({"name"}, 3, 3)
 
 
 def test_with_nothing_to_add_the_output_is_an_exact_copy(plain, out, tmp_path):

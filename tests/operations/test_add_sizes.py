@@ -84,7 +84,7 @@ def test_a_stated_number_of_values_decides_the_size(tmp_path):
     assert sizes == [64, 256, 16384, 2097152]
 
 
-def test_a_limit_is_kept_and_what_it_costs_is_said(tmp_path):
+def test_a_limit_is_respected_and_its_cost_is_reported(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
     report = add_filters(path, ["v"], dry_run=True, max_bytes=1000)
     assert report.filters[0].bitset_bytes == 512
@@ -101,12 +101,12 @@ def test_filters_that_take_more_than_the_data_are_pointed_at(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "size",
     [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}],
     ids=str,
 )
-def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, wish):
+def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
     before = listing(tmp_path)
     with pytest.raises(UsageError):
-        add_filters(plain, ["id"], in_place=True, **wish)
+        add_filters(plain, ["id"], in_place=True, **size)
     assert listing(tmp_path) == before

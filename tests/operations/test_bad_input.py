@@ -51,7 +51,7 @@ JUNK = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("content", JUNK.values(), ids=list(JUNK))
-def test_what_is_no_parquet_file_is_told_in_one_line(tmp_path, capsys, content, command):
+def test_a_file_that_is_not_parquet_is_reported_in_one_line(tmp_path, capsys, content, command):
     path = tmp_path / "junk.parquet"
     path.write_bytes(content)
     complaint = assert_one_line_and_this_code(capsys, COMMANDS[command](str(path)), 3)
@@ -62,7 +62,7 @@ def test_what_is_no_parquet_file_is_told_in_one_line(tmp_path, capsys, content, 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("kind", ["missing", "fifo", "device", "link to nowhere"])
-def test_what_is_no_file_is_told_in_one_line(tmp_path, capsys, kind, command):
+def test_a_path_that_is_no_file_is_reported_in_one_line(tmp_path, capsys, kind, command):
     path = str(tmp_path / "it.parquet")
     if kind == "fifo":
         os.mkfifo(path)
@@ -80,7 +80,7 @@ def test_a_folder_is_not_changed(tmp_path, capsys, command):
 
 
 @pytest.mark.parametrize("command", ["add-filter", "remove-filter"])
-def test_a_name_of_two_lines_is_told_in_one(tmp_path, capsys, command):
+def test_a_name_with_a_line_break_is_reported_in_one_line(tmp_path, capsys, command):
     path = str(tmp_path / "two\nlines.parquet")
     assert "two\\nlines" in assert_one_line_and_this_code(capsys, COMMANDS[command](path), 3)
 
@@ -110,7 +110,7 @@ def test_a_file_with_bytes_cut_out_of_its_middle_is_unreadable_or_soundly_answer
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_cut_file_is_told_in_one_line(small, capsys, command):
+def test_a_truncated_file_is_reported_in_one_line(small, capsys, command):
     whole = small.read_bytes()
     for length in range(0, len(whole) - 1, 97):
         small.write_bytes(whole[:length])
@@ -131,9 +131,9 @@ def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
     os.unlink(tmp_path / "events.parquet")
     if content == "junk":
         os.truncate(path, 100)
-    for command, what in ((["inspect", "--json"], path), (["inspect"], os.fsencode(tmp_path))):
+    for command, argument in ((["inspect", "--json"], path), (["inspect"], os.fsencode(tmp_path))):
         done = subprocess.run(
-            [sys.executable, "-m", "sbbf_tool", *command, what],
+            [sys.executable, "-m", "sbbf_tool", *command, argument],
             capture_output=True,
             env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
             check=False,
@@ -144,7 +144,7 @@ def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
             assert os.fsencode(json.loads(done.stdout)["file"]) == path
 
 
-def test_a_column_name_of_two_lines_is_told_in_one(tmp_path, capsys):
+def test_a_column_name_with_a_line_break_is_reported_in_one_line(tmp_path, capsys):
     path = tmp_path / "odd.parquet"
     pq.write_table(pa.table({"two\nlines": [True]}), path)
     complaint = assert_one_line_and_this_code(capsys, ["add-filter", str(path), "-c", "two\nlines", "--in-place"], 4)

@@ -33,7 +33,7 @@ def lying(fixtures: Path) -> Path:
 
 
 class TestThreeStates:
-    def test_every_rule_has_one(self, lying: Path):
+    def test_every_rule_has_a_theme(self, lying: Path):
         report = check(lying)
         assert [outcome.rule for outcome in report.rules] == [rule.name for rule in RULES]
         assert set(outcomes(report).values()) == {"passed", "failed", "not run"}
@@ -45,7 +45,7 @@ class TestThreeStates:
         assert reason(report, "false-negatives") == "the file has no filter"
         assert not report.failed
 
-    def test_quick_leaves_out_what_reads_data(self, lying: Path):
+    def test_quick_skips_rules_that_read_data(self, lying: Path):
         report = check(lying, Policy(quick=True))
         slow = {rule.name for rule in RULES if rule.reads is Reads.DATA}
         assert {rule for rule in slow if outcomes(report)[rule] == "not run"} == slow
@@ -57,7 +57,7 @@ class TestThreeStates:
         assert reason(report, "false-negatives") == "its column is encrypted"
         assert outcomes(report)["missing-length"] == "passed"
 
-    def test_of_what_a_key_hides_in_part_the_rest_passes(self, conformance: Path):
+    def test_columns_that_no_key_hides_are_checked(self, conformance: Path):
         report = check(conformance / "encrypted" / "columns_plainfooter.parquet")
         assert outcomes(report)["false-negatives"] == "passed"
         assert reason(report, "false-negatives") == "6 of 10 filters could not be checked"
@@ -116,7 +116,7 @@ class TestChoice:
         assert {finding.rule for finding in report.findings} == {"missing-filter"}
 
     @pytest.mark.parametrize(
-        ("choice", "said"),
+        ("choice", "message"),
         [
             ({"select": ("saturatd",)}, "did you mean saturated"),
             ({"ignore": ("formt",)}, "did you mean format"),
@@ -128,8 +128,8 @@ class TestChoice:
             ({"ignore": GROUPS}, "the policy runs no rule"),
         ],
     )
-    def test_what_contradicts_itself_is_an_error(self, choice, said):
-        with pytest.raises(UsageError, match=said):
+    def test_a_contradictory_choice_is_an_error(self, choice, message):
+        with pytest.raises(UsageError, match=message):
             Policy(**choice)
 
     @pytest.mark.parametrize("limits", [{"max_fpp": 0.0}, {"max_bytes_share": -1}, {"min_ndv": 0}, {"max_fpp": float("nan")}])
@@ -155,7 +155,7 @@ class TestFailure:
 
 
 class TestRequired:
-    def test_a_filter_in_every_row_group_is_asked_for(self, fixtures: Path):
+    def test_filters_of_every_row_group_are_queried(self, fixtures: Path):
         (finding,) = check(
             fixtures / "duckdb-some-row-groups.parquet", Policy(Limits(require=("mixed",)), select=("missing-filter",))
         ).findings
@@ -183,9 +183,9 @@ class TestRequired:
     def test_one_file_that_has_it_is_enough(self, fixtures: Path):
         """Files that cannot be read are skipped, and no footer is read once each column was found in some file."""
         names = ["nothere.parquet", "make.py", "events.parquet", "spark-boolean.parquet", "spark-plain.parquet"]
-        left = (str(fixtures / name) for name in names)
-        ensure_columns(left, Policy(Limits(require=("user_id", "flag"))))
-        assert list(left) == [str(fixtures / "spark-plain.parquet")]
+        paths = (str(fixtures / name) for name in names)
+        ensure_columns(paths, Policy(Limits(require=("user_id", "flag"))))
+        assert list(paths) == [str(fixtures / "spark-plain.parquet")]
 
     def test_a_column_is_not_missing_where_no_file_can_be_read(self, fixtures: Path):
         name, policy = str(fixtures / "make.py"), Policy(Limits(require=("user_id",)))

@@ -21,23 +21,25 @@ def plain(tmp_path):
     return write_events(tmp_path / "events.parquet")
 
 
-@pytest.mark.parametrize("counted", [0, 99, 101, -100, 2**62])
-def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, counted):
+@pytest.mark.parametrize("num_values", [0, 99, 101, -100, 2**62])
+def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, num_values):
     def count(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.num_values = counted
+        metadata.row_groups[1].columns[0].meta_data.num_values = num_values
 
     edit_footer(plain, count)
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    message = f"the footer states {counted:,} values in 100 rows"
+    message = f"the footer states {num_values:,} values in 100 rows"
     assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
 
 
-@pytest.mark.parametrize(("stated", "words"), [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")])
-def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, stated, words):
+@pytest.mark.parametrize(
+    ("physical_type", "words"), [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")]
+)
+def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type, words):
     """From the footer, before a page is read: the pages of the first row group would be in order."""
 
     def change(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.type = stated
+        metadata.row_groups[1].columns[0].meta_data.type = physical_type
 
     edit_footer(plain, change)
     add_filters(plain, ["score"], in_place=True)

@@ -56,7 +56,7 @@ def state(path: Path, **statistics: Any) -> Path:
     return edit_footer(path, change)
 
 
-def told(report: Any) -> list[str]:
+def messages_of(report: Any) -> list[str]:
     """The warnings about statistics."""
     return [warning for warning in report.warnings if "statistics are wrong" in warning]
 
@@ -88,8 +88,8 @@ def test_one_chunk_of_each_kind_of_an_unknown_writer(tmp_path, created_by):
     assert (report.cross_checked, report.not_cross_checked, len(report.filters)) == (3, 0, 40)
     again = add_filters(path, ["a", "b", "s", "l"], output=tmp_path / "h.parquet", cross_checks=checks)
     assert (again.cross_checked, again.not_cross_checked) == (0, 0)
-    other = add_filters(path, ["a"], output=tmp_path / "i.parquet", dry_run=True)
-    assert other.cross_checked == 1
+    dry_report = add_filters(path, ["a"], output=tmp_path / "i.parquet", dry_run=True)
+    assert dry_report.cross_checked == 1
 
 
 def test_the_version_of_the_pages_is_part_of_a_kind(tmp_path):
@@ -112,7 +112,7 @@ def test_older_bounds_are_no_statistics(tmp_path):
     path = write_column(tmp_path / "g.parquet", NUMBERS, use_dictionary=False)
     state(path, min_value=None, max_value=None, min=(7).to_bytes(8, "little"), max=(8).to_bytes(8, "little"))
     report = add_filters(path, ["v"], in_place=True)
-    assert (report.cross_checked, told(report)) == (1, [])
+    assert (report.cross_checked, messages_of(report)) == (1, [])
 
 
 def test_the_known_writers_are_those_that_write_here():
@@ -181,11 +181,11 @@ COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("use_dictionary", [False, True])
 @pytest.mark.parametrize("case", COLUMNS)
-def test_wrong_statistics_are_told_and_written(tmp_path, case, use_dictionary):
+def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case, use_dictionary):
     values, statistics = COLUMNS[case]
     path = write_column(tmp_path / "f.parquet", values, use_dictionary=use_dictionary, data_page_version="2.0")
     is_sound = add_filters(path, ["v"], output=tmp_path / "sound.parquet")
-    assert told(is_sound) == []
+    assert messages_of(is_sound) == []
     state(path, **statistics)
     report = add_filters(path, ["v"], in_place=True)
     assert all(not probe(path, "v", [value]).is_absent for value in values.drop_null().to_pylist())
@@ -194,7 +194,7 @@ def test_wrong_statistics_are_told_and_written(tmp_path, case, use_dictionary):
     assert (finding.severity, finding.column) == ("error", "v")
     if use_dictionary and "null_count" in statistics and case != "nulls-only":
         return  # pages that refer to a dictionary are not read, and where the nulls are decides on no value
-    (warning,) = told(report)
+    (warning,) = messages_of(report)
     assert warning.startswith("column v, row group 0: its statistics are wrong (")
 
 
@@ -213,7 +213,7 @@ def test_wrong_statistics_are_told_and_written(tmp_path, case, use_dictionary):
 )
 def test_statistics_that_enclose_the_values_are_right(tmp_path, values, statistics):
     path = state(write_column(tmp_path / "f.parquet", values, use_dictionary=False), **statistics)
-    assert told(add_filters(path, ["v"], in_place=True)) == []
+    assert messages_of(add_filters(path, ["v"], in_place=True)) == []
     assert "wrong-statistics" not in {finding.rule for finding in check(path).findings}
 
 
@@ -222,7 +222,7 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
     values = pa.DictionaryArray.from_arrays(pa.array([1, 2, 1]), pa.array(["a", "b", "c", "z"]))
     path = write_column(tmp_path / "f.parquet", values)
     report = add_filters(path, ["v"], in_place=True)
-    assert (report.cross_checked, told(report)) == (1, [])
+    assert (report.cross_checked, messages_of(report)) == (1, [])
     assert "wrong-statistics" not in {finding.rule for finding in check(path).findings}
 
 
@@ -230,8 +230,8 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 
 
 def build_in_splits(path: Path) -> None:
-    planned = plan_file(str(path), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
-    chunks = list(build_split(str(path), planned.fingerprint, [0], FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1)))
+    plan = plan_file(str(path), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
+    chunks = list(build_split(str(path), plan.fingerprint, [0], FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1)))
     outcome = publish_file(str(path), chunks, FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
     assert outcome.exit_code == 4, outcome
 

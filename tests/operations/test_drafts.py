@@ -30,7 +30,7 @@ from support.samples import write_column, write_events
 pytestmark = pytest.mark.slow
 
 NAMES = [dialect.name for dialect in DRAFTS]
-TOLD = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
+DRAFT_DIALECTS = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
 """Drafts whose header is not today's."""
 COLUMNS = ("id", "name", "score", "point.x", "tags")
 PUBLIC_VALUES = ["hello", "parquet", "bloom", "filter"]
@@ -47,16 +47,16 @@ def with_filters(source: Path, dialect: str, columns: tuple[str, ...] = COLUMNS)
     return target
 
 
-def put(path: Path, header: bytes, bitset: bytes, *, stated: bool = True) -> None:
+def put(path: Path, header: bytes, bitset: bytes, *, with_length: bool = True) -> None:
     """Give the only chunk of a file of one column this filter."""
     with ParquetFile.open(path) as file:
         body, raw = file.source.read(0, file.footer.start), file.footer.raw
-    length = len(header) + len(bitset) if stated else None
+    length = len(header) + len(bitset) if with_length else None
     new = set_filters(raw, {(0, 0): FilterPlace(len(body), length)})
     path.write_bytes(body + header + bitset + new + build_tail(new))
 
 
-def built(dialect: str, values: list[bytes], size: int, *, is_number: bool = False) -> bytes:
+def build(dialect: str, values: list[bytes], size: int, *, is_number: bool = False) -> bytes:
     bloom = BloomFilter.empty(size)
     hasher = find_dialect(dialect).hasher(bloom.num_blocks, is_number=is_number)
     for value in values:
@@ -67,8 +67,8 @@ def built(dialect: str, values: list[bytes], size: int, *, is_number: bool = Fal
 # Made, seen, proven
 
 
-@pytest.mark.parametrize("dialect", TOLD)
-def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+def test_a_file_of_each_dialect_is_inspected_and_verified(events, dialect):
     path = with_filters(events, dialect)
     for row in inspect(path).filters:
         assert row.dialect == dialect
@@ -78,16 +78,16 @@ def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
         assert f"match {dialect}" in row.warnings[0]
     report = verify(path)
     assert len(report.filters) == 3 * len(COLUMNS)
-    assert all(proof.is_verified and proof.dialect == dialect and proof.verified_values for proof in report.filters)
+    assert all(result.is_verified and result.dialect == dialect and result.verified_values for result in report.filters)
     assert {finding.rule for finding in report.findings} == {"draft-dialect"}
     assert not report.is_sound
     assert pq.read_table(path).equals(pq.read_table(events))
 
 
-def test_a_draft_with_todays_header_is_found_out_by_its_values(events):
+def test_values_expose_a_draft_with_todays_header(events):
     path = with_filters(events, "draft2-final", ("name",))
     assert all(row.dialect is None and row.warnings == () for row in inspect(path).filters)
-    assert {proof.cause for proof in verify(path).filters} == {"block"}
+    assert {result.cause for result in verify(path).filters} == {"block"}
     assert {finding.rule for finding in verify(path).findings} == {"wrong-block"}
 
 
@@ -98,10 +98,10 @@ def test_every_type(fixtures, tmp_path, dialect):
     target = tmp_path / "typed.parquet"
     write_draft(source, columns, target, dialect)
     if dialect != "draft2-final":
-        assert all(proof.is_verified and proof.dialect == dialect for proof in verify(target).filters)
+        assert all(result.is_verified and result.dialect == dialect for result in verify(target).filters)
 
 
-def test_a_name_that_is_none_is_refused(events):
+def test_an_empty_name_is_refused(events):
     with pytest.raises(UsageError, match="no dialect 'draft9'"):
         probe(events, "id", [1], dialect="draft9")
 
@@ -110,7 +110,7 @@ def test_a_name_that_is_none_is_refused(events):
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_asked_in_its_dialect_it_answers_as_todays_does(events, dialect):
+def test_a_draft_queried_in_its_dialect_answers_as_todays_does(events, dialect):
     path = with_filters(events, dialect, ("name",))
     names = pq.read_table(events)["name"].drop_null().unique().to_pylist()
     assert not any(value.is_absent for value in probe(path, "name", names, dialect=dialect).values)
@@ -118,8 +118,8 @@ def test_asked_in_its_dialect_it_answers_as_todays_does(events, dialect):
     assert sum(value.is_absent for value in absent.values) > 90
 
 
-@pytest.mark.parametrize("dialect", TOLD)
-def test_without_its_name_nothing_is_said(events, dialect):
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+def test_an_unnamed_dialect_gives_no_answer(events, dialect):
     path = with_filters(events, dialect, ("name",))
     report = probe(path, "name", ["name 1", "nobody"])
     assert {answer.answer for value in report.values for answer in value.row_groups} == {"cannot say"}
@@ -127,17 +127,17 @@ def test_without_its_name_nothing_is_said(events, dialect):
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
 
 
-@pytest.mark.parametrize("dialect", ["today", *TOLD])
+@pytest.mark.parametrize("dialect", ["today", *DRAFT_DIALECTS])
 @pytest.mark.parametrize("column", ["id", "name"])
 def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column, dialect):
     """A wrong name is found out by the column's own values; today's filters are asked as today's."""
     path = with_filters(events, dialect, (column,))
     values = pq.read_table(events)[column].drop_null().unique().to_pylist()[::7]
-    for asked in ("today", *NAMES):
-        report = probe(path, column, values, dialect=asked)
+    for name in ("today", *NAMES):
+        report = probe(path, column, values, dialect=name)
         assert not any(value.is_absent for value in report.values)
         answers = {answer.answer for value in report.values for answer in value.row_groups}
-        is_asked = asked == dialect or (dialect == "today" and asked != "draft2-final")
+        is_asked = name == dialect or (dialect == "today" and name != "draft2-final")
         assert ("cannot say" not in answers) if is_asked else (answers == {"cannot say"})
 
 
@@ -147,10 +147,10 @@ def test_pages_that_cannot_be_read_bear_nothing_out(events):
     start = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset or 4
     data[start : start + 40] = b"\xff" * 40
     path.write_bytes(data)
-    first, *others = probe(path, "id", [-1], dialect="draft1-page").values[0].row_groups
+    first, *rest = probe(path, "id", [-1], dialect="draft1-page").values[0].row_groups
     assert first.answer == "cannot say"
     assert "no value of the column can be read" in (first.reason or "")
-    assert {answer.answer for answer in others} == {"absent"}
+    assert {answer.answer for answer in rest} == {"absent"}
 
 
 # What the header leaves open
@@ -164,21 +164,21 @@ def texts(tmp_path: Path) -> Path:
     return write_column(tmp_path / "texts.parquet", pa.array([value.decode() for value in VALUES]), use_dictionary=False)
 
 
-@pytest.mark.parametrize("stated", [True, False], ids=["with length", "without"])
-@pytest.mark.parametrize("dialect", TOLD)
-def test_the_values_decide(texts, dialect, stated):
-    put(texts, build_draft_header(find_dialect(dialect), 1024), built(dialect, VALUES, 1024), stated=stated)
-    (row,), (proof,) = inspect(texts).filters, verify(texts).filters
-    assert (row.dialect, proof.dialect, proof.is_verified) == (dialect, dialect, True)
-    assert row.header_bytes == proof.header_bytes == len(build_draft_header(find_dialect(dialect), 1024))
+@pytest.mark.parametrize("with_length", [True, False], ids=["with length", "without"])
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+def test_the_values_decide(texts, dialect, with_length):
+    put(texts, build_draft_header(find_dialect(dialect), 1024), build(dialect, VALUES, 1024), with_length=with_length)
+    (row,), (result,) = inspect(texts).filters, verify(texts).filters
+    assert (row.dialect, result.dialect, result.is_verified) == (dialect, dialect, True)
+    assert row.header_bytes == result.header_bytes == len(build_draft_header(find_dialect(dialect), 1024))
 
 
 def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
     path = write_column(tmp_path / "one.parquet", pa.array(["alone"]))
-    bitset = built("draft1-raw", [b"alone"], 1024)
+    bitset = build("draft1-raw", [b"alone"], 1024)
     assert bitset[:4] == b"\0" * 4
     for behind, fitting in ((b"", ("draft1-raw", "branch-12")), (b"else", ("draft1-raw", "branch-12", "branch-16"))):
-        put(path, build_draft_header(find_dialect("draft1-raw"), 1024), bitset + behind, stated=False)
+        put(path, build_draft_header(find_dialect("draft1-raw"), 1024), bitset + behind, with_length=False)
         (row,) = inspect(path).filters
         assert row.dialects == fitting
         assert (row.dialect, row.header_bytes) == ("draft1-raw", 12)
@@ -187,14 +187,14 @@ def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
 @pytest.mark.parametrize("bits", [b"\0", b"\xff"], ids=["none", "all"])
 def test_bits_that_tell_nothing(texts, bits):
     put(texts, build_draft_header(find_dialect("draft1-thrift"), 64), bits * 64)
-    (row,), (proof,) = inspect(texts).filters, verify(texts).filters
-    assert row.dialect is proof.dialect is None
+    (row,), (result,) = inspect(texts).filters, verify(texts).filters
+    assert row.dialect is result.dialect is None
     assert row.dialects == ("draft1-thrift", "draft2-thrift")
     assert "match several or none" in row.warnings[0]
 
 
 def test_a_writer_that_only_forgot_the_compression(texts):
-    put(texts, build_draft_header(find_dialect("draft2-thrift"), 1024), built("today", VALUES, 1024))
+    put(texts, build_draft_header(find_dialect("draft2-thrift"), 1024), build("today", VALUES, 1024))
     report = verify(texts)
     assert report.filters[0].dialect is None
     assert not report.filters[0].false_negatives
@@ -203,25 +203,25 @@ def test_a_writer_that_only_forgot_the_compression(texts):
 
 def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
     """No dialect, but what it is can be said."""
-    put(texts, build_draft_header(find_dialect("draft1-thrift"), 1024), built("draft1-raw", VALUES, 1024))
-    (proof,) = verify(texts).filters
-    assert (proof.dialect, proof.cause) == (None, "draft")
-    assert "seed 1361930890" in (proof.explanation or "")
+    put(texts, build_draft_header(find_dialect("draft1-thrift"), 1024), build("draft1-raw", VALUES, 1024))
+    (result,) = verify(texts).filters
+    assert (result.dialect, result.cause) == (None, "draft")
+    assert "seed 1361930890" in (result.explanation or "")
 
 
 def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
     path = write_column(tmp_path / "n.parquet", pa.array(range(100), pa.int64()))
     write_draft(path, ["v"], path, "branch-12")
-    (proof,) = verify(path).filters
-    assert (proof.dialect, proof.false_negatives, proof.measured_fpp) == ("branch-12", 0, 1.0)
+    (result,) = verify(path).filters
+    assert (result.dialect, result.false_negatives, result.measured_fpp) == ("branch-12", 0, 1.0)
     assert not probe(path, "v", [12345], dialect="branch-12").is_absent
 
 
 def test_a_chunk_without_values(tmp_path):
     path = write_column(tmp_path / "nulls.parquet", pa.array([None, None], pa.int32()))
     put(path, build_draft_header(find_dialect("draft1-raw"), 64), bytes(64))
-    (proof,) = verify(path).filters
-    assert (proof.dialect, proof.verified_values, proof.false_negatives) == (None, 0, 0)
+    (result,) = verify(path).filters
+    assert (result.dialect, result.verified_values, result.false_negatives) == (None, 0, 0)
 
 
 # Cured
@@ -234,12 +234,12 @@ def test_repair_brings_it_to_todays_form(events, dialect):
     report = repair(path, rebuild=True, in_place=True)
     assert {step.fix for step in report.steps} == {"rebuild"}
     assert verify(path).is_sound
-    assert all(proof.is_verified and proof.dialect is None for proof in verify(path).filters)
+    assert all(result.is_verified and result.dialect is None for result in verify(path).filters)
     assert probe(path, "name", ["nobody"]).is_absent
     assert pq.read_table(path).equals(before)
 
 
-@pytest.mark.parametrize("dialect", TOLD)
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
     report = repair(path, in_place=True)
@@ -254,12 +254,12 @@ def test_removed_it_leaves_the_file_as_it_was(events, dialect):
     assert path.read_bytes() == events.read_bytes()
 
 
-@pytest.mark.parametrize("dialect", TOLD)
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_check_names_it_without_reading_the_data(events, dialect):
     path = with_filters(events, dialect, ("name",))
     (finding,) = check(path, Policy(select=("draft-dialect",))).findings
     assert finding.fix == Fix("repair", (str(path),), ("name",), rebuild=True)
-    assert all(dialect in seen.fact for seen in finding.evidence)
+    assert all(dialect in evidence.fact for evidence in finding.evidence)
 
 
 # Bare files
@@ -277,14 +277,14 @@ def test_every_file_of_the_branch_answers_for_all_its_values_in_its_dialect_alon
         report = inspect_standalone(path)
         assert right in report.dialects
         assert (report.header_bytes, report.bitset_bytes) == (entry["header_bytes"], entry["bitset_bytes"])
-        proof = verify_standalone(path, kind, values)
-        assert (proof.dialect, proof.verified_values, proof.false_negatives, proof.is_verified) == (right, len(values), 0, True)
+        result = verify_standalone(path, kind, values)
+        assert (result.dialect, result.verified_values, result.false_negatives, result.is_verified) == (right, len(values), 0, True)
         assert {value.row_groups[0].answer for value in probe_standalone(path, kind, values).values} == {"cannot say"}
         for dialect in report.dialects:
-            named = verify_standalone(path, kind, values, dialect=dialect)
-            asked = probe_standalone(path, kind, values, dialect=dialect)
-            assert named.is_verified == (dialect == right)
-            assert any(value.is_absent for value in asked.values) == (dialect != right)
+            named_result = verify_standalone(path, kind, values, dialect=dialect)
+            answers = probe_standalone(path, kind, values, dialect=dialect)
+            assert named_result.is_verified == (dialect == right)
+            assert any(value.is_absent for value in answers.values) == (dialect != right)
 
 
 def test_the_public_samples(conformance):
@@ -299,35 +299,35 @@ def test_the_public_samples(conformance):
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
-def test_a_bare_file_of_each_dialect(tmp_path, dialect):
+def test_a_standalone_file_of_each_dialect(tmp_path, dialect):
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect(dialect), 1024) + built(dialect, VALUES, 1024))
+    path.write_bytes(build_draft_header(find_dialect(dialect), 1024) + build(dialect, VALUES, 1024))
     report = inspect_standalone(path)
     assert (report.blocks, report.file_bytes) == (32, path.stat().st_size)
-    proof = verify_standalone(path, "STRING", (value.decode() for value in VALUES))
-    assert proof.is_verified == (dialect != "draft2-final")  # whose header says today
+    result = verify_standalone(path, "STRING", (value.decode() for value in VALUES))
+    assert result.is_verified == (dialect != "draft2-final")  # whose header says today
     assert verify_standalone(path, "STRING", (value.decode() for value in VALUES), dialect=dialect).is_verified
     assert probe_standalone(path, "STRING", ["nobody"], dialect=dialect).is_absent
 
 
 def test_values_that_are_not_there_decide_nothing(tmp_path):
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect("draft1-raw"), 1024) + built("draft1-raw", VALUES, 1024))
-    proof = verify_standalone(path, "STRING", ["value 1", "nobody"])
-    assert (proof.dialect, proof.false_negatives, proof.is_verified) == (None, 2, False)
-    proof = verify_standalone(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
-    assert (proof.false_negatives, proof.examples) == (1, ("nobody",))
+    path.write_bytes(build_draft_header(find_dialect("draft1-raw"), 1024) + build("draft1-raw", VALUES, 1024))
+    result = verify_standalone(path, "STRING", ["value 1", "nobody"])
+    assert (result.dialect, result.false_negatives, result.is_verified) == (None, 2, False)
+    result = verify_standalone(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
+    assert (result.false_negatives, result.examples) == (1, ("nobody",))
 
 
-def test_bytes_behind_a_bare_filter_are_told(tmp_path):
+def test_bytes_after_a_standalone_filter_are_reported(tmp_path):
     path = tmp_path / "filter.bin"
     path.write_bytes(build_draft_header(find_dialect("draft1-page"), 64) + bytes(64) + b"junk")
     assert "4 bytes after the filter do not belong to it" in inspect_standalone(path).warnings
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
-def test_a_bare_file_cut_anywhere_is_unreadable(tmp_path, dialect):
-    whole = build_draft_header(find_dialect(dialect), 64) + built(dialect, VALUES[:3], 64)
+def test_a_standalone_file_cut_anywhere_is_unreadable(tmp_path, dialect):
+    whole = build_draft_header(find_dialect(dialect), 64) + build(dialect, VALUES[:3], 64)
     path = tmp_path / "filter.bin"
     # With 16 plain bytes in front and 4 cut off at the end, it may just as well be one with 12 in front.
     for length in range(len(whole) - 4 * (dialect == "branch-16")):
@@ -348,39 +348,39 @@ def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
 # Files that lie
 
 
-@pytest.mark.parametrize("dialect", TOLD)
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_a_filter_that_would_run_into_the_footer(texts, dialect):
     put(texts, build_draft_header(find_dialect(dialect), 128 << 20), b"\xff" * 64)
     assert "runs into" in (inspect(texts).filters[0].unreadable or "")
-    (proof,) = verify(texts).filters
-    assert proof.problem
+    (result,) = verify(texts).filters
+    assert result.problem
     with pytest.raises(UnreadableError):
         probe(texts, "v", ["value 1"], dialect=dialect)
 
 
-@pytest.mark.parametrize("dialect", TOLD)
+@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_a_header_with_any_byte_changed(texts, dialect):
     """Whatever it then is, it is said, and a stored value is never called absent."""
-    header, bitset = build_draft_header(find_dialect(dialect), 1024), built(dialect, VALUES, 1024)
+    header, bitset = build_draft_header(find_dialect(dialect), 1024), build(dialect, VALUES, 1024)
     values = [value.decode() for value in VALUES[::20]]
     for at in range(len(header)):
         for change in (0x01, 0x80, 0xFF):
-            changed = bytearray(header)
-            changed[at] ^= change
-            put(texts, bytes(changed), bitset, stated=False)
+            mutant = bytearray(header)
+            mutant[at] ^= change
+            put(texts, bytes(mutant), bitset, with_length=False)
             (row,) = inspect(texts).filters
             if row.unreadable:
                 with pytest.raises(UnreadableError):
                     probe(texts, "v", values, dialect=dialect)
             else:
-                for asked in (dialect, None):
-                    assert not any(value.is_absent for value in probe(texts, "v", values, dialect=asked).values)
+                for name in (dialect, None):
+                    assert not any(value.is_absent for value in probe(texts, "v", values, dialect=name).values)
 
 
-def test_an_interval_of_which_duckdb_asks_another_form(fixtures, tmp_path):
+def test_an_interval_for_which_duckdb_queries_another_form(fixtures, tmp_path):
     path = tmp_path / "spans.parquet"
     write_draft(fixtures / "duckdb-types.parquet", ["span"], path, "draft1-page")
-    assert all(proof.is_verified for proof in verify(path, ["span"]).filters)
+    assert all(result.is_verified for result in verify(path, ["span"]).filters)
 
 
 def test_values_are_not_kept(tmp_path):

@@ -66,13 +66,13 @@ def values(column: str, row_group: int) -> list[object]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_value_is_proven(file, name):
+def test_every_value_is_verified(file, name):
     path = file(name)
     if name == "java-signed":
         add_filters(path, COLUMNS, in_place=True, keys=keys_of(name))
     report = verify(path, keys=keys_of(name))
     assert report.is_sound
-    assert {(proof.row_group, proof.column): (proof.verified_values, proof.problem) for proof in report.filters} == {
+    assert {(result.row_group, result.column): (result.verified_values, result.problem) for result in report.filters} == {
         (number, column): (len(values(column, number)), None) for number in range(ROW_GROUPS) for column in COLUMNS
     }
     assert {row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column in PLAIN[name]} <= {False}
@@ -92,19 +92,19 @@ def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
     report = add_filters(path, COLUMNS, in_place=True, append=append, replace=True, keys=keys)
     new = path.read_bytes()
     assert new.startswith(old)
-    for built in report.filters:
-        found = new[built.offset : built.offset + 64]
-        if built.column in PLAIN[name]:
-            assert parse_header(found).num_bytes == built.bitset_bytes
+    for row in report.filters:
+        module = new[row.offset : row.offset + 64]
+        if row.column in PLAIN[name]:
+            assert parse_header(module).num_bytes == row.bitset_bytes
         else:
             with pytest.raises(SbbfError):
-                parse_header(found)
+                parse_header(module)
     assert verify(path, keys=keys).is_sound
     if name == "java-signed":
         remove_filters(path, in_place=True, keys=keys)
         assert path.read_bytes() == old
     else:
-        assert {built.kind for built in inspect(path, keys=keys).unreferenced} == {"unreferenced filter", "superseded footer"}
+        assert {row.kind for row in inspect(path, keys=keys).unreferenced} == {"unreferenced filter", "superseded footer"}
         assert remove_filters(path, compact=True, in_place=True, keys=keys).unreferenced_bytes == 0
         assert path.stat().st_size < len(old)
 
@@ -116,8 +116,11 @@ def test_all_else_of_a_footer_stays_as_it_was(file, name):
         add_filters(path, COLUMNS, output=path.with_suffix(".new"), replace=True, keys=keys)
     with ParquetFile.open(path.with_suffix(".new"), keys) as after:
         chunks = {(number, index): None for number in range(ROW_GROUPS) for index in range(len(COLUMNS))}
-        bare = [set_filters(one.footer.raw, chunks, one.footer.cipher, leave_decrypted=True) for one in (before, after)]
-        assert bare[0] == bare[1]
+        unfiltered = [
+            set_filters(parquet_file.footer.raw, chunks, parquet_file.footer.cipher, leave_decrypted=True)
+            for parquet_file in (before, after)
+        ]
+        assert unfiltered[0] == unfiltered[1]
         assert decrypt_metadata(before.footer.raw, chunks, before.footer.cipher) != decrypt_metadata(
             after.footer.raw, chunks, after.footer.cipher
         )
@@ -127,19 +130,19 @@ def test_all_else_of_a_footer_stays_as_it_was(file, name):
 
 def test_no_nonce_is_used_twice(file):
     path, keys = file("java-columns"), keys_of("java-columns")
-    found = []
+    nonces = []
     for number in range(2):
         out = path.with_name(str(number))
         add_filters(path, ["name"], output=out, replace=True, keys=keys)
-        with ParquetFile.open(out, keys) as opened:
-            starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(opened, row_group, 1)[:2]]
-            crypto = len(opened.footer.cipher.crypto)
-            starts.append(opened.footer.start + crypto)
+        with ParquetFile.open(out, keys) as parquet_file:
+            starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(parquet_file, row_group, 1)[:2]]
+            crypto = len(parquet_file.footer.cipher.crypto)
+            starts.append(parquet_file.footer.start + crypto)
             ciphertext = [
-                opened.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)
+                parquet_file.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)
             ]
-            found += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in ciphertext]
-    assert len(found) == len(set(found)) == 2 * 10
+            nonces += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in ciphertext]
+    assert len(nonces) == len(set(nonces)) == 2 * 10
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -152,8 +155,8 @@ def test_resized_repaired_advised_explained_checked(file, name):
     assert {finding.rule for finding in check(path, keys=keys).findings} >= {"saturated"}
     assert repair(path, rebuild=True, in_place=True, keys=keys).is_sound
     assert "saturated" not in {finding.rule for finding in check(path, keys=keys).findings}
-    explained = explain(path, "name", "nobody", keys=keys)
-    assert {(group.filter, group.dictionary) for group in explained.row_groups} <= {("absent", "absent"), ("absent", None)}
+    explanation = explain(path, "name", "nobody", keys=keys)
+    assert {(group.filter, group.dictionary) for group in explanation.row_groups} <= {("absent", "absent"), ("absent", None)}
     advice = {column.column: column for column in advise(str(path), queries=["name = 'name-31'"], keys=keys).columns}
     assert advice["name"].filters == ROW_GROUPS
     assert advice["name"].ndv == max(len(set(values("name", number))) for number in range(ROW_GROUPS))
@@ -212,7 +215,7 @@ def test_without_the_footer_key_of_a_signed_file(file):
     some = {"columns": {"name": SECRET["names"]}}
     add_filters(path, ["name", "id"], in_place=True, keys=keys_of("java-signed"))
     assert not probe(path, "name", [values("name", 0)[0]], keys=some).is_absent
-    assert [proof.problem for proof in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
+    assert [result.problem for result in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
     with pytest.raises(RefusedError, match="the footer of the file is signed"):
         add_filters(path, ["name"], in_place=True, replace=True, keys=some)
 
@@ -226,7 +229,7 @@ def test_an_aad_prefix_that_is_missing_or_another(file, prefix, error, message):
         inspect(file("java-ctr-supplied"), keys=keys_of("java-ctr-supplied", aad_prefix=prefix))
 
 
-def test_a_signed_file_that_is_no_longer_said_to_be(file):
+def test_a_signed_file_that_is_no_longer_marked_as_signed(file):
     path = file("java-signed")
 
     def strip(metadata: FileMetaData) -> None:
@@ -245,8 +248,8 @@ def flip(path: Path, data: bytes, bit: int) -> None:
 
 
 def read_filter(path: Path, keys: dict[str, object], row_group: int, column: int) -> bytes:
-    with ParquetFile.open(path, keys) as opened:
-        return opened.read_bitset(opened.stored_filter(row_group, opened.footer.columns[column]))
+    with ParquetFile.open(path, keys) as file:
+        return file.read_bitset(file.stored_filter(row_group, file.footer.columns[column]))
 
 
 def test_a_flipped_bit_anywhere_in_a_filter(file):
@@ -271,16 +274,16 @@ def test_a_flipped_bit_anywhere_in_a_filter(file):
 def test_a_flipped_bit_anywhere_in_a_footer(file, name):
     path, keys = file(name), keys_of(name)
     data = path.read_bytes()
-    with ParquetFile.open(path, keys) as opened:
-        first, last = 8 * opened.footer.start, 8 * (opened.footer.end - 8)
-    found = set()
+    with ParquetFile.open(path, keys) as parquet_file:
+        first, last = 8 * parquet_file.footer.start, 8 * (parquet_file.footer.end - 8)
+    outcomes = set()
     for bit in range(first + 1, last, 41):
         flip(path, data, bit)
         try:
             assert "signature was not verified" in inspect(path, keys=keys).notes[-1]
         except SbbfError as error:
-            found.add(type(error))
-    assert AuthenticationError in found
+            outcomes.add(type(error))
+    assert AuthenticationError in outcomes
     # In the clear stand how a footer is encrypted, and all of a signed one: such a bit may also make it unreadable, or ask for other keys.
     for bit in range(last - 8 * 28, last):
         flip(path, data, bit)
@@ -292,9 +295,9 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
 def test_a_flipped_bit_in_pages(file, column):
     path, keys = file("java-columns"), keys_of("java-columns")
     data = path.read_bytes()
-    with ParquetFile.open(path, keys) as opened:
+    with ParquetFile.open(path, keys) as parquet_file:
         index = COLUMNS.index(column)
-        meta = opened.footer.chunk(2, index)
+        meta = parquet_file.footer.chunk(2, index)
         start = min(offset for offset in (meta.dictionary_page_offset, meta.data_page_offset) if offset)
         end = start + meta.total_compressed_size
     for bit in range(8 * start, 8 * end, 8 * 13 + 1):
@@ -304,30 +307,30 @@ def test_a_flipped_bit_in_pages(file, column):
         with pytest.raises(FileNotFoundError):
             path.with_name("out").stat()
     report = verify(path, [column], keys=keys)
-    assert [proof.row_group for proof in report.filters if proof.problem] == [2]
+    assert [result.row_group for result in report.filters if result.problem] == [2]
     assert len(report.unreadable) == 1
 
 
-def modules_of(opened: ParquetFile, row_group: int, column: int) -> tuple[int, int, int]:
+def modules_of(file: ParquetFile, row_group: int, column: int) -> tuple[int, int, int]:
     """First byte of header and bitset of a filter, and the byte behind it."""
-    stored = opened.stored_filter(row_group, opened.footer.columns[column])
+    stored = file.stored_filter(row_group, file.footer.columns[column])
     return stored.place.offset, stored.bitset_offset, stored.end
 
 
 @pytest.mark.parametrize("part", ["header", "bitset", "filter"])
-@pytest.mark.parametrize("other", [(1, 1), (0, 2)], ids=["row group", "column"])
-def test_modules_of_another_chunk(file, part, other):
+@pytest.mark.parametrize("donor", [(1, 1), (0, 2)], ids=["row group", "column"])
+def test_modules_of_another_chunk(file, part, donor):
     path, keys = file("java-ctr-supplied"), keys_of("java-ctr-supplied")
-    with ParquetFile.open(path, keys) as opened:
-        mine, theirs = modules_of(opened, 0, 1), modules_of(opened, *other)
+    with ParquetFile.open(path, keys) as parquet_file:
+        mine, theirs = modules_of(parquet_file, 0, 1), modules_of(parquet_file, *donor)
     data = bytearray(path.read_bytes())
     first, last = {"header": (0, 1), "bitset": (1, 2), "filter": (0, 2)}[part]
     data[mine[first] : mine[last]] = data[theirs[first] : theirs[last]]
     path.write_bytes(data)
-    message = "the bitset: the module" if part == "bitset" else f"another chunk is there: column {COLUMNS[other[1]]}, row group {other[0]}"
+    message = "the bitset: the module" if part == "bitset" else f"another chunk is there: column {COLUMNS[donor[1]]}, row group {donor[0]}"
     with pytest.raises(AuthenticationError, match=message):
         probe(path, "name", ["x"], keys=keys)
-    (finding,) = [found for found in verify(path, ["name"], keys=keys).findings if found.severity == "error"]
+    (finding,) = [entry for entry in verify(path, ["name"], keys=keys).findings if entry.severity == "error"]
     assert finding.rule == "damaged-encrypted-filter"
     assert message in finding.evidence[0].fact
 
@@ -336,10 +339,10 @@ def test_modules_of_another_chunk(file, part, other):
 def test_a_header_encrypted_as_another_module(file, module):
     """As parquet-go does, for which 6 and 7 are a filter's modules."""
     path, keys = file("java-columns"), keys_of("java-columns")
-    with ParquetFile.open(path, keys) as opened:
-        start, bitset, _ = modules_of(opened, 0, 1)
+    with ParquetFile.open(path, keys) as parquet_file:
+        start, bitset, _ = modules_of(parquet_file, 0, 1)
         plain = build_header(512).ljust(bitset - start - 32, b"\0")
-        ciphertext = opened.footer.cipher.encrypt((0, 1), module, plain)
+        ciphertext = parquet_file.footer.cipher.encrypt((0, 1), module, plain)
     data = path.read_bytes()
     path.write_bytes(data[:start] + ciphertext + data[bitset:])
     with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
@@ -349,8 +352,8 @@ def test_a_header_encrypted_as_another_module(file, module):
 def test_ordinals_that_were_exchanged(file):
     """By who holds the footer key alone: signed again, and still not what the columns' keys vouch for."""
     path, keys = file("java-signed"), keys_of("java-signed")
-    with ParquetFile.open(path, keys) as opened:
-        footer, raw, start = opened.footer, opened.footer.raw, opened.footer.start
+    with ParquetFile.open(path, keys) as parquet_file:
+        footer, raw, start = parquet_file.footer, parquet_file.footer.raw, parquet_file.footer.start
     path.with_name("bare").write_bytes(b"PAR1" + raw + len(raw).to_bytes(4, "little") + b"PAR1")
 
     def exchange(metadata: FileMetaData) -> None:
@@ -364,32 +367,42 @@ def test_ordinals_that_were_exchanged(file):
 
 
 @pytest.fixture
-def damaged(file) -> Path:
+def damaged_file(file) -> Path:
     path = file("java-columns")
     (place,) = [row for row in inspect(path, ["name"], keys=keys_of("java-columns")).filters if row.row_group == 1]
     flip(path, path.read_bytes(), 8 * place.offset + 8 * 40)
     return path
 
 
-def test_a_damaged_filter_is_dropped_or_built_anew(damaged, tmp_path):
+def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
     keys_path = tmp_path / "keys.json"
     keys_path.write_text(json.dumps(keys_of("java-columns")))
     keys = read_keys(str(keys_path))
-    (finding,) = [found for found in check(damaged, keys=keys).findings if found.severity == "error"]
+    (finding,) = [entry for entry in check(damaged_file, keys=keys).findings if entry.severity == "error"]
     assert finding.fix is not None
-    assert command_of(finding.fix) == ("sbbf", "repair", str(damaged), "--rebuild", "-c", "name", "--in-place", "--keys", str(keys_path))
-    dropped = repair(damaged, ["name"], output=tmp_path / "dropped", keys=keys)
+    assert command_of(finding.fix) == (
+        "sbbf",
+        "repair",
+        str(damaged_file),
+        "--rebuild",
+        "-c",
+        "name",
+        "--in-place",
+        "--keys",
+        str(keys_path),
+    )
+    dropped = repair(damaged_file, ["name"], output=tmp_path / "dropped", keys=keys)
     assert [(step.row_group, step.fix) for step in dropped.steps] == [(1, "drop")]
     assert run([*command_of(finding.fix)[1:]]) == 0
-    assert verify(damaged, keys=keys).is_sound
-    assert len(verify(damaged, ["name"], keys=keys).filters) == ROW_GROUPS
+    assert verify(damaged_file, keys=keys).is_sound
+    assert len(verify(damaged_file, ["name"], keys=keys).filters) == ROW_GROUPS
 
 
 def test_a_filter_in_the_clear_on_an_encrypted_column(file):
     path, keys = file("java-columns"), keys_of("java-columns")
     data = bytearray(path.read_bytes())
-    with ParquetFile.open(path, keys) as opened:
-        start, _, end = modules_of(opened, 0, 1)
+    with ParquetFile.open(path, keys) as parquet_file:
+        start, _, end = modules_of(parquet_file, 0, 1)
     plain = build_header(512) + bytes(512)
     data[start : start + len(plain)] = plain
     path.write_bytes(data)
@@ -403,8 +416,8 @@ def test_a_filter_in_the_clear_on_an_encrypted_column(file):
 
 def test_no_filter_in_the_clear_is_made_for_an_encrypted_column(file):
     some = keys_of("java-columns", keys={"footer": SECRET["footer"]})
-    with ParquetFile.open(file("java-columns"), some) as opened, pytest.raises(RefusedError, match="encrypted"):
-        opened.filter_parts(0, 1, bytes(64))
+    with ParquetFile.open(file("java-columns"), some) as parquet_file, pytest.raises(RefusedError, match="encrypted"):
+        parquet_file.filter_parts(0, 1, bytes(64))
 
 
 # The command line
@@ -431,16 +444,16 @@ class TestCommands:
         assert run(["repair", path, "--in-place"]) == 0
         assert not any(secret in text for secret in SECRET.values() for text in capsys.readouterr())
 
-    def test_what_is_closed_is_said(self, file, tmp_path, capsys):
+    def test_locked_columns_are_reported(self, file, tmp_path, capsys):
         (tmp_path / "some.json").write_text(json.dumps({"footer_key": SECRET["footer"]}))
         assert run(["inspect", str(file("java-columns")), "--keys", str(tmp_path / "some.json")]) == 0
         out = capsys.readouterr().out
         assert "locked columns (their key was not given): name, nested.tag\n" in out
         assert "encrypted: score\n" in out
 
-    @pytest.mark.parametrize("given", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
-    def test_a_key_in_the_place_of_a_file(self, file, capsys, given):
-        assert run(["inspect", str(file("java-columns")), "--keys", given]) == 2
+    @pytest.mark.parametrize("argument", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
+    def test_a_key_in_the_place_of_a_file(self, file, capsys, argument):
+        assert run(["inspect", str(file("java-columns")), "--keys", argument]) == 2
         error = capsys.readouterr().err
         assert "not on the command line" in error
         assert "000102" not in error
@@ -463,18 +476,18 @@ class TestCommands:
 
 
 def conformance_keys(conformance: Path) -> dict[str, dict[str, object]]:
-    known = json.loads((conformance / "encrypted" / "keys.json").read_text())
-    found = {
-        f"encrypted/{name}": {"footer_key": one["footer_key"], "columns": one["column_keys"]}
-        for name, one in known.items()
-        if one["footer_key"]
+    key_list = json.loads((conformance / "encrypted" / "keys.json").read_text())
+    keys = {
+        f"encrypted/{name}": {"footer_key": key["footer_key"], "columns": key["column_keys"]}
+        for name, key in key_list.items()
+        if key["footer_key"]
     }
-    published = {"double_field": {"text": "1234567890123450"}, "float_field": {"text": "1234567890123451"}}
-    found["parquet-testing/encrypt_columns_and_footer_bloom_filter.parquet.encrypted"] = {
+    textual_keys = {"double_field": {"text": "1234567890123450"}, "float_field": {"text": "1234567890123451"}}
+    keys["parquet-testing/encrypt_columns_and_footer_bloom_filter.parquet.encrypted"] = {
         "footer_key": {"text": "0123456789012345"},
-        "columns": published,
+        "columns": textual_keys,
     }
-    return found
+    return keys
 
 
 def test_conformance_files(conformance, tmp_path):
@@ -483,16 +496,16 @@ def test_conformance_files(conformance, tmp_path):
         report = verify(path, keys=keys)
         assert report.filters, name
         assert report.is_sound, name
-        assert all(proof.is_verified for proof in report.filters), name
-        columns = sorted({proof.column for proof in report.filters})
+        assert all(result.is_verified for result in report.filters), name
+        columns = sorted({result.column for result in report.filters})
         copy = tmp_path / path.name
         remove_filters(path, output=copy, keys=keys)
-        bare = copy.read_bytes()
+        original = copy.read_bytes()
         add_filters(copy, columns, in_place=True, keys=keys)
         resize_filters(copy, num_bytes=64, in_place=True, keys=keys)
         assert len(verify(copy, keys=keys).filters) == len(report.filters), name
         remove_filters(copy, in_place=True, keys=keys)
-        assert copy.read_bytes() == bare, name
+        assert copy.read_bytes() == original, name
 
 
 @pytest.mark.parametrize("missing", ["names", "tags"])
@@ -502,9 +515,9 @@ def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, n
     path = file(name)
     if name == "java-signed":
         add_filters(path, ["id", "name", "score", "nested.tag"], in_place=True, keys=keys_of(name))
-    given = {key: value for key, value in SECRET.items() if key != missing}
+    key_options = {key: value for key, value in SECRET.items() if key != missing}
     counts = []
-    for step, keys in enumerate((keys_of(name), keys_of(name, keys=given))):
+    for step, keys in enumerate((keys_of(name), keys_of(name, keys=key_options))):
         report = remove_filters(path, ["score"], output=tmp_path / f"{step}.parquet", keys=keys)
         assert report.method == "new footer"
         counts.append(report.unreferenced_bytes)

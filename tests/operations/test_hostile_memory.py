@@ -124,7 +124,7 @@ def sound(tmp_path):
 
 
 @pytest.mark.timeout(60)
-def test_what_is_only_claimed_is_not_allocated(sound, tmp_path):
+def test_claimed_sizes_are_not_allocated(sound, tmp_path):
     paths = []
     for at, change in enumerate(HOSTILE.values()):
         path = tmp_path / f"hostile-{at}.parquet"
@@ -133,11 +133,11 @@ def test_what_is_only_claimed_is_not_allocated(sound, tmp_path):
         assert path.stat().st_size < 8192
         paths.append(path)
     # A sound file needs no pyarrow, as a hostile one may: it is there, with its threads, before memory is counted.
-    decoded = tmp_path / "decoded.parquet"
-    pq.write_table(pq.read_table(sound), decoded, use_dictionary=False, column_encoding={"id": "DELTA_BINARY_PACKED", "name": "PLAIN"})
-    command = [sys.executable, "-c", PROGRAM, str(ALLOWED), sound, decoded, *paths]
+    plain_file = tmp_path / "decoded.parquet"
+    pq.write_table(pq.read_table(sound), plain_file, use_dictionary=False, column_encoding={"id": "DELTA_BINARY_PACKED", "name": "PLAIN"})
+    command = [sys.executable, "-c", PROGRAM, str(ALLOWED), sound, plain_file, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    *asked, last = done.stdout.split()
-    assert done.returncode == 0, f"{list(HOSTILE)[len(asked)]}: {done.stderr}"
-    assert len(asked) == len(HOSTILE)
+    *sizes, last = done.stdout.split()
+    assert done.returncode == 0, f"{list(HOSTILE)[len(sizes)]}: {done.stderr}"
+    assert len(sizes) == len(HOSTILE)
     assert int(last) < ALLOWED // 4

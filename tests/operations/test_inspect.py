@@ -65,9 +65,9 @@ def test_bitsets_are_read_of_the_filters_that_are_to_be_measured(filtered, monke
     read.clear()
     report = inspect(filtered, measure=lambda row_group, column: (row_group, column) == (1, "name"))
     assert set(bitsets.values()) & set(read) == {bitsets[1, "name"]}
-    measured = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
-    for row, known in zip(report.filters, whole.filters, strict=True):
-        assert row == (known if (row.row_group, row.column) == (1, "name") else dataclasses.replace(known, **measured))
+    no_measurements = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
+    for row, measured_row in zip(report.filters, whole.filters, strict=True):
+        assert row == (measured_row if (row.row_group, row.column) == (1, "name") else dataclasses.replace(measured_row, **no_measurements))
     assert report.unreferenced == whole.unreferenced != ()
     assert inspect(filtered, search=False) == dataclasses.replace(whole, unreferenced=())
 
@@ -89,12 +89,12 @@ def test_a_saturated_filter_has_no_estimate(filtered):
     assert (row.estimated_ndv, row.bits_per_value, row.fill_ratio, row.estimated_fpp) == (None, None, 1.0, 1.0)
 
 
-def test_chunks_without_a_filter_are_shown_when_asked(filtered):
+def test_chunks_without_a_filter_are_shown_on_request(filtered):
     report = inspect(filtered, all_chunks=True)
     assert [row.column for row in report.filters] == LEAVES * 3
-    bare = [row for row in report.filters if not row.has_filter]
-    assert len(bare) == 15
-    assert {(row.offset, row.bitset_bytes, row.estimated_fpp, row.share_of_chunk) for row in bare} == {(None, None, None, None)}
+    without_filter = [row for row in report.filters if not row.has_filter]
+    assert len(without_filter) == 15
+    assert {(row.offset, row.bitset_bytes, row.estimated_fpp, row.share_of_chunk) for row in without_filter} == {(None, None, None, None)}
     assert [total.column for total in report.columns] == LEAVES
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_written(filtered, tmp_path):
 
 
 def unused(path: Path) -> list[tuple[int, int, str]]:
-    return [(found.offset, found.length, found.kind) for found in inspect(path).unreferenced]
+    return [(entry.offset, entry.length, entry.kind) for entry in inspect(path).unreferenced]
 
 
 @pytest.mark.parametrize("page_index", [False, True])
@@ -144,9 +144,9 @@ def test_in_a_file_as_it_was_written_every_byte_is_accounted_for(tmp_path, page_
 
 
 def test_files_of_other_writers_have_no_unused_bytes(fixtures):
-    found = {path.stem: unused(path) for path in fixtures.glob("*.parquet")}
-    assert found
-    assert {name: places for name, places in found.items() if places} == {}
+    ranges = {path.stem: unused(path) for path in fixtures.glob("*.parquet")}
+    assert ranges
+    assert {name: places for name, places in ranges.items() if places} == {}
 
 
 def test_the_footer_before_is_shown_and_not_its_filters(plain):
@@ -155,18 +155,18 @@ def test_the_footer_before_is_shown_and_not_its_filters(plain):
     assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
 
 
-def test_each_leftover_is_told_apart(filtered):
-    gone = places(filtered)
+def test_each_kind_of_leftover_is_distinguished(filtered):
+    former_places = places(filtered)
     data = filtered.read_bytes()
     remove_filters(filtered, in_place=True)
     assert unused(filtered) == []
     filtered.write_bytes(data)
     remove_filters(filtered, ["id"], in_place=True)
-    found = unused(filtered)
+    ranges = unused(filtered)
     for number in range(3):
-        place = gone[number, "id"]
-        assert (place.offset, place.length, "unreferenced filter") in found
-    assert [what for _, _, what in found].count("superseded footer") == 2
+        place = former_places[number, "id"]
+        assert (place.offset, place.length, "unreferenced filter") in ranges
+    assert [kind for _, _, kind in ranges].count("superseded footer") == 2
     assert pq.read_table(filtered).equals(events())
 
 
@@ -183,7 +183,7 @@ def test_a_long_footer_is_found_too(plain):
     assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
 
 
-def test_somebody_elses_bytes_are_unknown(plain):
+def test_foreign_bytes_are_unknown(plain):
     data = plain.read_bytes()
     start = footer_start(data)
     plain.write_bytes(data[:start] + b"an index of my own" + data[start:])
@@ -200,7 +200,7 @@ def test_where_a_filter_is_broken_nothing_is_called_unused(filtered):
 # What is odd
 
 
-def test_an_offset_that_means_none_is_said(plain):
+def test_an_offset_that_means_no_filter_is_reported(plain):
     def zero(metadata: FileMetaData) -> None:
         metadata.row_groups[0].columns[0].meta_data.bloom_filter_offset = 0
 
@@ -209,7 +209,7 @@ def test_an_offset_that_means_none_is_said(plain):
     assert inspect(plain, all_chunks=True).filters[0].warnings == ("bloom_filter_offset is 0, which means that there is no filter",)
 
 
-def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):
+def test_sizes_of_spark_that_some_readers_refuse_are_reported(fixtures):
     for name, words in (("spark-1000-bytes", "1000 bytes is not a whole number of blocks"), ("spark-96-bytes", "not a power of two")):
         rows = inspect(fixtures / f"{name}.parquet").filters
         assert rows
@@ -217,7 +217,7 @@ def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):
             assert any(words in warning for warning in row.warnings)
 
 
-def test_a_filter_without_a_length_is_said(conformance):
+def test_a_filter_without_a_length_is_reported(conformance):
     without, with_length = (
         inspect(conformance / "parquet-testing" / name)
         for name in ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")

@@ -51,16 +51,16 @@ def row_groups(form: Callable[[int], bytes]) -> list[list[bytes | None]]:
 
 def found_by_pyarrow(path: Path) -> dict[int, set[int]]:
     """The row groups in which pyarrow reads each instant."""
-    found: dict[int, set[int]] = {}
+    groups: dict[int, set[int]] = {}
     file = pq.ParquetFile(path)
     for group in range(file.num_row_groups):
         for value in file.read_row_group(group)["at"].cast(pa.int64()).to_pylist():
             if value is not None:
-                found.setdefault(value, set()).add(group)
-    return found
+                groups.setdefault(value, set()).add(group)
+    return groups
 
 
-def kept(path: Path, instant: int) -> set[int]:
+def row_groups_of_pyarrow(path: Path, instant: int) -> set[int]:
     """The row groups that `prune` leaves."""
     return {group for file in prune(path, "at", [text_of(instant)]).files for group in file.row_groups}
 
@@ -69,18 +69,18 @@ def kept(path: Path, instant: int) -> set[int]:
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callable[[int], bytes], pages: str) -> None:
     path = write_int96(tmp_path / "a.parquet", row_groups(form), **PAGES[pages])
-    found = found_by_pyarrow(path)
-    assert sorted(found) == INSTANTS
+    expected = found_by_pyarrow(path)
+    assert sorted(expected) == INSTANTS
     add_filters(path, ["at"], in_place=True)
-    said = probe(path, "at", [text_of(instant) for instant in INSTANTS])
-    for instant, value in zip(INSTANTS, said.values, strict=True):
+    output = probe(path, "at", [text_of(instant) for instant in INSTANTS])
+    for instant, value in zip(INSTANTS, output.values, strict=True):
         answers = {answer.row_group for answer in value.row_groups if answer.answer != "absent"}
-        assert found[instant] <= answers, text_of(instant)
+        assert expected[instant] <= answers, text_of(instant)
     for instant in INSTANTS[::7]:
-        assert found[instant] <= kept(path, instant)
+        assert expected[instant] <= row_groups_of_pyarrow(path, instant)
         report = explain(path, "at", text_of(instant))
-        assert not any(report.row_groups[group].is_absent for group in found[instant])
-    assert all(proof.is_verified and not proof.excluded_instants for proof in verify(path).filters)
+        assert not any(report.row_groups[group].is_absent for group in expected[instant])
+    assert all(result.is_verified and not result.excluded_instants for result in verify(path).filters)
     assert not {finding.rule for finding in check(path).findings} & {"false-negatives", "int96-form-missing"}
     # A filter says something, too: nearly all that is not stored is absent.
     answers = [answer.answer for value in probe(path, "at", [text_of(instant) for instant in ABSENT]).values for answer in value.row_groups]
@@ -111,11 +111,11 @@ def with_stored_forms_alone(path: Path) -> Path:
 @pytest.mark.parametrize("pages", ["plain", "dictionary"])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 @pytest.mark.parametrize("created_by", [ACME, None, "parquet-mr version 1.17.0 (build x)"])
-def test_of_an_unknown_writer_an_absence_is_cannot_say(
+def test_an_absence_in_a_file_of_an_unknown_writer_is_cannot_say(
     tmp_path: Path, created_by: str | None, form: Callable[[int], bytes], pages: str
 ) -> None:
     path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(form), created_by, **PAGES[pages]))
-    found = found_by_pyarrow(path)
+    expected = found_by_pyarrow(path)
     texts = [text_of(instant) for instant in (*INSTANTS, *ABSENT)]
     for value in probe(path, "at", texts).values:
         assert {answer.answer for answer in value.row_groups} <= {"maybe", "cannot say"}
@@ -123,9 +123,9 @@ def test_of_an_unknown_writer_an_absence_is_cannot_say(
     several = probe_values(str(path), "at", tuple(texts))
     assert [inconclusive.row_groups for inconclusive in several.inconclusive] == [(0, 1, 2)]
     for instant in INSTANTS[::9]:
-        assert kept(path, instant) == {0, 1, 2}
+        assert row_groups_of_pyarrow(path, instant) == {0, 1, 2}
         report = explain(path, "at", text_of(instant))
-        assert not any(report.row_groups[group].is_absent for group in found[instant])
+        assert not any(report.row_groups[group].is_absent for group in expected[instant])
     # A dictionary is compared by what its bytes mean.
     for instant in ABSENT[::9]:
         answers = {row.dictionary for row in explain(path, "at", text_of(instant)).row_groups}
@@ -133,11 +133,11 @@ def test_of_an_unknown_writer_an_absence_is_cannot_say(
 
 
 @pytest.mark.parametrize("form", KNOWN_FORMS, ids=lambda form: form.__name__)
-def test_a_filter_of_stored_forms_alone_is_asked_for_both(tmp_path: Path, form: Callable[[int], bytes]) -> None:
+def test_a_filter_of_stored_forms_alone_is_queried_for_both_forms(tmp_path: Path, form: Callable[[int], bytes]) -> None:
     path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(form)))
-    found = found_by_pyarrow(path)
+    expected = found_by_pyarrow(path)
     for instant, value in zip(INSTANTS, probe(path, "at", [text_of(instant) for instant in INSTANTS]).values, strict=True):
-        assert found[instant] <= {answer.row_group for answer in value.row_groups if answer.answer == "maybe"}
+        assert expected[instant] <= {answer.row_group for answer in value.row_groups if answer.answer == "maybe"}
     assert probe_values(str(path), "at", (text_of(ABSENT[0]),)).inconclusive == ()
 
 
@@ -145,11 +145,11 @@ def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> Non
     path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(towards_zero)))
     report = verify(path)
     assert report.is_sound
-    assert all(proof.is_verified and proof.excluded_instants for proof in report.filters)
+    assert all(result.is_verified and result.excluded_instants for result in report.filters)
     assert "int96-form-missing" in {finding.rule for finding in report.findings}
     repair(path, rebuild=True, in_place=True)
     report = verify(path)
-    assert not any(proof.excluded_instants for proof in report.filters)
+    assert not any(result.excluded_instants for result in report.filters)
     assert "int96-form-missing" not in {finding.rule for finding in report.findings}
 
 
@@ -165,13 +165,13 @@ def test_two_forms_a_value_keep_the_fpp(tmp_path: Path, form: Callable[[int], by
 def test_a_file_of_pyarrow_21(fixtures: Path, tmp_path: Path) -> None:
     """Not made by us: its instants before 1970 have negative times of day."""
     path = Path(shutil.copy(fixtures / "pyarrow-21-int96.parquet", tmp_path))
-    found = found_by_pyarrow(path)
-    assert sum(instant < 0 and bool(instant % DAY) for instant in found) > 10
+    expected = found_by_pyarrow(path)
+    assert sum(instant < 0 and bool(instant % DAY) for instant in expected) > 10
     for step in range(2):
-        for instant, groups in found.items():
+        for instant, groups in expected.items():
             answers = probe(path, "at", [text_of(instant)]).values[0].row_groups
             assert groups <= {answer.row_group for answer in answers if answer.answer in ("no filter" if not step else "maybe")}
-            assert groups <= kept(path, instant)
+            assert groups <= row_groups_of_pyarrow(path, instant)
             assert all(explain(path, "at", text_of(instant)).row_groups[group].dictionary == "maybe" for group in groups)
         if not step:
             add_filters(path, ["at"], in_place=True)

@@ -64,7 +64,7 @@ def path(contents, tmp_path) -> Path:
     return path
 
 
-def told(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
+def run_sbbf(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
     """Exit code and what was printed; the command's output, if any, is removed."""
     out = path.parent / "out.parquet"
     code = run([{"FILE": str(path), "FOLDER": str(path.parent), "OUT": str(out)}.get(word, word) for word in command])
@@ -76,9 +76,9 @@ def told(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
 def test_a_sound_journal_is_followed(path, contents, command, capfd):
     """What all others here differ from in one thing."""
     place(path, entry_of(*contents))
-    code, _, said = told(capfd, path, CHANGES[command])
+    code, _, output = run_sbbf(capfd, path, CHANGES[command])
     # Cut back, the file has no filter to resize or to remove.
-    assert code == (REFUSED if command in ("remove-filter", "resize") else 0), said
+    assert code == (REFUSED if command in ("remove-filter", "resize") else 0), output
     assert path.read_bytes()[: len(contents[0])] == contents[0]
     assert (path.read_bytes() == contents[0]) is ("add-filter" not in command)
     assert os.listdir(path.parent) == [path.name]
@@ -91,10 +91,10 @@ def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, pl
     with planted(plant, path, entry_of(*contents)) as journal:
         owner = journal.lstat().st_uid
         for command, words in CHANGES.items():
-            code, out, said = told(capfd, path, words)
-            assert code == REFUSED, (command, said)
+            code, out, output = run_sbbf(capfd, path, words)
+            assert code == REFUSED, (command, output)
             where = f"{path.name}.*journal {re.escape(str(journal))}, which belongs to [^ ]*( .user)? ?{owner}"
-            assert re.search(f"{where}.*cannot be trusted: .*{PLANTS[plant].rule}", out + said), (command, said)
+            assert re.search(f"{where}.*cannot be trusted: .*{PLANTS[plant].rule}", out + output), (command, output)
             assert path.read_bytes() == contents[1], command
             assert journal.is_symlink() or journal.exists(), command
 
@@ -103,12 +103,12 @@ def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, pl
 def test_commands_that_read_a_file_warn_of_a_planted_journal_and_go_on(path, contents, plant, capfd):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")
-    usual = {command: told(capfd, path, words) for command, words in READS.items()}
+    usual = {command: run_sbbf(capfd, path, words) for command, words in READS.items()}
     with planted(plant, path, entry_of(*contents)) as journal:
         for command, words in READS.items():
-            code, out, said = told(capfd, path, words)
-            assert code == usual[command][0], (command, said)
-            warned = [line for line in (out + said).splitlines() if str(journal) in line]
+            code, out, output = run_sbbf(capfd, path, words)
+            assert code == usual[command][0], (command, output)
+            warned = [line for line in (out + output).splitlines() if str(journal) in line]
             assert warned, command
             assert all(re.search(PLANTS[plant].rule, line) for line in warned), command
             assert [line for line in out.splitlines() if line not in warned] == usual[command][1].splitlines(), command
@@ -144,12 +144,12 @@ def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
     path.write_bytes(whole)
     place(path, entry_of(decoy, whole))
     for command, words in CHANGES.items():
-        code, out, said = told(capfd, path, words)
-        assert code == REFUSED, (command, said)
-        assert re.search(f"cannot be trusted: its length is {len(decoy):,} bytes, but no footer ends there", out + said)
+        code, out, output = run_sbbf(capfd, path, words)
+        assert code == REFUSED, (command, output)
+        assert re.search(f"cannot be trusted: its length is {len(decoy):,} bytes, but no footer ends there", out + output)
         assert path.read_bytes() == whole
-    code, out, said = told(capfd, path, READS["probe"])
-    assert "no footer ends there" in said
+    code, out, output = run_sbbf(capfd, path, READS["probe"])
+    assert "no footer ends there" in output
     assert code in (0, 1) or name == "twelve bytes"
 
 
@@ -297,26 +297,26 @@ def appending(path, contents, tail) -> Iterator[killed_append]:
 
 def test_an_append_that_goes_on_is_not_called_interrupted(path, contents, tail, appending, capfd):
     for command, words in READS.items():
-        code, out, said = told(capfd, path, words)
-        assert "another process is appending to" in out + said, command
-        assert "interrupted" not in out + said
-        assert "not finished" not in out + said
+        code, out, output = run_sbbf(capfd, path, words)
+        assert "another process is appending to" in out + output, command
+        assert "interrupted" not in out + output
+        assert "not finished" not in out + output
         assert code in (UnreadableError.exit_code, REFUSED) or contents[0] + tail == contents[1]
     for command, words in CHANGES.items():
-        code, out, said = told(capfd, path, words)
+        code, out, output = run_sbbf(capfd, path, words)
         assert code == REFUSED, command
-        assert re.search("another process is (appending to|writing)", out + said), command
-        assert "interrupted" not in out + said
+        assert re.search("another process is (appending to|writing)", out + output), command
+        assert "interrupted" not in out + output
     assert path.read_bytes() == contents[0] + tail
 
 
-def test_an_append_that_was_killed_is_called_interrupted_by_all_who_read(path, contents, tail, appending, capfd):
+def test_every_reading_command_reports_a_killed_append_as_interrupted(path, contents, tail, appending, capfd):
     with appending:
         pass
     for command, words in READS.items():
-        _, out, said = told(capfd, path, words)
-        assert re.search("interrupted|not finished|truncated to", out + said), command
-        assert "another process" not in out + said, command
+        _, out, output = run_sbbf(capfd, path, words)
+        assert re.search("interrupted|not finished|truncated to", out + output), command
+        assert "another process" not in out + output, command
         assert path.read_bytes() == contents[0] + tail
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
     assert path.read_bytes() == contents[0]

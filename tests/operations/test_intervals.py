@@ -40,12 +40,12 @@ def finds(path: Path, sql: str) -> bool:
 @pytest.mark.parametrize("stored", SPANS)
 def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: str) -> None:
     path = write(tmp_path / "marked.parquet", stored)
-    for made in ("by DuckDB", "by us"):
-        for asked, sql in {**SPANS, **ELSE}.items():
+    for writer in ("by DuckDB", "by us"):
+        for text, sql in {**SPANS, **ELSE}.items():
             expected = "maybe" if finds(path, sql) else "absent"
-            assert probe(path, "span", [asked]).values[0].row_groups[0].answer == expected, (made, asked)
-            assert explain(path, "span", asked).row_groups[0].dictionary == expected
-            assert bool(prune(path, "span", [asked]).files) == (expected == "maybe")
+            assert probe(path, "span", [text]).values[0].row_groups[0].answer == expected, (writer, text)
+            assert explain(path, "span", text).row_groups[0].dictionary == expected
+            assert bool(prune(path, "span", [text]).files) == (expected == "maybe")
         add_filters(path, ["span"], in_place=True, replace=True)
 
 
@@ -55,13 +55,13 @@ def test_in_an_unmarked_file_of_duckdbs_an_absence_is_cannot_say(tmp_path: Path,
     """Its filters hold stored forms alone, and an equal value may be stored in any of many."""
     path = write(tmp_path / "unmarked.parquet", stored, filters=False, dictionary=dictionary)
     add_filters(path, ["span"], in_place=True)
-    for asked, sql in {**SPANS, **ELSE}.items():
-        (answer,) = probe(path, "span", [asked]).values[0].row_groups
+    for text, sql in {**SPANS, **ELSE}.items():
+        (answer,) = probe(path, "span", [text]).values[0].row_groups
         assert answer.answer in ("maybe", "cannot say")
         assert answer.answer == "maybe" or "DuckDB compares intervals" in (answer.reason or "")
-        assert len(prune(path, "span", [asked]).files) == 1
-        assert len(probe_values(str(path), "span", (asked,)).inconclusive) == 1
-        in_dictionary = explain(path, "span", asked).row_groups[0].dictionary
+        assert len(prune(path, "span", [text]).files) == 1
+        assert len(probe_values(str(path), "span", (text,)).inconclusive) == 1
+        in_dictionary = explain(path, "span", text).row_groups[0].dictionary
         assert in_dictionary == (("maybe" if finds(path, sql) else "absent") if dictionary else None)
 
 

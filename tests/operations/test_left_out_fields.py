@@ -29,9 +29,9 @@ def leave_out(path: Path, struct: str, name: str, of: str | None = None) -> Path
     """The same file without the field `name` of every Thrift `struct`, or of those schema elements that are called `of`."""
 
     def change(metadata: FileMetaData) -> None:
-        for found in structs(metadata):
-            if type(found).__name__ == struct and of in (None, getattr(found, "name", None)):
-                setattr(found, name, None)
+        for value in structs(metadata):
+            if type(value).__name__ == struct and of in (None, getattr(value, "name", None)):
+                setattr(value, name, None)
 
     return edit_footer(path, change)
 
@@ -155,14 +155,14 @@ WRITERS: dict[str, Callable[[Path], None]] = {
 
 def fields(metadata: FileMetaData) -> list[tuple[str, str, str | None]]:
     """Each field that a struct of this footer has, required ones too; those of schema elements both throughout and one by one."""
-    found = {}
+    fields_by_id = {}
     for struct in structs(metadata):
         for name, value in vars(struct).items():
             if value is not None:
-                found[type(struct).__name__, name, None] = None
+                fields_by_id[type(struct).__name__, name, None] = None
                 if type(struct).__name__ == "SchemaElement":
-                    found[type(struct).__name__, name, struct.name] = None
-    return list(found)
+                    fields_by_id[type(struct).__name__, name, struct.name] = None
+    return list(fields_by_id)
 
 
 @pytest.mark.heavy
@@ -183,7 +183,7 @@ def test_every_field_left_out(tmp_path, writer):
             leave_out(path, struct, name, of)
             # Of a LogicalType without a member, DuckDB takes converted_type, as we do; pyarrow takes the column for one of plain numbers.
             stored = values_in_pyarrow(path, column) if struct != "LogicalType" else []
-            counted = counts_in_duckdb(path, column)
+            counts = counts_in_duckdb(path, column)
             try:
                 add_filters(path, [column], in_place=True)
             except SbbfError as error:
@@ -196,9 +196,9 @@ def test_every_field_left_out(tmp_path, writer):
                 answers = []  # values of the type that pyarrow reads, not ours
             assert not any(answers), here
             compared += len(answers)
-            if counted:
-                assert counts_in_duckdb(path, column) == counted, here
-                compared += len(counted)
+            if counts:
+                assert counts_in_duckdb(path, column) == counts, here
+                compared += len(counts)
     assert compared > 300
 
 
@@ -220,9 +220,9 @@ def counts_in_duckdb(path: Path, column: str) -> dict[Any, int]:
         try:
             connection.execute(f"select distinct {column} from '{path}' where {column} is not null order by 1")
             values = [value for (value,) in connection.fetchall()]
-            found = {}
+            counts = {}
             for value in values[:10]:
-                (found[value],) = connection.execute(f"select count(*) from '{path}' where {column} = ?", [value]).fetchall()[0]
+                (counts[value],) = connection.execute(f"select count(*) from '{path}' where {column} = ?", [value]).fetchall()[0]
         except (duckdb.Error, TypeError, OverflowError):
             return {}
-        return found
+        return counts

@@ -41,7 +41,7 @@ def overwrite_filter(path: Path, raw: bytes) -> None:
         stream.write(raw)
 
 
-def assert_broken(path: Path, reason: str) -> None:
+def assert_unreadable(path: Path, reason: str) -> None:
     """inspect shows the filter as broken, probe will not answer from it, and it can be replaced or taken away."""
     (row,) = inspect(path).unreadable_filters
     assert (row.row_group, row.column) == (1, "id")
@@ -71,13 +71,13 @@ OUTSIDE = {
 @pytest.mark.parametrize("offset", OUTSIDE.values(), ids=list(OUTSIDE))
 def test_an_offset_that_leads_elsewhere_is_a_broken_filter(filtered, offset):
     move_filter(filtered, offset(filtered.read_bytes()))
-    assert_broken(filtered, "")
+    assert_unreadable(filtered, "")
 
 
 @pytest.mark.parametrize("num_bytes", [0, 8, 31, -1, -64])
 def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
     overwrite_filter(filtered, build_header(num_bytes))
-    assert_broken(filtered, "one block has 32")
+    assert_unreadable(filtered, "one block has 32")
 
 
 @pytest.mark.parametrize(
@@ -85,24 +85,24 @@ def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
 )
 def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, into):
     overwrite_filter(filtered, build_header(num_bytes))
-    assert_broken(filtered, f"{num_bytes:,} bytes runs into {into}")
+    assert_unreadable(filtered, f"{num_bytes:,} bytes runs into {into}")
 
 
 @pytest.mark.parametrize("raw", [bytes(20), b"\xff" * 20, b"PAR1PAR1PAR1", b"\x16"], ids=["zeros", "ones", "magic", "a size of 64 bits"])
-def test_a_header_that_is_none_is_a_broken_filter(filtered, raw):
+def test_an_invalid_header_makes_a_broken_filter(filtered, raw):
     overwrite_filter(filtered, raw)
-    assert_broken(filtered, "")
+    assert_unreadable(filtered, "")
 
 
 @pytest.mark.parametrize("command", ["inspect", "probe"])
-def test_a_broken_filter_is_told_in_one_line(filtered, capsys, command):
+def test_a_broken_filter_is_reported_in_one_line(filtered, capsys, command):
     overwrite_filter(filtered, bytes(20))
     complaint = assert_one_line_and_this_code(capsys, COMMANDS[command](str(filtered)), 3)
     for part in (str(filtered), "column id", "row group 1", f"byte {places(filtered)[1, 'id'].offset}"):
         assert part in complaint
 
 
-def test_where_a_column_is_not_asked_for_its_broken_filter_is_no_matter(filtered):
+def test_a_broken_filter_of_another_column_does_not_matter(filtered):
     overwrite_filter(filtered, bytes(20))
     assert inspect(filtered, ["name"]).unreadable_filters == ()
     out = filtered.with_name("out.parquet")
@@ -111,7 +111,7 @@ def test_where_a_column_is_not_asked_for_its_broken_filter_is_no_matter(filtered
 
 
 @pytest.mark.parametrize("num_bytes", [1000, 96, 32])
-def test_sizes_that_are_legal_and_odd_are_answered_from(tmp_path, fixtures, num_bytes):
+def test_filters_of_legal_but_unusual_sizes_are_queried(tmp_path, fixtures, num_bytes):
     """A filter of this many bytes that holds everything: no value may be called absent, and the size is remarked on."""
     path = write_events(tmp_path / "events.parquet")
     start = footer_start(path.read_bytes())
@@ -134,7 +134,7 @@ def test_sizes_that_are_legal_and_odd_are_answered_from(tmp_path, fixtures, num_
 
 
 @pytest.mark.parametrize("length", [-1, 0, 1, 79, 10**6, 2**31 - 1])
-def test_a_length_that_disagrees_is_odd_and_the_header_is_believed(filtered, length):
+def test_a_length_that_contradicts_the_header_causes_a_warning(filtered, length):
     expected = probe(filtered, "id", [7 * 150, 3]).values
     move_filter(filtered, length=length)
     (odd,) = [row for row in inspect(filtered).filters if row.warnings]
@@ -149,7 +149,7 @@ def test_a_length_that_disagrees_is_odd_and_the_header_is_believed(filtered, len
 
 @pytest.mark.parametrize("field", ["data_page_offset", "dictionary_page_offset"])
 @pytest.mark.parametrize("offset", [1, 2**31, 2**62, -1, -(2**63)])
-def test_pages_outside_the_file_are_unreadable_for_who_reads_pages(filtered, field, offset):
+def test_reading_pages_outside_the_file_fails(filtered, field, offset):
     def change(metadata: FileMetaData) -> None:
         setattr(metadata.row_groups[1].columns[0].meta_data, field, offset)
 
@@ -164,7 +164,7 @@ def test_pages_outside_the_file_are_unreadable_for_who_reads_pages(filtered, fie
 
 
 @pytest.mark.parametrize("size", [2**31, 2**62, 2**63 - 1])
-def test_a_chunk_larger_than_the_file_is_unreadable_for_who_reads_pages(filtered, size):
+def test_reading_pages_of_a_chunk_larger_than_the_file_fails(filtered, size):
     def change(metadata: FileMetaData) -> None:
         metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size
 

@@ -38,12 +38,12 @@ def write_one_row_group(path) -> None:
     with ParquetFile.open(path) as file:
         metadata, start = file.footer.metadata, file.footer.start
     first, second = metadata.row_groups
-    one, two = first.columns[0].meta_data, second.columns[0].meta_data
-    assert one.data_page_offset + one.total_compressed_size == two.data_page_offset
+    first_chunk, second_chunk = first.columns[0].meta_data, second.columns[0].meta_data
+    assert first_chunk.data_page_offset + first_chunk.total_compressed_size == second_chunk.data_page_offset
     first.num_rows += second.num_rows
     for count in ("num_values", "total_compressed_size", "total_uncompressed_size"):
-        setattr(one, count, getattr(one, count) + getattr(two, count))
-    one.statistics = one.encoding_stats = one.size_statistics = None
+        setattr(first_chunk, count, getattr(first_chunk, count) + getattr(second_chunk, count))
+    first_chunk.statistics = first_chunk.encoding_stats = first_chunk.size_statistics = None
     metadata.row_groups = [first]
     raw = TMemoryBuffer()
     metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(raw))

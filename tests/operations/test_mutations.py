@@ -140,12 +140,12 @@ def test_pages_and_filters_with_damaged_bytes(original, folder, seeds):
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_footers_that_are_well_formed_and_lie(original, folder, tmp_path, seeds):
     def mutants() -> Iterator[bytes]:
-        made = tmp_path / "made.parquet"
+        mutant = tmp_path / "made.parquet"
         for number in seeds:
-            made.write_bytes(original)
+            mutant.write_bytes(original)
             chance = random.Random(number)
-            edit_footer(made, lambda metadata, chance=chance: lie(metadata, chance))
-            yield made.read_bytes()
+            edit_footer(mutant, lambda metadata, chance=chance: lie(metadata, chance))
+            yield mutant.read_bytes()
 
     assert_sound(mutants(), folder / "mutant.parquet")
 

@@ -61,13 +61,13 @@ def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """The functions, classes and methods of the package's public names, of its runner, its pipeline and its Paimon operations."""
     modules = [pipeline, filter_spec, paimon_index, requests]
     for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
-        modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
-    found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
+        modules += [importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
+    members = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
     for module in modules:
         for name, member in vars(module).items():
-            if not name.startswith("_") and getattr(member, "__module__", None) == module.__name__ and member not in found.values():
-                found[f"{module.__name__.removeprefix('sbbf_tool.')}.{name}"] = member
-    for name, member in found.items():
+            if not name.startswith("_") and getattr(member, "__module__", None) == module.__name__ and member not in members.values():
+                members[f"{module.__name__.removeprefix('sbbf_tool.')}.{name}"] = member
+    for name, member in members.items():
         if inspect.isfunction(member):
             yield name, inspect.signature(member)
         elif inspect.isclass(member):
@@ -108,13 +108,15 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        self.plain, self.filtered, self.bare = folder / "plain.parquet", folder / "filtered.parquet", folder / "bare"
+        self.plain, self.filtered, self.standalone = folder / "plain.parquet", folder / "filtered.parquet", folder / "bare"
         self.out = folder / "out.parquet"
         for path in (self.plain, self.filtered):
             path.write_bytes(_bytes())
         sbbf_tool.add_filters(self.filtered, ["ab", "a", "b"], in_place=True)
-        (found,) = (row for row in sbbf_tool.inspect(self.filtered).filters if row.column == "ab")
-        self.bare.write_bytes(self.filtered.read_bytes()[found.offset :][: found.header_bytes + found.bitset_bytes])
+        (stored_filter,) = (row for row in sbbf_tool.inspect(self.filtered).filters if row.column == "ab")
+        self.standalone.write_bytes(
+            self.filtered.read_bytes()[stored_filter.offset :][: stored_filter.header_bytes + stored_filter.bitset_bytes]
+        )
 
     @functools.cached_property
     def table(self) -> str:
@@ -135,97 +137,109 @@ def _open(files: Files) -> Any:
 
 
 CASES: dict[str, tuple[object, Call]] = {
-    "Limits.require": ("ab", lambda files, given: sbbf_tool.check(files.plain, Policy(Limits(require=given)))),
-    "Policy.select": ("fpp-above-limit", lambda files, given: Policy(Limits(max_fpp=0.5), select=given)),
-    "Policy.ignore": ("format", lambda files, given: Policy(ignore=given)),
-    "add_filters.columns": ("ab", lambda files, given: sbbf_tool.add_filters(files.plain, given, output=files.out)),
-    "add_paimon_index.columns": ("ab", lambda files, given: sbbf_tool.add_paimon_index(files.table, given, dry_run=True)),
-    "advise.names": ("PATH", lambda files, given: sbbf_tool.advise(given)),
-    "advise.queries": (QUERY, lambda files, given: sbbf_tool.advise(files.filtered, queries=given)),
-    "advise.engine_names": (ENGINE, lambda files, given: sbbf_tool.advise(files.filtered, engine_names=given)),
-    "build_paimon_index.columns": ("ab", lambda files, given: sbbf_tool.build_paimon_index(files.plain, given, dry_run=True)),
-    "inspect.columns": ("ab", lambda files, given: sbbf_tool.inspect(files.filtered, given)),
-    "probe.values": (VALUE, lambda files, given: sbbf_tool.probe(files.filtered, "ab", given)),
-    "probe_standalone.values": (VALUE, lambda files, given: sbbf_tool.probe_standalone(files.bare, "STRING", given)),
-    "probe_paimon.values": (VALUE, lambda files, given: sbbf_tool.probe_paimon(files.table, "ab", given)),
-    "prune.data": ("PATH", lambda files, given: sbbf_tool.prune(given, "ab", ["abc"])),
-    "prune.values": (VALUE, lambda files, given: sbbf_tool.prune(files.filtered, "ab", given)),
-    "remove_filters.columns": ("ab", lambda files, given: sbbf_tool.remove_filters(files.filtered, given, output=files.out)),
-    "repair.columns": ("ab", lambda files, given: sbbf_tool.repair(files.filtered, given, output=files.out)),
-    "resize_filters.columns": ("ab", lambda files, given: sbbf_tool.resize_filters(files.filtered, given, fpp=0.3, output=files.out)),
-    "verify.columns": ("ab", lambda files, given: sbbf_tool.verify(files.filtered, given)),
-    "verify_standalone.values": (VALUE, lambda files, given: sbbf_tool.verify_standalone(files.bare, "STRING", given)),
-    "open_files.paths": ("PATH", lambda files, given: list(open_files(given).inspect())),
-    "runner.advise.advise_files.names": ("PATH", lambda files, given: open_files(given).advise()),
-    "runner.advise.advise_files.queries": (QUERY, lambda files, given: open_files(files.filtered).advise(queries=given)),
-    "runner.advise.advise_files.engine_names": (ENGINE, lambda files, given: open_files(files.filtered).advise(engine_names=given)),
-    "runner.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
-    "runner.selection.Selection.names": ("PATH", lambda files, given: [one.path for one in Selection(given).files()]),
-    "runner.open_files.Files.inspect.columns": ("ab", lambda files, given: list(open_files(files.filtered).inspect(given))),
-    "runner.open_files.Files.probe.values": (VALUE, lambda files, given: list(open_files(files.filtered).probe("ab", given))),
-    "runner.open_files.Files.verify.columns": ("ab", lambda files, given: list(open_files(files.filtered).verify(given))),
+    "Limits.require": ("ab", lambda files, argument: sbbf_tool.check(files.plain, Policy(Limits(require=argument)))),
+    "Policy.select": ("fpp-above-limit", lambda files, argument: Policy(Limits(max_fpp=0.5), select=argument)),
+    "Policy.ignore": ("format", lambda files, argument: Policy(ignore=argument)),
+    "add_filters.columns": ("ab", lambda files, argument: sbbf_tool.add_filters(files.plain, argument, output=files.out)),
+    "add_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.add_paimon_index(files.table, argument, dry_run=True)),
+    "advise.names": ("PATH", lambda files, argument: sbbf_tool.advise(argument)),
+    "advise.queries": (QUERY, lambda files, argument: sbbf_tool.advise(files.filtered, queries=argument)),
+    "advise.engine_names": (ENGINE, lambda files, argument: sbbf_tool.advise(files.filtered, engine_names=argument)),
+    "build_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.build_paimon_index(files.plain, argument, dry_run=True)),
+    "inspect.columns": ("ab", lambda files, argument: sbbf_tool.inspect(files.filtered, argument)),
+    "probe.values": (VALUE, lambda files, argument: sbbf_tool.probe(files.filtered, "ab", argument)),
+    "probe_standalone.values": (VALUE, lambda files, argument: sbbf_tool.probe_standalone(files.standalone, "STRING", argument)),
+    "probe_paimon.values": (VALUE, lambda files, argument: sbbf_tool.probe_paimon(files.table, "ab", argument)),
+    "prune.data": ("PATH", lambda files, argument: sbbf_tool.prune(argument, "ab", ["abc"])),
+    "prune.values": (VALUE, lambda files, argument: sbbf_tool.prune(files.filtered, "ab", argument)),
+    "remove_filters.columns": ("ab", lambda files, argument: sbbf_tool.remove_filters(files.filtered, argument, output=files.out)),
+    "repair.columns": ("ab", lambda files, argument: sbbf_tool.repair(files.filtered, argument, output=files.out)),
+    "resize_filters.columns": ("ab", lambda files, argument: sbbf_tool.resize_filters(files.filtered, argument, fpp=0.3, output=files.out)),
+    "verify.columns": ("ab", lambda files, argument: sbbf_tool.verify(files.filtered, argument)),
+    "verify_standalone.values": (VALUE, lambda files, argument: sbbf_tool.verify_standalone(files.standalone, "STRING", argument)),
+    "open_files.paths": ("PATH", lambda files, argument: list(open_files(argument).inspect())),
+    "runner.advise.advise_files.names": ("PATH", lambda files, argument: open_files(argument).advise()),
+    "runner.advise.advise_files.queries": (QUERY, lambda files, argument: open_files(files.filtered).advise(queries=argument)),
+    "runner.advise.advise_files.engine_names": (ENGINE, lambda files, argument: open_files(files.filtered).advise(engine_names=argument)),
+    "runner.discover.discover.names": ("PATH", lambda files, argument: [file.path for file in discover.discover(argument)]),
+    "runner.selection.Selection.names": ("PATH", lambda files, argument: [file.path for file in Selection(argument).files()]),
+    "runner.open_files.Files.inspect.columns": ("ab", lambda files, argument: list(open_files(files.filtered).inspect(argument))),
+    "runner.open_files.Files.probe.values": (VALUE, lambda files, argument: list(open_files(files.filtered).probe("ab", argument))),
+    "runner.open_files.Files.verify.columns": ("ab", lambda files, argument: list(open_files(files.filtered).verify(argument))),
     "runner.open_files.Files.add_filters.columns": (
         "ab",
-        lambda files, given: list(open_files(files.plain).add_filters(given, in_place=True)),
+        lambda files, argument: list(open_files(files.plain).add_filters(argument, in_place=True)),
     ),
     "runner.open_files.Files.remove_filters.columns": (
         "ab",
-        lambda files, given: list(open_files(files.filtered).remove_filters(given, in_place=True)),
+        lambda files, argument: list(open_files(files.filtered).remove_filters(argument, in_place=True)),
     ),
-    "runner.open_files.Files.repair.columns": ("ab", lambda files, given: list(open_files(files.filtered).repair(given, in_place=True))),
+    "runner.open_files.Files.repair.columns": (
+        "ab",
+        lambda files, argument: list(open_files(files.filtered).repair(argument, in_place=True)),
+    ),
     "runner.open_files.Files.resize_filters.columns": (
         "ab",
-        lambda files, given: list(open_files(files.filtered).resize_filters(given, fpp=0.3, in_place=True)),
+        lambda files, argument: list(open_files(files.filtered).resize_filters(argument, fpp=0.3, in_place=True)),
     ),
-    "runner.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
-    "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, given: FilterSpec(given)),
-    "runner.verify.plan_verification.columns": ("ab", lambda files, given: verify.plan_verification(str(files.filtered), given)),
-    "runner.verify.verify_split.columns": ("ab", lambda files, given: verify.verify_split(str(files.filtered), None, [0], given)),
-    "runner.verify.report_verification.columns": ("ab", lambda files, given: verify.report_verification(str(files.filtered), [], given)),
-    "runner.verify.VerifyFile.columns": ("ab", lambda files, given: verify.VerifyFile(given)(str(files.filtered))),
-    "runner.works.inspect.columns": ("ab", lambda files, given: works.inspect(given)(str(files.filtered))),
-    "runner.works.probe.values": (VALUE, lambda files, given: works.probe("ab", given)(str(files.filtered))),
-    "runner.works.look_up.values": (VALUE, lambda files, given: works.look_up("ab", given)(str(files.filtered))),
-    "runner.works.verify.columns": ("ab", lambda files, given: works.verify(given)(str(files.filtered))),
-    "runner.works.remove.columns": ("ab", lambda files, given: works.remove(given, output=files.out)(str(files.filtered))),
-    "runner.works.repair.columns": ("ab", lambda files, given: works.repair(given, output=files.out)(str(files.filtered))),
-    "runner.works.resize.columns": ("ab", lambda files, given: works.resize(given, fpp=0.3, output=files.out)(str(files.filtered))),
+    "runner.lookup.probe_values.values": (VALUE, lambda files, argument: lookup.probe_values(str(files.filtered), "ab", argument)),
+    "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),
+    "runner.verify.plan_verification.columns": ("ab", lambda files, argument: verify.plan_verification(str(files.filtered), argument)),
+    "runner.verify.verify_split.columns": ("ab", lambda files, argument: verify.verify_split(str(files.filtered), None, [0], argument)),
+    "runner.verify.report_verification.columns": (
+        "ab",
+        lambda files, argument: verify.report_verification(str(files.filtered), [], argument),
+    ),
+    "runner.verify.VerifyFile.columns": ("ab", lambda files, argument: verify.VerifyFile(argument)(str(files.filtered))),
+    "runner.works.inspect.columns": ("ab", lambda files, argument: works.inspect(argument)(str(files.filtered))),
+    "runner.works.probe.values": (VALUE, lambda files, argument: works.probe("ab", argument)(str(files.filtered))),
+    "runner.works.look_up.values": (VALUE, lambda files, argument: works.look_up("ab", argument)(str(files.filtered))),
+    "runner.works.verify.columns": ("ab", lambda files, argument: works.verify(argument)(str(files.filtered))),
+    "runner.works.remove.columns": ("ab", lambda files, argument: works.remove(argument, output=files.out)(str(files.filtered))),
+    "runner.works.repair.columns": ("ab", lambda files, argument: works.repair(argument, output=files.out)(str(files.filtered))),
+    "runner.works.resize.columns": ("ab", lambda files, argument: works.resize(argument, fpp=0.3, output=files.out)(str(files.filtered))),
     "runner.works.survey.queries": (
         parse_query(QUERY),
-        lambda files, given: works.survey_of(works.survey(given)(str(files.filtered))).queries,
+        lambda files, argument: works.survey_of(works.survey(argument)(str(files.filtered))).queries,
     ),
     "operations.paimon.probe.probe_table.values": (
         VALUE,
-        lambda files, given: probe_table(_open(files), "ab", given),
+        lambda files, argument: probe_table(_open(files), "ab", argument),
     ),
-    "paimon.requests.index_requests.columns": ("ab:items=5", lambda files, given: index_requests(given)),
+    "paimon.requests.index_requests.columns": ("ab:items=5", lambda files, argument: index_requests(argument)),
 }
 
 OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
-    "spark.pipeline.discover.files": ("PATH", lambda spark, files, given: pipeline.discover(spark, given)),
-    "spark.pipeline.inspect.columns": ("ab", lambda spark, files, given: pipeline.inspect(_found(spark, files), given)),
-    "spark.pipeline.probe.values": (VALUE, lambda spark, files, given: pipeline.probe(_found(spark, files), "ab", given)),
-    "spark.pipeline.verify.columns": ("ab", lambda spark, files, given: pipeline.verify(_found(spark, files), given, whole_bytes=1)),
-    "spark.pipeline.advise.queries": (QUERY, lambda spark, files, given: pipeline.advise(_found(spark, files), queries=given)),
-    "spark.pipeline.advise.engine_names": (ENGINE, lambda spark, files, given: pipeline.advise(_found(spark, files), engine_names=given)),
-    "spark.pipeline.plan.spec": ("ab", lambda spark, files, given: pipeline.plan(_found(spark, files, "plain"), given)),
-    "spark.pipeline.build.spec": ("ab", lambda spark, files, given: pipeline.build(_planned(spark, files), given)),
+    "spark.pipeline.discover.files": ("PATH", lambda spark, files, argument: pipeline.discover(spark, argument)),
+    "spark.pipeline.inspect.columns": ("ab", lambda spark, files, argument: pipeline.inspect(_discover(spark, files), argument)),
+    "spark.pipeline.probe.values": (VALUE, lambda spark, files, argument: pipeline.probe(_discover(spark, files), "ab", argument)),
+    "spark.pipeline.verify.columns": (
+        "ab",
+        lambda spark, files, argument: pipeline.verify(_discover(spark, files), argument, whole_bytes=1),
+    ),
+    "spark.pipeline.advise.queries": (QUERY, lambda spark, files, argument: pipeline.advise(_discover(spark, files), queries=argument)),
+    "spark.pipeline.advise.engine_names": (
+        ENGINE,
+        lambda spark, files, argument: pipeline.advise(_discover(spark, files), engine_names=argument),
+    ),
+    "spark.pipeline.plan.spec": ("ab", lambda spark, files, argument: pipeline.plan(_discover(spark, files, "plain"), argument)),
+    "spark.pipeline.build.spec": ("ab", lambda spark, files, argument: pipeline.build(_plan(spark, files), argument)),
     "spark.pipeline.publish.spec": (
         "ab",
-        lambda spark, files, given: pipeline.publish(pipeline.build(_planned(spark, files), ["ab"]), given),
+        lambda spark, files, argument: pipeline.publish(pipeline.build(_plan(spark, files), ["ab"]), argument),
     ),
-    "spark.pipeline.fill.spec": ("ab", lambda spark, files, given: pipeline.fill(_found(spark, files, "plain"), given)),
-    "spark.pipeline.add_filters.files": ("PATH", lambda spark, files, given: pipeline.add_filters(spark, given, ["ab"])),
-    "spark.pipeline.add_filters.spec": ("ab", lambda spark, files, given: pipeline.add_filters(spark, [str(files.plain)], given)),
+    "spark.pipeline.fill.spec": ("ab", lambda spark, files, argument: pipeline.fill(_discover(spark, files, "plain"), argument)),
+    "spark.pipeline.add_filters.files": ("PATH", lambda spark, files, argument: pipeline.add_filters(spark, argument, ["ab"])),
+    "spark.pipeline.add_filters.spec": ("ab", lambda spark, files, argument: pipeline.add_filters(spark, [str(files.plain)], argument)),
 }
 
 
-def _found(spark: Any, files: Files, name: str = "filtered") -> Any:
+def _discover(spark: Any, files: Files, name: str = "filtered") -> Any:
     return pipeline.discover(spark, [str(getattr(files, name))])
 
 
-def _planned(spark: Any, files: Files) -> Any:
-    return pipeline.plan(_found(spark, files, "plain"), ["ab"])
+def _plan(spark: Any, files: Files) -> Any:
+    return pipeline.plan(_discover(spark, files, "plain"), ["ab"])
 
 
 def comparable(result: Any) -> Any:
@@ -233,7 +247,7 @@ def comparable(result: Any) -> Any:
     if hasattr(result, "toArrow"):
         return [{name: value for name, value in row.items() if name not in ("seconds", "modified")} for row in result.toArrow().to_pylist()]
     if isinstance(result, list):
-        return [comparable(one) for one in result]
+        return [comparable(entry) for entry in result]
     if is_dataclass(result) and "seconds" in {field.name for field in fields(result)}:
         return replace(result, seconds=0.0)
     if is_dataclass(result) and "_dataset" in {field.name for field in fields(result)}:
@@ -241,13 +255,13 @@ def comparable(result: Any) -> Any:
     return result
 
 
-def forms_of(one: object, files: Files) -> tuple[list[object], list[object]]:
+def forms_of(value: object, files: Files) -> tuple[list[object], list[object]]:
     """One thing alone, in the forms that it has, and as the only member of collections."""
-    if one == "PATH":
+    if value == "PATH":
         path = files.filtered
         return [str(path), path], [[str(path)], iter([path])]
-    alone = [one, np.str_(one)] if isinstance(one, str) else [one]
-    return alone, [[one], iter([one])]
+    alone = [value, np.str_(value)] if isinstance(value, str) else [value]
+    return alone, [[value], iter([value])]
 
 
 def test_every_parameter_has_a_case():
@@ -257,29 +271,29 @@ def test_every_parameter_has_a_case():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_one_alone_is_one(tmp_path, name):
-    one, call = CASES[name]
+def test_a_single_value_is_accepted_for_a_list(tmp_path, name):
+    value, call = CASES[name]
     folder = tmp_path / "files"
     results = []
-    for form in range(len(forms_of(one, Files(tmp_path / "forms"))[0]) + 2):
+    for form in range(len(forms_of(value, Files(tmp_path / "forms"))[0]) + 2):
         # Always of the same name, which reports tell.
         files = Files(folder)
-        alone, listed = forms_of(one, files)
-        results.append(comparable(call(files, [*listed, *alone][form])))
+        alone, of_list = forms_of(value, files)
+        results.append(comparable(call(files, [*of_list, *alone][form])))
         folder.rename(tmp_path / f"done {form}")
     assert all(result == results[0] for result in results)
 
 
 @pytest.mark.engines
 @pytest.mark.parametrize("name", OF_SPARK)
-def test_one_alone_is_one_for_spark(spark, tmp_path, name):
-    one, call = OF_SPARK[name]
+def test_a_single_value_is_accepted_for_a_list_on_spark(spark, tmp_path, name):
+    value, call = OF_SPARK[name]
     folder = tmp_path / "files"
     results = []
     for form in (0, 1):
         files = Files(folder)
-        alone, listed = forms_of(one, files)
-        results.append(comparable(call(spark, files, (listed[0], alone[0])[form])))
+        alone, of_list = forms_of(value, files)
+        results.append(comparable(call(spark, files, (of_list[0], alone[0])[form])))
         folder.rename(tmp_path / f"done {form}")
     assert results[0] == results[1]
     assert results[0]
@@ -288,15 +302,15 @@ def test_one_alone_is_one_for_spark(spark, tmp_path, name):
 @pytest.mark.parametrize(
     "value", [5, 5.5, None, True, b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", Path("abc"), np.int64(5), np.array(5)]
 )
-def test_what_is_one_thing(value):
-    (found,) = as_iterable(value)
-    assert found is value
+def test_single_values(value):
+    (item,) = as_iterable(value)
+    assert item is value
 
 
 @pytest.mark.parametrize(
-    "several", [[1, 2], (1, 2), {1: 0, 2: 0}, range(1, 3), np.array([1, 2]), iter([1, 2])], ids=lambda given: type(given).__name__
+    "several", [[1, 2], (1, 2), {1: 0, 2: 0}, range(1, 3), np.array([1, 2]), iter([1, 2])], ids=lambda argument: type(argument).__name__
 )
-def test_what_is_several_things(several):
+def test_lists_of_values(several):
     assert list(as_iterable(several)) == [1, 2]
 
 

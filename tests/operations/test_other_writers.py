@@ -31,8 +31,8 @@ def rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, by
         # The journal of an append comes first, and the appended bytes second.
         begun.append(fd)
         if path.stat().st_size > len(theirs) or (begun.count(fd) and ".f.parquet." in os.readlink(f"/proc/self/fd/{fd}")):
-            with open(path, "r+b") as other:
-                other.write(theirs)
+            with open(path, "r+b") as stream:
+                stream.write(theirs)
             monkeypatch.setattr(os, "fsync", fsync)
         fsync(fd)
 
@@ -63,9 +63,9 @@ def test_pages_that_change_while_they_are_copied_are_no_defect_of_the_tool(tmp_p
     copy = local._copy
 
     def write_theirs_and_copy(*arguments: object) -> None:
-        with open(path, "r+b") as other:
-            other.seek(200)
-            other.write(bytes(2000))
+        with open(path, "r+b") as stream:
+            stream.seek(200)
+            stream.write(bytes(2000))
         copy(*arguments)
 
     monkeypatch.setattr(local, "_copy", write_theirs_and_copy)

@@ -68,21 +68,21 @@ print(json.dumps([peak() - before, codes]), file=sys.__stdout__)
 """
 
 
-def bomb(path: Path, codec: str, kind: str, stated: int) -> Path:
+def bomb(path: Path, codec: str, kind: str, stated_size: int) -> Path:
     """A file of some kilobytes, one page of which states `stated` bytes: in ZSTD it has them, in the others it does not."""
     number = CompressionCodec._NAMES_TO_VALUES[codec]
-    stored = zstd_zeros(stated) if codec == "ZSTD" else compress(number, bytes(8 * ROWS))
+    stored = zstd_zeros(stated_size) if codec == "ZSTD" else compress(number, bytes(8 * ROWS))
     small = Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(number, bytes(8 * ROWS)), 8 * ROWS)
-    values = stated // 8
+    values = stated_size // 8
     pages = {
-        "v1": [Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated)],
-        "v2": [Page(PageType.DATA_PAGE_V2, Encoding.PLAIN, values, stored, stated)],
-        "delta": [Page(PageType.DATA_PAGE, Encoding.DELTA_BINARY_PACKED, ROWS, stored, stated)],
+        "v1": [Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)],
+        "v2": [Page(PageType.DATA_PAGE_V2, Encoding.PLAIN, values, stored, stated_size)],
+        "delta": [Page(PageType.DATA_PAGE, Encoding.DELTA_BINARY_PACKED, ROWS, stored, stated_size)],
         "dictionary": [
-            Page(PageType.DICTIONARY_PAGE, Encoding.PLAIN, values, stored, stated),
+            Page(PageType.DICTIONARY_PAGE, Encoding.PLAIN, values, stored, stated_size),
             Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4),
         ],
-        "third": [small, small, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated)],
+        "third": [small, small, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)],
     }[kind]
     write_pages(path, number, pages)
     assert path.stat().st_size < 80_000
@@ -96,17 +96,17 @@ def sound(path: Path) -> Path:
 
 def peak_and_codes(sound: Path, paths: list[Path], commands: list[list[str]]) -> tuple[int, dict[str, list[int]]]:
     """Bytes of memory that a process of its own needs more for these files than for a sound one, and all exit codes."""
-    asked = json.dumps([str(sound), commands, [str(path) for path in paths]])
-    done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=False)
+    request = json.dumps([str(sound), commands, [str(path) for path in paths]])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, request], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     peak, codes = json.loads(done.stdout.splitlines()[-1])
     return peak, codes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-@pytest.mark.parametrize("stated", [GIB, 2**31 - 8], ids=["1 GiB", "2 GiB"])
-def test_no_command_decompresses_a_bomb(tmp_path, stated):
-    paths = [bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, stated) for codec in CODECS for kind in KINDS]
+@pytest.mark.parametrize("stated_size", [GIB, 2**31 - 8], ids=["1 GiB", "2 GiB"])
+def test_no_command_decompresses_a_bomb(tmp_path, stated_size):
+    paths = [bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, stated_size) for codec in CODECS for kind in KINDS]
     peak, codes = peak_and_codes(sound(tmp_path / "sound.parquet"), paths, [command for command, _ in READING])
     assert codes == {str(path): [code for _, code in READING] for path in paths}
     assert peak < ALLOWED
@@ -166,7 +166,7 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
         "third": [small, small, last],
     }[kind]
     path = write_pages(tmp_path / "v.parquet", number, pages)
-    most = max(max(page.stated, len(page.stored)) for page in pages)
+    most = max(max(page.stated_size, len(page.stored)) for page in pages)
     assert sbbf_tool.verify(path, max_page_bytes=most).is_sound
     sbbf_tool.add_filters(path, ["v"], replace=True, dry_run=True, max_page_bytes=most)
     for refused in (
@@ -178,7 +178,7 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
         with pytest.raises(OversizedPageError) as refusal:
             refused()
         assert isinstance(refusal.value, RefusedError)
-    (finding,) = [one for one in sbbf_tool.check(path, max_page_bytes=most - 1).findings if one.rule == "oversized-page"]
+    (finding,) = [entry for entry in sbbf_tool.check(path, max_page_bytes=most - 1).findings if entry.rule == "oversized-page"]
     assert finding.severity == "error"
     assert finding.column == "v"
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 EDIT = Edit(in_place=True, jobs=1)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
-ME, OTHER = 20001, 20002
+ME, OTHER_USER = 20001, 20002
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 
@@ -57,14 +57,14 @@ def folder(tmp_path_factory):
 def imported(tmp_path_factory):
     """All that the operations import, which another user may not be able to read."""
     folder = tmp_path_factory.mktemp("imported")
-    one, other = folder / "a.parquet", folder / "b.parquet"
-    shutil.copy(FIXTURES / "events.parquet", one)
-    assert fill.fill_file(str(one), FilterSpec(("user_id",)), EDIT).report.filters
-    resize_filters(one, ["user_id"], num_bytes=64, output=other)
-    assert repair(other, in_place=True).is_sound
-    remove_filters(other, in_place=True)
-    add_filters(other, ["user_id"], in_place=True, append=True)
-    assert plan_file(str(one), FilterSpec(("amount",)), EDIT).filters
+    first, second = folder / "a.parquet", folder / "b.parquet"
+    shutil.copy(FIXTURES / "events.parquet", first)
+    assert fill.fill_file(str(first), FilterSpec(("user_id",)), EDIT).report.filters
+    resize_filters(first, ["user_id"], num_bytes=64, output=second)
+    assert repair(second, in_place=True).is_sound
+    remove_filters(second, in_place=True)
+    add_filters(second, ["user_id"], in_place=True, append=True)
+    assert plan_file(str(first), FilterSpec(("amount",)), EDIT).filters
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def no_work(monkeypatch):
     monkeypatch.setattr(fill, "build_filter", work)
 
 
-def shared(folder: Path, source: Path, folder_mode: int, owner: int = OTHER, folder_owner: int = 0) -> Path:
+def shared(folder: Path, source: Path, folder_mode: int, owner: int = OTHER_USER, folder_owner: int = 0) -> Path:
     path = folder / "a.parquet"
     shutil.copy(source, path)
     os.chown(path, owner, owner)
@@ -104,12 +104,12 @@ def filtered(tmp_path, fixtures):
 
 
 @needs_root
-@pytest.mark.parametrize(("mode", "said"), [(0o1777, "sticky"), (0o755, "no permission to write to the folder")])
+@pytest.mark.parametrize(("mode", "message"), [(0o1777, "sticky"), (0o755, "no permission to write to the folder")])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filtered, no_work, change, mode, said):
+def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filtered, no_work, change, mode, message):
     path = shared(folder, filtered, mode)
     before = path.read_bytes()
-    with as_me(), pytest.raises(RefusedError, match=said) as caught:
+    with as_me(), pytest.raises(RefusedError, match=message) as caught:
         change(path)
     assert caught.value.exit_code == 4
     assert caught.value.file == str(path)
@@ -138,8 +138,8 @@ def test_nothing_to_repair_is_nothing_to_refuse(folder, filtered):
 
 
 @needs_root
-@pytest.mark.parametrize(("owner", "folder_owner"), [(ME, 0), (OTHER, ME)], ids=["its own file", "its own folder"])
-def test_who_may_replace_a_file_in_a_sticky_folder_does(folder, filtered, owner, folder_owner):
+@pytest.mark.parametrize(("owner", "folder_owner"), [(ME, 0), (OTHER_USER, ME)], ids=["its own file", "its own folder"])
+def test_a_user_who_may_replace_a_file_in_a_sticky_folder_does(folder, filtered, owner, folder_owner):
     path = shared(folder, filtered, 0o1777, owner, folder_owner)
     with as_me():
         assert add_filters(path, ["amount"], in_place=True).filters
@@ -188,11 +188,11 @@ def test_a_name_that_no_file_can_have_is_refused_before_the_work(tmp_path, filte
 )
 def test_a_working_folder_that_is_gone_is_one_clear_line(tmp_path, filtered, command):
     before = filtered.read_bytes()
-    gone = tmp_path / "gone"
-    gone.mkdir()
+    vanished = tmp_path / "gone"
+    vanished.mkdir()
     program = "import os, sys; os.rmdir(sys.argv[1]); from sbbf_tool.cli import run; sys.exit(run(sys.argv[2:]))"
     words = [word.format(source=filtered) for word in command]
-    done = subprocess.run([sys.executable, "-c", program, str(gone), *words], cwd=gone, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program, str(vanished), *words], cwd=vanished, capture_output=True, text=True, check=False)
     assert done.returncode in (3, 4, 5)
     errors = [line for line in done.stderr.splitlines() if line.startswith("sbbf: ")]
     assert len(errors) == 1
@@ -201,13 +201,13 @@ def test_a_working_folder_that_is_gone_is_one_clear_line(tmp_path, filtered, com
 
 
 def test_whole_paths_need_no_working_folder(tmp_path, filtered):
-    gone = tmp_path / "gone"
-    gone.mkdir()
+    vanished = tmp_path / "gone"
+    vanished.mkdir()
     program = "import os, sys; os.rmdir(sys.argv[1]); from sbbf_tool.cli import run; sys.exit(run(sys.argv[2:]))"
     for words in (
         ["add-filter", str(filtered), "-c", "amount", "-o", str(tmp_path / "out.parquet")],
         ["verify", str(tmp_path / "out.parquet")],
         ["remove-filter", str(tmp_path / "out.parquet"), "--in-place"],
     ):
-        assert subprocess.run([sys.executable, "-c", program, str(gone), *words], cwd=gone, check=False).returncode == 0
-        gone.mkdir()
+        assert subprocess.run([sys.executable, "-c", program, str(vanished), *words], cwd=vanished, check=False).returncode == 0
+        vanished.mkdir()

@@ -194,7 +194,7 @@ NARROWER = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "kind", "value"), NARROWER, ids=lambda given: str(getattr(given, "type", given)))
+@pytest.mark.parametrize(("stored", "kind", "value"), NARROWER, ids=lambda parameter: str(getattr(parameter, "type", parameter)))
 def test_a_value_that_only_the_dataset_type_holds_keeps_its_rows(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
@@ -219,7 +219,7 @@ WIDER = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "kind", "value"), WIDER, ids=lambda given: str(getattr(given, "type", given)))
+@pytest.mark.parametrize(("stored", "kind", "value"), WIDER, ids=lambda parameter: str(getattr(parameter, "type", parameter)))
 def test_a_cast_that_keeps_values_does_not_prevent_pruning(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
@@ -244,9 +244,9 @@ def test_a_file_whose_type_cannot_hold_the_value_remains(tmp_path):
 @pytest.mark.parametrize("name", ["decimal32", "decimal", "decimal128"])
 def test_a_float_for_a_decimal_is_refused(tmp_path, name, value):
     path = write(tmp_path / "v.parquet", name)
-    for ask, given in ((sbbf_tool.prune, [value]), (sbbf_tool.probe, [value]), (sbbf_tool.explain, value)):
+    for ask, argument in ((sbbf_tool.prune, [value]), (sbbf_tool.probe, [value]), (sbbf_tool.explain, value)):
         with pytest.raises(UsageError, match="give a Decimal or text"):
-            ask(path, "v", given)
+            ask(path, "v", argument)
     for same in (Decimal("0.1"), "0.1", "0.10", 0):
         assert rows_of(sbbf_tool.prune(path, "v", [same]).dataset(), Decimal(str(same))) == rows_of(ds.dataset(path), Decimal(str(same)))
 
@@ -308,7 +308,7 @@ def test_the_first_file_lacks_the_column(tmp_path):
     report = sbbf_tool.prune(tmp_path, "v", [40])
     assert report.dataset().schema.names == ["a", "v", "at"]
     assert rows_of(report.dataset(), 40) == [1]
-    assert [(one.file[-9:], one.row_groups) for one in report.files] == [("0.parquet", (0,)), ("1.parquet", (1,))]
+    assert [(row.file[-9:], row.row_groups) for row in report.files] == [("0.parquet", (0,)), ("1.parquet", (1,))]
     assert report.dataset().to_table(filter=ds.field("v").is_null())["a"].to_pylist() == [1, 2]
     with pytest.raises(UsageError, match=r"the schema of the dataset has no column 'v'.*pass pyarrow.dataset.dataset a schema"):
         sbbf_tool.prune(ds.dataset(tmp_path), "v", [40])

@@ -246,34 +246,34 @@ def rewrite(path: Path) -> None:
 
 
 def put_another_in_its_place(path: Path) -> None:
-    other = path.with_name("other")
-    shutil.copy(path, other)
-    os.rename(other, path)
+    other_path = path.with_name("other")
+    shutil.copy(path, other_path)
+    os.rename(other_path, path)
 
 
 @pytest.mark.parametrize("meddle", [append_a_byte, rewrite, put_another_in_its_place], ids=lambda meddle: meddle.__name__)
 @pytest.mark.parametrize("moment", ["reading id", "verifying id"])
 @pytest.mark.parametrize("in_place", [True, False])
 def test_a_source_that_changed_meanwhile(plain, tmp_path, meddle, moment, in_place):
-    seen: list[dict[str, bytes]] = []
+    states: list[dict[str, bytes]] = []
 
-    def progress(what: str, done: int, total: int) -> None:
-        if what == moment and not seen:
+    def progress(stage: str, done: int, total: int) -> None:
+        if stage == moment and not states:
             meddle(plain)
-            seen.append({name: data for name, data in listing(tmp_path).items() if not name.startswith(".")})
+            states.append({name: data for name, data in listing(tmp_path).items() if not name.startswith(".")})
 
     target = {"in_place": True} if in_place else {"output": tmp_path / "out.parquet"}
     with pytest.raises(RefusedError) as caught:
         add_filters(plain, ["id"], progress=progress, **target)
     assert caught.value.message == "the file changed while it was worked on"
     assert caught.value.hint == "run the command again"
-    assert listing(tmp_path) == seen[0]
+    assert listing(tmp_path) == states[0]
 
 
 def test_a_target_that_comes_to_exist_meanwhile_is_not_overwritten(plain, tmp_path):
     out = tmp_path / "out.parquet"
 
-    def progress(what: str, done: int, total: int) -> None:
+    def progress(stage: str, done: int, total: int) -> None:
         out.write_bytes(b"precious")
 
     with pytest.raises(RefusedError, match="the target exists"):

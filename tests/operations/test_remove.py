@@ -52,7 +52,7 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     report = remove_filters(plain, in_place=True)
     assert plain.read_bytes() == old
     assert (report.method, report.new_bytes, report.unreferenced_bytes) == (TRUNCATED, len(old), 0)
-    assert {one.column for one in report.filters} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
+    assert {row.column for row in report.filters} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
     assert len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
 
 
@@ -88,7 +88,7 @@ def test_cutting_back_is_preferred_whether_compacting_or_not(plain, compact):
     assert plain.read_bytes() == old
 
 
-def test_an_offset_that_meant_none_comes_back(plain):
+def test_an_offset_that_meant_no_filter_is_restored(plain):
     """Early builds of parquet-mr wrote an offset of 0; it is part of the file that was there."""
 
     def zero(metadata: FileMetaData) -> None:
@@ -126,7 +126,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
 
 
 @pytest.mark.parametrize("writer", ["spark", "duckdb", "pyarrow"])
-def test_where_a_writers_own_filters_lie_below_ours_the_fields_go_another_way(fixtures, out, tmp_path, writer):
+def test_fields_go_another_way_where_a_writers_filters_precede_ours(fixtures, out, tmp_path, writer):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted({row.column for row in inspect(source).filters})
     add_filters(source, columns, output=out, replace=True)
@@ -159,7 +159,7 @@ def test_one_of_several_columns_leaves_the_others_where_they_are(plain, out):
     assert pq.read_table(out).equals(events())
 
 
-def test_bytes_that_nothing_leads_to_any_more_are_said_and_shown(plain, out):
+def test_bytes_that_lost_their_last_reference_are_reported_and_listed(plain, out):
     add_filters(plain, ["id", "name"], in_place=True)
     id_bytes = sum(place.length for (_, column), place in places(plain).items() if column == "id")
     data = plain.read_bytes()
@@ -185,9 +185,9 @@ def test_filters_of_other_writers_are_taken_away(fixtures, out):
 
 def test_a_broken_filter_can_be_taken_away(plain, out):
     add_filters(plain, ["id", "name"], in_place=True)
-    broken = places(plain)[1, "id"]
+    place = places(plain)[1, "id"]
     with open(plain, "r+b") as stream:
-        stream.seek(broken.offset)
+        stream.seek(place.offset)
         stream.write(b"\xff" * 8)
     assert len(inspect(plain).unreadable_filters) == 1
     remove_filters(plain, ["id"], output=out)
@@ -200,10 +200,10 @@ def test_a_broken_filter_can_be_taken_away(plain, out):
 
 def test_a_footer_that_only_looks_like_the_one_before_is_not_cut_back_to(plain, tmp_path):
     """A tail of filters behind a whole other file: that file's footer is not this one without the filters."""
-    other = tmp_path / "other.parquet"
-    pq.write_table(pa.table({"id": range(5)}), other)
+    other_path = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"id": range(5)}), other_path)
     add_filters(plain, ["id"], in_place=True)
-    data, other_data = plain.read_bytes(), other.read_bytes()
+    data, other_data = plain.read_bytes(), other_path.read_bytes()
     first = min(place.offset for place in places(plain).values())
     # The other file's footer stands where the old one stood; offsets below stay right.
     old_footer = footer_start(data[:first])

@@ -42,10 +42,10 @@ def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(fi
     assert report.new_bytes == out.stat().st_size < source.stat().st_size + 8
     assert contents(out) == {key: bits for key, bits in contents(source).items() if key[1] != columns[0]}
     assert pq.read_table(out).equals(pq.read_table(source))
-    nothing_left = tmp_path / "bare.parquet"
-    remove_filters(source, output=nothing_left, compact=True)
-    assert places(nothing_left) == {}
-    assert pq.read_table(nothing_left).equals(pq.read_table(source))
+    unfiltered = tmp_path / "bare.parquet"
+    remove_filters(source, output=unfiltered, compact=True)
+    assert places(unfiltered) == {}
+    assert pq.read_table(unfiltered).equals(pq.read_table(source))
 
 
 def test_compacting_drops_old_footers_and_old_filters(plain, out):
@@ -75,11 +75,11 @@ def test_filters_between_row_groups_stay_where_they_are(fixtures, out):
     last_page = max(end_of_pages(source))
     between = {key: place for key, place in before.items() if place.end <= last_page}
     assert between
-    gone = sorted(columns_with_filter(source))[0]
-    remove_filters(source, [gone], output=out, compact=True)
+    column = sorted(columns_with_filter(source))[0]
+    remove_filters(source, [column], output=out, compact=True)
     after = places(out)
     for key, place in between.items():
-        if key[1] != gone:
+        if key[1] != column:
             assert after[key] == place
     assert out.read_bytes()[:last_page] == source.read_bytes()[:last_page]
 
@@ -108,7 +108,7 @@ BLOBS = {
 
 @pytest.mark.parametrize("blob", BLOBS.values(), ids=list(BLOBS))
 @pytest.mark.parametrize("when", ["before any filter", "between filters and footer"])
-def test_bytes_of_somebody_else_are_kept_where_they_are(plain, tmp_path, blob, when):
+def test_foreign_bytes_stay_where_they_are(plain, tmp_path, blob, when):
     """A key-value entry may lead to them; only its owner can know."""
     if when == "before any filter":
         offset = insert_before_footer(plain, blob)
@@ -134,14 +134,14 @@ def test_after_compacting_the_file_can_be_added_to_and_cut_back_again(plain, out
 
 
 @pytest.mark.parametrize("page_index", [False, True])
-def test_what_lies_before_bytes_that_must_stay_is_left_and_said(tmp_path, out, page_index):
+def test_filters_before_foreign_bytes_stay_and_are_reported(tmp_path, out, page_index):
     """pyarrow puts filters before the page index, whose place the footer states and compacting does not change."""
     options = {"id": {"ndv": 100}, "name": {"ndv": 100, "fpp": 0.1}}
     path = write_events(tmp_path / "with.parquet", bloom_filter_options=options, write_page_index=page_index)
     stay = {key: bits for key, bits in contents(path).items() if key[1] == "name"}
-    gone = sum(len(bits) for key, bits in contents(path).items() if key[1] == "id")
+    num_bytes = sum(len(bits) for key, bits in contents(path).items() if key[1] == "id")
     assert len(stay) == 3
     report = remove_filters(path, ["id"], output=out, compact=True)
     assert contents(out) == stay
-    assert report.unreferenced_bytes == sum(unused.length for unused in inspect(out).unreferenced) == (gone if page_index else 0)
+    assert report.unreferenced_bytes == sum(unused.length for unused in inspect(out).unreferenced) == (num_bytes if page_index else 0)
     assert pq.read_table(out).equals(events())

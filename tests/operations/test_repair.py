@@ -46,7 +46,7 @@ def path(tmp_path):
     return tmp_path / "a.parquet"
 
 
-def rules_found(path: Path) -> set[str]:
+def list_rules(path: Path) -> set[str]:
     return {finding.rule for finding in verify(path).findings} & FIXES.keys()
 
 
@@ -55,44 +55,44 @@ def test_every_treatment_is_of_a_rule():
 
 
 @pytest.mark.parametrize("rule", LIGHT)
-def test_what_the_footer_can_cure(rule, path):
+def test_findings_that_the_footer_alone_fixes(rule, path):
     DEFECTS[rule].make(path)
     old, rows = path.read_bytes(), pq.read_table(path) if rule != "interval-not-normalised" else None
     report = repair(path, in_place=True)
     assert {(step.fix, True) for step in report.steps if rule in step.rules} == {(LIGHT[rule].words, True)}
     assert path.read_bytes().startswith(old)
     assert path.stat().st_size == report.new_bytes
-    assert rule not in rules_found(path)
-    assert all(proof.is_verified for proof in verify(path).filters)
+    assert rule not in list_rules(path)
+    assert all(result.is_verified for result in verify(path).filters)
     assert repair(path, dry_run=True).is_clean
     if rows is not None:
         assert pq.read_table(path).equals(rows)
 
 
 @pytest.mark.parametrize("rule", sorted(FIXES.keys() - OTHERS_TOO - UNDER_A_KEY))
-def test_what_rebuilding_cures(rule, path):
+def test_findings_that_rebuilding_fixes(rule, path):
     DEFECTS[rule].make(path)
     had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}
     report = repair(path, rebuild=True, in_place=True)
     assert report.remaining == ()
     assert any(rule in step.rules for step in report.steps)
-    assert rules_found(path) == set()
-    proofs = verify(path).filters
-    assert {(proof.row_group, proof.column) for proof in proofs} == had
-    assert all(proof.is_verified for proof in proofs)
+    assert list_rules(path) == set()
+    results = verify(path).filters
+    assert {(result.row_group, result.column) for result in results} == had
+    assert all(result.is_verified for result in results)
     for step in report.steps:
         assert (step.new_filter is not None) == (step.fix == "rebuild")
     assert repair(path, rebuild=True, dry_run=True).is_clean
 
 
-def test_a_filter_that_shared_its_bytes_with_one_that_lied_is_not_left_over(path):
+def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
     DEFECTS["overlapping-filter"].make(path)
     # Without the proof nobody knows which of the two is damaged.
     assert {finding.rule for finding in repair(path, quick=True, dry_run=True).remaining} == {"overlapping-filter"}
     report = repair(path, in_place=True)
     assert [(step.row_group, step.column, step.fix) for step in report.steps] == [(0, "name", "drop")]
     assert (report.remaining, report.is_sound) == ((), True)
-    assert "overlapping-filter" not in rules_found(path)
+    assert "overlapping-filter" not in list_rules(path)
 
 
 def test_a_sound_file_is_left_alone(path):
@@ -121,7 +121,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(path, tmp_path):
         (tmp_path / f"out{rebuild}").unlink()
 
 
-def test_quickly_what_takes_the_data_to_see_is_not_seen(path):
+def test_quick_finds_nothing_that_needs_the_data(path):
     DEFECTS["false-negatives"].make(path)
     assert repair(path, quick=True, dry_run=True).is_clean
     DEFECTS["missing-length"].make(path)
@@ -130,7 +130,7 @@ def test_quickly_what_takes_the_data_to_see_is_not_seen(path):
     assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"drop"}
 
 
-def test_only_the_columns_that_were_asked_for(path):
+def test_only_the_requested_columns(path):
     DEFECTS["missing-length"].make(path)
     report = repair(path, ["id"], in_place=True)
     assert {step.column for step in report.steps} == {"id"}
@@ -139,14 +139,14 @@ def test_only_the_columns_that_were_asked_for(path):
         repair(path, ["iid"], in_place=True)
 
 
-def test_what_takes_rebuilding_is_left_and_told(path):
+def test_findings_that_need_rebuilding_stay_and_are_reported(path):
     DEFECTS["partial-block"].make(path)
     report = repair(path, in_place=True)
     assert {finding.rule for finding in report.remaining} >= {"partial-block"}
     assert not report.is_sound
 
 
-def test_a_filter_that_lies_and_states_no_length_is_dropped(path):
+def test_a_filter_with_false_negatives_and_no_length_is_dropped(path):
     DEFECTS["hashed-as-text"].make(path)
 
     def no_lengths(metadata: FileMetaData) -> None:
@@ -180,7 +180,7 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_what_is_refused(path, tmp_path):
+def test_refused_requests(path, tmp_path):
     DEFECTS["missing-length"].make(path)
     with pytest.raises(UsageError, match="one target is required for the result"):
         repair(path)
@@ -215,7 +215,7 @@ def test_where_pages_cannot_be_read_nothing_is_concluded(path):
     assert report.is_clean
 
 
-def test_what_no_file_is(path):
+def test_names_that_no_file_has(path):
     path.write_bytes(b"PAR1 and so on")
     with pytest.raises(UnreadableError):
         repair(path, in_place=True)
@@ -225,10 +225,10 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
     DEFECTS["missing-length"].make(path)
     before, splice = listing(tmp_path), patch.set_filters
 
-    def off_by_one(raw, changed, cipher):
-        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changed.items()}, cipher)
+    def shift_offset(raw, changes, cipher):
+        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changes.items()}, cipher)
 
-    monkeypatch.setattr(patch, "set_filters", off_by_one)
+    monkeypatch.setattr(patch, "set_filters", shift_offset)
     with pytest.raises(SbbfError, match="nothing was changed"):
         repair(path, in_place=True)
     assert listing(tmp_path) == before
@@ -237,7 +237,7 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
 def test_a_rebuilt_filter_that_lacks_values_is_not_published(path, tmp_path, monkeypatch):
     DEFECTS["false-negatives"].make(path)
     before = listing(tmp_path)
-    monkeypatch.setattr(build, "_count_missing", lambda *given: 1)
+    monkeypatch.setattr(build, "_count_missing", lambda *arguments: 1)
     with pytest.raises(SbbfError, match="are absent from the new filter"):
         repair(path, rebuild=True, in_place=True)
     assert listing(tmp_path) == before
@@ -247,5 +247,5 @@ def test_what_was_repaired_can_be_added_to(path):
     DEFECTS["unreadable-filter"].make(path)
     repair(path, in_place=True)
     add_filters(path, ["name"], in_place=True)
-    assert all(proof.is_verified for proof in verify(path).filters)
+    assert all(result.is_verified for result in verify(path).filters)
     assert footer_start(path.read_bytes()) > 0

@@ -32,26 +32,26 @@ def bits(path: Path) -> dict[tuple[int, str], bytes]:
 
 @pytest.mark.parametrize("size", [64, 128, 1024])
 def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tmp_path, size):
-    built = tmp_path / "built.parquet"
-    remove_filters(large, output=built)
-    add_filters(built, ["id", "name"], in_place=True, ndv=100_000, max_bytes=size)
+    direct = tmp_path / "built.parquet"
+    remove_filters(large, output=direct)
+    add_filters(direct, ["id", "name"], in_place=True, ndv=100_000, max_bytes=size)
     old = large.read_bytes()
     report = resize_filters(large, num_bytes=size, in_place=True)
-    assert bits(large) == bits(built)
+    assert bits(large) == bits(direct)
     assert {row.method for row in report.filters} == {"folded"}
     assert {row.new_bytes for row in report.filters} == {size}
     assert report.data_bytes_read == 0
     assert large.read_bytes().startswith(old)
     assert pq.read_table(large).equals(events())
-    assert all(proof.is_verified for proof in verify(large).filters)
+    assert all(result.is_verified for result in verify(large).filters)
 
 
-def test_by_error_rate_it_is_the_one_that_adding_would_have_made(large, tmp_path):
-    built = tmp_path / "built.parquet"
-    remove_filters(large, output=built)
-    add_filters(built, ["id", "name"], in_place=True, fpp=0.01)
+def test_resizing_by_fpp_gives_the_filter_that_adding_would_give(large, tmp_path):
+    direct = tmp_path / "built.parquet"
+    remove_filters(large, output=direct)
+    add_filters(direct, ["id", "name"], in_place=True, fpp=0.01)
     report = resize_filters(large, fpp=0.01, in_place=True)
-    assert bits(large) == bits(built)
+    assert bits(large) == bits(direct)
     assert all(row.new_fpp <= 0.01 for row in report.filters)
     again = resize_filters(large, fpp=0.01, in_place=True)
     assert (again.filters, again.unchanged, again.new_bytes) == ((), 6, again.old_bytes)
@@ -60,26 +60,26 @@ def test_by_error_rate_it_is_the_one_that_adding_would_have_made(large, tmp_path
 def test_larger_takes_the_data_and_says_so(plain, tmp_path):
     add_filters(plain, ["id"], in_place=True, fpp=0.3)
     before = listing(tmp_path)
-    for wish in ({"num_bytes": 4096}, {"fpp": 1e-9}):
+    for arguments in ({"num_bytes": 4096}, {"fpp": 1e-9}):
         with pytest.raises(RefusedError) as caught:
-            resize_filters(plain, **wish, in_place=True)
+            resize_filters(plain, **arguments, in_place=True)
         assert "rebuild=True" in caught.value.hint
         assert listing(tmp_path) == before
-        report = resize_filters(plain, **wish, rebuild=True, output=tmp_path / "out.parquet")
+        report = resize_filters(plain, **arguments, rebuild=True, output=tmp_path / "out.parquet")
         assert {row.method for row in report.filters} == {"rebuilt"}
         assert report.data_bytes_read > 0
-        assert all(proof.is_verified for proof in verify(tmp_path / "out.parquet").filters)
+        assert all(result.is_verified for result in verify(tmp_path / "out.parquet").filters)
         (tmp_path / "out.parquet").unlink()
 
 
-def test_where_some_can_be_folded_the_others_are_left_and_told(large, tmp_path):
+def test_filters_that_cannot_be_folded_stay_and_are_reported(large, tmp_path):
     resize_filters(large, ["id"], num_bytes=64, in_place=True)
     report = resize_filters(large, num_bytes=256, in_place=True)
     assert {(row.column, row.new_bytes) for row in report.filters} == {("name", 256)}
     assert report.not_resized == tuple(f"column id, row group {n}: it has 64 bytes" for n in range(3))
 
 
-def test_only_the_columns_that_were_asked_for(large):
+def test_only_the_requested_columns(large):
     before = bits(large)
     resize_filters(large, ["name"], num_bytes=64, in_place=True)
     after = bits(large)
@@ -96,7 +96,7 @@ def test_removing_cuts_back_through_it(plain):
 
 
 @pytest.mark.parametrize("name", ["spark-1000-bytes", "spark-96-bytes"])
-def test_odd_sizes_do_not_fold_and_can_be_rebuilt(fixtures, tmp_path, name):
+def test_unusual_sizes_do_not_fold_and_can_be_rebuilt(fixtures, tmp_path, name):
     source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"
     with pytest.raises(RefusedError, match="cannot be folded"):
         resize_filters(source, num_bytes=64, output=out)
@@ -114,11 +114,12 @@ def test_an_even_number_of_blocks_folds_whatever_it_is(plain, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wish", [{}, {"fpp": 0.1, "num_bytes": 64}, {"fpp": 0.0}, {"fpp": 1.0}, {"num_bytes": 32}, {"num_bytes": 96}, {"num_bytes": 1 << 28}]
+    "arguments",
+    [{}, {"fpp": 0.1, "num_bytes": 64}, {"fpp": 0.0}, {"fpp": 1.0}, {"num_bytes": 32}, {"num_bytes": 96}, {"num_bytes": 1 << 28}],
 )
-def test_sizes_that_cannot_be_meant(large, wish):
+def test_sizes_that_cannot_be_meant(large, arguments):
     with pytest.raises(UsageError):
-        resize_filters(large, **wish, in_place=True)
+        resize_filters(large, **arguments, in_place=True)
 
 
 def test_what_has_no_filter_is_refused(plain, large):
@@ -132,11 +133,11 @@ def test_what_has_no_filter_is_refused(plain, large):
 def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypatch):
     before, build = listing(tmp_path), OpenEdit.patch
 
-    def damaged(opened):
-        plan = build(opened)
+    def damage(source):
+        plan = build(source)
         return resize.Patch(plan.keep, (plan.pieces[0], bytes(len(plan.pieces[1])), *plan.pieces[2:]), plan.footer, plan.places)
 
-    monkeypatch.setattr(OpenEdit, "patch", damaged)
+    monkeypatch.setattr(OpenEdit, "patch", damage)
     with pytest.raises(SbbfError, match="is not the one that was built"):
         resize_filters(large, num_bytes=64, in_place=True)
     assert listing(tmp_path) == before

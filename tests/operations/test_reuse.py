@@ -22,10 +22,10 @@ def column(fixtures):
 def test_files_of_one_schema_share_their_columns(fixtures):
     reuse = Reuse()
     path = fixtures / "pyarrow-filters.parquet"
-    with ParquetFile.open(path, reuse=reuse) as one, ParquetFile.open(path, reuse=reuse) as other, ParquetFile.open(path) as alone:
-        assert one.footer.columns is other.footer.columns
-        assert one.footer.columns == alone.footer.columns
-        assert one.footer.columns is not alone.footer.columns
+    with ParquetFile.open(path, reuse=reuse) as first, ParquetFile.open(path, reuse=reuse) as second, ParquetFile.open(path) as alone:
+        assert first.footer.columns is second.footer.columns
+        assert first.footer.columns == alone.footer.columns
+        assert first.footer.columns is not alone.footer.columns
 
 
 def test_the_same_question_is_put_into_words_once(column):
@@ -34,7 +34,7 @@ def test_the_same_question_is_put_into_words_once(column):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ((1,), (True,)),
         ((1,), (2,)),
@@ -44,7 +44,7 @@ def test_the_same_question_is_put_into_words_once(column):
     ],
     ids=repr,
 )
-def test_equal_values_are_not_always_the_same_question(column, one, other):
+def test_equal_values_are_not_always_the_same_question(column, first, second):
     reuse = Reuse()
 
     def ask(values):
@@ -56,12 +56,12 @@ def test_equal_values_are_not_always_the_same_question(column, one, other):
     def ask_alone(values):
         return type(reuse)().question_of(column, values).literals
 
-    ask(one)
+    ask(first)
     try:
-        expected = ask_alone(other)
+        expected = ask_alone(second)
     except Exception as error:
         expected = str(error)
-    assert ask(other) == expected
+    assert ask(second) == expected
 
 
 def test_a_buffer_may_hold_another_value_by_the_next_time(fixtures):

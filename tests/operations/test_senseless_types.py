@@ -165,7 +165,7 @@ def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
     if not is_unknown:
         return
     for value in ("5", 5, b"\0\0\0\5"):
-        answers = {answer for said in probe(path, name, [value]).values for answer in said.row_groups}
+        answers = {answer for answers_of_value in probe(path, name, [value]).values for answer in answers_of_value.row_groups}
         assert {answer.answer for answer in answers} == {"cannot say"}
         assert all("must be" in answer.reason or "digits" in answer.reason or "unit" in answer.reason for answer in answers)
     assert run(["explain", str(path), name, "5"]) == 0  # 1 would say that it is absent
@@ -182,11 +182,11 @@ def test_every_command(plain, tmp_path, capfd, name, fields):
 
 @pytest.mark.heavy
 def test_every_command_on_every_type(plain, tmp_path, capfd):
-    made = tmp_path / "made"
-    made.mkdir()
+    output = tmp_path / "made"
+    output.mkdir()
     chance = random.Random(8)
     for label, fields in every_senseless():
-        path = with_types(plain, made / "it.parquet", fields)
+        path = with_types(plain, output / "it.parquet", fields)
         try:
             assert_each_command_ends_well(path, chance.choice(list(COLUMNS)), capfd)
         except BaseException as error:
@@ -195,7 +195,7 @@ def test_every_command_on_every_type(plain, tmp_path, capfd):
         path.unlink()
 
 
-def test_one_such_file_stops_no_run_over_many(plain, tmp_path, capfd):
+def test_such_a_file_does_not_stop_a_run_over_many_files(plain, tmp_path, capfd):
     for at, fields in enumerate(SENSELESS.values()):
         with_types(plain, tmp_path / f"{at:02}.parquet", fields)
     shutil.copy(plain, tmp_path / "zz.parquet")
@@ -248,7 +248,7 @@ def test_what_fails_while_a_report_is_made_changes_no_file(plain, tmp_path, capf
     assert path.read_bytes() == before
 
 
-def test_prune_says_that_pyarrow_makes_no_dataset_of_it(plain, tmp_path):
+def test_prune_reports_that_pyarrow_makes_no_dataset_of_it(plain, tmp_path):
     path = with_types(plain, tmp_path / "it.parquet", integer(-1), names=("i",))
     with pytest.raises(UnreadableError, match="pyarrow cannot read it as a dataset"):
         prune(path, "sound", [500])

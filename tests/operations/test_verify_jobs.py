@@ -36,11 +36,11 @@ def test_the_report_is_the_same(path, jobs):
 
 
 def test_progress_adds_up(path):
-    told = []
-    verify(path, jobs=4, progress=lambda *step: told.append(step))
-    assert len(told) == 2 * GROUPS
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-    assert told[-1][1] == told[-1][2]
+    calls = []
+    verify(path, jobs=4, progress=lambda *step: calls.append(step))
+    assert len(calls) == 2 * GROUPS
+    assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
+    assert calls[-1][1] == calls[-1][2]
 
 
 @pytest.mark.parametrize("jobs", [1, 4])
@@ -89,6 +89,6 @@ def test_after_an_error_no_chunk_is_begun(path, error):
 def test_a_small_file_starts_no_thread(path, monkeypatch):
     monkeypatch.undo()
     before = set(threading.enumerate())
-    seen = []
-    verify(path, jobs=4, progress=lambda *step: seen.append(set(threading.enumerate()) - before))
-    assert seen == [set()] * 2 * GROUPS
+    calls = []
+    verify(path, jobs=4, progress=lambda *step: calls.append(set(threading.enumerate()) - before))
+    assert calls == [set()] * 2 * GROUPS

@@ -43,37 +43,37 @@ def parquetjs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def written(parquetjs: Path, rows: int) -> Path:
+def write(parquetjs: Path, rows: int) -> Path:
     path = parquetjs / f"{rows}.parquet"
     subprocess.run(["node", "write.js", str(path), ",".join(COLUMNS), str(rows)], cwd=parquetjs, check=True, timeout=60)
     return path
 
 
-def found(report: VerifyReport, rule: str) -> set[str]:
+def columns_with(report: VerifyReport, rule: str) -> set[str]:
     return {finding.column for finding in report.findings if finding.rule == rule}
 
 
 def test_few_values_are_hashed_as_text_and_missed(parquetjs: Path):
     """Text is its own text, so a string column is right."""
-    report = verify(written(parquetjs, 8))
-    by_column = {proof.column: proof for proof in report.filters}
-    assert found(report, "hashed-as-text") == {"id", "price", "small", "ratio", "flag"}
-    assert found(report, "false-negatives") == set()
+    report = verify(write(parquetjs, 8))
+    by_column = {result.column: result for result in report.filters}
+    assert columns_with(report, "hashed-as-text") == {"id", "price", "small", "ratio", "flag"}
+    assert columns_with(report, "false-negatives") == set()
     assert by_column["name"].is_verified
-    assert {proof.cause for proof in report.filters} == {"text", None}
-    assert all("JavaScript" in (proof.explanation or "") for proof in report.filters if proof.false_negatives)
-    assert found(report, "unknown-header") == found(report, "missing-length") == set(COLUMNS)
+    assert {result.cause for result in report.filters} == {"text", None}
+    assert all("JavaScript" in (result.explanation or "") for result in report.filters if result.false_negatives)
+    assert columns_with(report, "unknown-header") == columns_with(report, "missing-length") == set(COLUMNS)
     assert not report.is_sound
 
 
 def test_one_block_is_shared_by_all(parquetjs: Path):
-    rules = {finding.rule: finding.column for finding in check(written(parquetjs, 8)).findings}
+    rules = {finding.rule: finding.column for finding in check(write(parquetjs, 8)).findings}
     assert "identical-blocks" in rules
 
 
 def test_many_values_fill_it_so_that_nothing_is_missed_or_skipped(parquetjs: Path):
-    path = written(parquetjs, 1000)
+    path = write(parquetjs, 1000)
     report = verify(path)
-    assert all(proof.measured_fpp == 1.0 for proof in report.filters if proof.column != "flag")
-    assert found(report, "hashed-as-text") == {"flag"}
+    assert all(result.measured_fpp == 1.0 for result in report.filters if result.column != "flag")
+    assert columns_with(report, "hashed-as-text") == {"flag"}
     assert {finding.column for finding in check(path).findings if finding.rule == "saturated"} == set(COLUMNS) - {"flag"}

@@ -25,20 +25,20 @@ from sbbf_tool.parquet.footer import build_tail
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 
-class Known(NamedTuple):
+class Expected(NamedTuple):
     """What is known to be true of a file: filters, values they were asked for, values they miss, and the rules that find something."""
 
     filters: int
     values: int
-    missed: int = 0
+    false_negatives: int = 0
     findings: tuple[str, ...] = ()
-    unproven: int = 0
+    unverified: int = 0
 
 
-NOTHING = Known(0, 0)
+NOTHING = Expected(0, 0)
 ONE_BLOCK = ("under-64-bytes",)
 
-KNOWN = {
+EXPECTED = {
     # No filters at all.
     "datafusion-plain": NOTHING,
     "duckdb-plain": NOTHING,
@@ -52,62 +52,62 @@ KNOWN = {
     "pyarrow-types": NOTHING,
     "spark-plain": NOTHING,
     # arrow-rs folds to one block for few values, and hashes a BOOLEAN as a byte.
-    "datafusion-defaults": Known(40, 3840, findings=ONE_BLOCK),
-    "datafusion-filters": Known(40, 3840, findings=ONE_BLOCK),
-    "datafusion-one-column": Known(4, 400),
+    "datafusion-defaults": Expected(40, 3840, findings=ONE_BLOCK),
+    "datafusion-filters": Expected(40, 3840, findings=ONE_BLOCK),
+    "datafusion-one-column": Expected(4, 400),
     # DuckDB gives each dictionary a filter, of one block where that is enough, and normalises intervals as it says.
-    "duckdb-defaults": Known(4, 400, findings=ONE_BLOCK),
-    "duckdb-filters": Known(36, 3440, findings=ONE_BLOCK),
-    "duckdb-some-row-groups": Known(2, 200, findings=ONE_BLOCK),
-    "duckdb-types": Known(68, 3495, findings=ONE_BLOCK),
+    "duckdb-defaults": Expected(4, 400, findings=ONE_BLOCK),
+    "duckdb-filters": Expected(36, 3440, findings=ONE_BLOCK),
+    "duckdb-some-row-groups": Expected(2, 200, findings=ONE_BLOCK),
+    "duckdb-types": Expected(68, 3495, findings=ONE_BLOCK),
     # Arrow C++ hashes the bits it stores: of a zero one sign, of NaN one payload.
-    "pyarrow-edges-filters": Known(8, 100, findings=ONE_BLOCK),
-    "pyarrow-filters": Known(36, 3440, findings=ONE_BLOCK),
-    "pyarrow-floats-filters": Known(12, 54, findings=("zero-form-missing", "nan-forms-missing", *ONE_BLOCK)),
-    "pyarrow-types-filters": Known(72, 3695, findings=("zero-form-missing", *ONE_BLOCK)),
+    "pyarrow-edges-filters": Expected(8, 100, findings=ONE_BLOCK),
+    "pyarrow-filters": Expected(36, 3440, findings=ONE_BLOCK),
+    "pyarrow-floats-filters": Expected(12, 54, findings=("zero-form-missing", "nan-forms-missing", *ONE_BLOCK)),
+    "pyarrow-types-filters": Expected(72, 3695, findings=("zero-form-missing", *ONE_BLOCK)),
     # parquet-java takes any size it is told, and never fills the filter of a BOOLEAN column.
-    "spark-filters": Known(32, 3040),
-    "spark-types": Known(48, 2495),
-    "spark-int96": Known(8, 400),
-    "spark-96-bytes": Known(16, 1600, findings=("not-power-of-two",)),
-    "spark-1000-bytes": Known(16, 1600, findings=("partial-block", "not-power-of-two")),
-    "spark-boolean": Known(4, 400, missed=400, findings=("empty-boolean-filter", *ONE_BLOCK)),
+    "spark-filters": Expected(32, 3040),
+    "spark-types": Expected(48, 2495),
+    "spark-int96": Expected(8, 400),
+    "spark-96-bytes": Expected(16, 1600, findings=("not-power-of-two",)),
+    "spark-1000-bytes": Expected(16, 1600, findings=("partial-block", "not-power-of-two")),
+    "spark-boolean": Expected(4, 400, false_negatives=400, findings=("empty-boolean-filter", *ONE_BLOCK)),
 }
 ERRORS = {"partial-block", "empty-boolean-filter"}
 
 CONFORMANCE = {
-    "parquet-testing/data_index_bloom_encoding_stats.parquet": Known(1, 14, findings=("missing-length",)),
-    "parquet-testing/data_index_bloom_encoding_with_length.parquet": Known(1, 14),
-    "encrypted/plain.parquet": Known(10, 5858, findings=("zero-form-missing",)),
+    "parquet-testing/data_index_bloom_encoding_stats.parquet": Expected(1, 14, findings=("missing-length",)),
+    "parquet-testing/data_index_bloom_encoding_with_length.parquet": Expected(1, 14),
+    "encrypted/plain.parquet": Expected(10, 5858, findings=("zero-form-missing",)),
     # Encrypted columns have filters that only who holds the key can ask; what is in the clear is proven.
-    "encrypted/columns_plainfooter.parquet": Known(10, 2000, unproven=6),
-    "encrypted/uniform_plainfooter.parquet": Known(10, 0, unproven=10),
+    "encrypted/columns_plainfooter.parquet": Expected(10, 2000, unverified=6),
+    "encrypted/uniform_plainfooter.parquet": Expected(10, 0, unverified=10),
 }
 
 
-def assert_known(path: Path, known: Known) -> None:
+def assert_expected(path: Path, expected: Expected) -> None:
     report = verify(path)
-    assert len(report.filters) == known.filters
-    assert sum(proof.verified_values for proof in report.filters) == known.values
-    assert sum(proof.false_negatives for proof in report.filters) == known.missed
-    assert sum(proof.problem is not None for proof in report.filters) == known.unproven
-    assert {finding.rule for finding in report.findings} == set(known.findings)
-    assert report.is_sound == (not ERRORS & set(known.findings))
+    assert len(report.filters) == expected.filters
+    assert sum(result.verified_values for result in report.filters) == expected.values
+    assert sum(result.false_negatives for result in report.filters) == expected.false_negatives
+    assert sum(result.problem is not None for result in report.filters) == expected.unverified
+    assert {finding.rule for finding in report.findings} == set(expected.findings)
+    assert report.is_sound == (not ERRORS & set(expected.findings))
     assert report.unreadable == ()
 
 
 def test_every_fixture_is_known():
-    assert {path.stem for path in FIXTURES.glob("*.parquet")} == set(KNOWN)
+    assert {path.stem for path in FIXTURES.glob("*.parquet")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_fixture(name: str):
-    assert_known(FIXTURES / f"{name}.parquet", KNOWN[name])
+    assert_expected(FIXTURES / f"{name}.parquet", EXPECTED[name])
 
 
 @pytest.mark.parametrize("name", CONFORMANCE)
 def test_conformance(name: str, conformance: Path):
-    assert_known(conformance / name, CONFORMANCE[name])
+    assert_expected(conformance / name, CONFORMANCE[name])
 
 
 @pytest.mark.parametrize(
@@ -123,22 +123,22 @@ def test_an_encrypted_footer_is_refused(name: str, conformance: Path):
         verify(conformance / name)
 
 
-def test_tables_of_paimon_hold_no_filter_that_lies(conformance: Path):
+def test_filters_in_paimon_tables_have_no_false_negatives(conformance: Path):
     files = sorted((conformance / "paimon").rglob("*.parquet"))
     assert files
     assert all(verify(path).is_sound for path in files)
 
 
-@pytest.mark.parametrize("name", [name for name, known in KNOWN.items() if known.filters])
-def test_the_measured_error_rate_is_the_estimated_one(name: str):
+@pytest.mark.parametrize("name", [name for name, expected in EXPECTED.items() if expected.filters])
+def test_the_measured_fpp_is_the_estimated_fpp(name: str):
     """Within five standard deviations of what so many keys can tell."""
-    for proof in verify(FIXTURES / f"{name}.parquet").filters:
-        if proof.type == "BOOLEAN":
-            assert proof.measured_fpp is None
+    for result in verify(FIXTURES / f"{name}.parquet").filters:
+        if result.type == "BOOLEAN":
+            assert result.measured_fpp is None
             continue
-        assert proof.absent_keys > 200
-        spread = math.sqrt(proof.estimated_fpp * (1 - proof.estimated_fpp) / proof.absent_keys)
-        assert abs(proof.measured_fpp - proof.estimated_fpp) <= 5 * spread + 1 / proof.absent_keys
+        assert result.absent_keys > 200
+        deviation = math.sqrt(result.estimated_fpp * (1 - result.estimated_fpp) / result.absent_keys)
+        assert abs(result.measured_fpp - result.estimated_fpp) <= 5 * deviation + 1 / result.absent_keys
 
 
 def test_two_processes_give_the_same_report():
@@ -159,36 +159,36 @@ def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
     path = tmp_path / "bytes.parquet"
     pq.write_table(pa.table({"b": pa.array([bytes([n]) for n in range(246)], pa.binary(1))}), path)
     add_filters(path, ["b"], in_place=True)
-    (proof,) = verify(path).filters
-    assert (proof.verified_values, proof.false_negatives, proof.absent_keys) == (246, 0, 10)
+    (result,) = verify(path).filters
+    assert (result.verified_values, result.false_negatives, result.absent_keys) == (246, 0, 10)
 
 
-def test_only_the_columns_that_are_named():
+def test_only_the_named_columns():
     report = verify(FIXTURES / "pyarrow-filters.parquet", ["tag", "id"])
-    assert {proof.column for proof in report.filters} == {"id", "tag"}
+    assert {result.column for result in report.filters} == {"id", "tag"}
     assert {finding.column for finding in report.findings} == {"tag"}
     with pytest.raises(UsageError, match="did you mean tag"):
         verify(FIXTURES / "pyarrow-filters.parquet", ["tagg"])
 
 
 def test_progress_ends_with_all_that_was_to_be_read():
-    told: list[tuple[int, int]] = []
-    verify(FIXTURES / "spark-filters.parquet", progress=lambda what, done, total: told.append((done, total)))
-    assert len(told) == 32
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == told[-1][1]
+    calls: list[tuple[int, int]] = []
+    verify(FIXTURES / "spark-filters.parquet", progress=lambda stage, done, total: calls.append((done, total)))
+    assert len(calls) == 32
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert calls[-1][0] == calls[-1][1]
 
 
 # Floating-point numbers
 
 
-def with_doubles(path: Path, stored: list[int], hashed: list[int]) -> None:
+def with_doubles(path: Path, stored: list[int], hashes: list[int]) -> None:
     """A file of doubles given as bit patterns, whose filter holds other ones."""
-    table = pa.table({"x": np.array(hashed, np.uint64).view(np.float64)})
+    table = pa.table({"x": np.array(hashes, np.uint64).view(np.float64)})
     pq.write_table(table, path, use_dictionary=False, compression="none", write_statistics=False)
     add_filters(path, ["x"], in_place=True)
     data = path.read_bytes()
-    for before, after in zip(hashed, stored, strict=True):
+    for before, after in zip(hashes, stored, strict=True):
         data = data.replace(before.to_bytes(8, "little"), after.to_bytes(8, "little"), 1)
     path.write_bytes(data)
 
@@ -197,22 +197,22 @@ def test_a_missed_nan_is_no_fault(tmp_path: Path):
     """What parquet-java up to 1.17 does: it stores the canonical NaN and hashes the payload that it was given."""
     path = tmp_path / "nan.parquet"
     ordinary = np.array([1.5, 2.5], np.float64).view(np.uint64).tolist()
-    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, *ordinary], hashed=[0x7FF8_0000_0000_0001, *ordinary])
+    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, *ordinary], hashes=[0x7FF8_0000_0000_0001, *ordinary])
     report = verify(path)
-    (proof,) = report.filters
-    assert (proof.verified_values, proof.false_negatives, proof.excluded_nans) == (3, 0, 1)
+    (result,) = report.filters
+    assert (result.verified_values, result.false_negatives, result.excluded_nans) == (3, 0, 1)
     assert [finding.rule for finding in report.findings] == ["nan-forms-missing"]
     assert report.findings[0].severity == "info"
     assert "1 stored NaNs are excluded" in report.findings[0].evidence[0].fact
 
 
-def test_a_missed_number_is_one_also_beside_a_nan(tmp_path: Path):
+def test_a_false_negative_is_reported_beside_a_nan_too(tmp_path: Path):
     path = tmp_path / "mixed.parquet"
     first, second, third = np.array([1.5, 2.5, 3.5], np.float64).view(np.uint64).tolist()
-    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, first, third], hashed=[0x7FF8_0000_0000_0001, first, second])
+    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, first, third], hashes=[0x7FF8_0000_0000_0001, first, second])
     report = verify(path)
-    (proof,) = report.filters
-    assert (proof.false_negatives, proof.excluded_nans, proof.examples) == (1, 1, ("3.5",))
+    (result,) = report.filters
+    assert (result.false_negatives, result.excluded_nans, result.examples) == (1, 1, ("3.5",))
     assert not report.is_sound
 
 
@@ -230,7 +230,7 @@ def test_our_own_filters_know_both_zeros_and_nan(tmp_path: Path):
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> Path:
+def damaged_file(tmp_path: Path) -> Path:
     """A page of `id` in row group 1 says nonsense; all other chunks are whole."""
     path = Path(shutil.copy(FIXTURES / "pyarrow-filters.parquet", tmp_path))
     with ParquetFile.open(path) as file:
@@ -241,22 +241,22 @@ def damaged(tmp_path: Path) -> Path:
     return path
 
 
-def test_pages_that_cannot_be_decoded_are_told_and_the_rest_is_proven(damaged: Path):
-    report = verify(damaged)
-    assert [(proof.column, proof.row_group) for proof in report.filters if proof.problem] == [("id", 1)]
+def test_undecodable_pages_are_reported_and_the_rest_is_verified(damaged_file: Path):
+    report = verify(damaged_file)
+    assert [(result.column, result.row_group) for result in report.filters if result.problem] == [("id", 1)]
     (unread,) = report.unreadable
     assert unread.startswith("column id, row group 1: the pages cannot be decoded")
-    assert all(proof.is_verified for proof in report.filters if not proof.problem)
+    assert all(result.is_verified for result in report.filters if not result.problem)
 
 
-def test_pages_in_another_file_prove_nothing_here(tmp_path: Path):
+def test_pages_in_another_file_cannot_be_verified_here(tmp_path: Path):
     path = Path(shutil.copy(FIXTURES / "spark-int96.parquet", tmp_path))
     with ParquetFile.open(path) as file:
         metadata, start = file.footer.metadata, file.footer.start
     metadata.row_groups[0].columns[0].file_path = "elsewhere.parquet"
     raw = serialized(metadata)
     path.write_bytes(path.read_bytes()[:start] + raw + build_tail(raw))
-    assert [proof.problem for proof in verify(path, ["id"]).filters] == ["its pages are in another file", None, None, None]
+    assert [result.problem for result in verify(path, ["id"]).filters] == ["its pages are in another file", None, None, None]
 
 
 def serialized(metadata: object) -> bytes:
@@ -268,7 +268,7 @@ def serialized(metadata: object) -> bytes:
     return buffer.getvalue()
 
 
-def test_what_is_no_parquet_file(tmp_path: Path):
+def test_files_that_are_not_parquet(tmp_path: Path):
     (tmp_path / "text").write_text("no Parquet file at all")
     with pytest.raises(UnreadableError, match=re.escape("it does not end with PAR1")):
         verify(tmp_path / "text")

@@ -40,5 +40,5 @@ def real(conformance: Path) -> Path:
 @pytest.fixture(scope="session")
 def answers(real: Path) -> dict[str, Any]:
     """What Paimon's Java says of those tables."""
-    found: dict[str, Any] = json.loads((real / "answers.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((real / "answers.json").read_text())
+    return document

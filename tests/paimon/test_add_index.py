@@ -38,8 +38,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 def newest_snapshot(maker: TableMaker) -> dict[str, Any]:
     number = (maker.root / "snapshot" / "LATEST").read_text()
-    found: dict[str, Any] = json.loads((maker.root / "snapshot" / f"snapshot-{number}").read_text())
-    return found
+    document: dict[str, Any] = json.loads((maker.root / "snapshot" / f"snapshot-{number}").read_text())
+    return document
 
 
 def records(maker: TableMaker, name: str) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
     report = index_s(files, maker)
 
     assert (report.snapshot_before, report.snapshot_after, report.skipped) == (2, 3, ())
-    assert [(added.data_file, added.place) for added in report.new_indexes] == [("a.parquet", place), ("b.parquet", place)]
+    assert [(row.data_file, row.place) for row in report.new_indexes] == [("a.parquet", place), ("b.parquet", place)]
     assert "does not name s" in report.notes[0]
     after = contents(maker.root)
     assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
@@ -72,9 +72,9 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
     inspected = inspect_paimon(str(maker.root))
     assert [file.place for file in inspected.files] == [place] * 2
     assert inspected.findings == ()
-    found = verify_paimon(str(maker.root))
-    assert [column.rows for file in found.files for column in file.columns] == [50, 50]
-    assert not found.has_false_negatives
+    verification = verify_paimon(str(maker.root))
+    assert [column.rows for file in verification.files for column in file.columns] == [50, 50]
+    assert not verification.has_false_negatives
     assert [file.data_file for file in probe_paimon(str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
     assert len(probe_paimon(str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
 
@@ -105,18 +105,18 @@ def test_what_the_commit_says(files: LocalFolders, new_table: NewTable) -> None:
     for which in ("base", "delta"):
         assert after[f"{which}ManifestListSize"] == (maker.root / "manifest" / after[f"{which}ManifestList"]).stat().st_size
     assert records(maker, after["baseManifestList"]) == maker.manifests
-    (listed,) = records(maker, after["deltaManifestList"])
-    assert listed["_FILE_SIZE"] == (maker.root / "manifest" / listed["_FILE_NAME"]).stat().st_size
-    assert (listed["_NUM_ADDED_FILES"], listed["_NUM_DELETED_FILES"], listed["_MIN_BUCKET"], listed["_MAX_BUCKET"]) == (3, 3, 0, 0)
+    (manifest,) = records(maker, after["deltaManifestList"])
+    assert manifest["_FILE_SIZE"] == (maker.root / "manifest" / manifest["_FILE_NAME"]).stat().st_size
+    assert (manifest["_NUM_ADDED_FILES"], manifest["_NUM_DELETED_FILES"], manifest["_MIN_BUCKET"], manifest["_MAX_BUCKET"]) == (3, 3, 0, 0)
     date = [parse_type_text("DATE")]
-    stats = listed["_PARTITION_STATS"]
+    stats = manifest["_PARTITION_STATS"]
     assert (parse_row(stats["_MIN_VALUES"], date), parse_row(stats["_MAX_VALUES"], date), stats["_NULL_COUNTS"]) == ((-2,), (3,), [2])
     old = {entry["_FILE"]["_FILE_NAME"]: entry for number in (1, 2, 3) for entry in records(maker, f"manifest-{number}")}
-    for delete, add in zip(*[iter(records(maker, listed["_FILE_NAME"]))] * 2, strict=True):
+    for delete, add in zip(*[iter(records(maker, manifest["_FILE_NAME"]))] * 2, strict=True):
         original = old[delete["_FILE"]["_FILE_NAME"]]
         assert delete == original | {"_KIND": 1}
-        changed = {name for name in add["_FILE"] if add["_FILE"][name] != original["_FILE"][name]}
-        assert (changed, add["_KIND"]) == ({"_EMBEDDED_FILE_INDEX"}, 0)
+        differences = {name for name in add["_FILE"] if add["_FILE"][name] != original["_FILE"][name]}
+        assert (differences, add["_KIND"]) == ({"_EMBEDDED_FILE_INDEX"}, 0)
 
 
 def test_statistics_of_another_schema_are_not_carried_on(new_table: NewTable) -> None:
@@ -126,8 +126,8 @@ def test_statistics_of_another_schema_are_not_carried_on(new_table: NewTable) ->
     report = add_paimon_index(str(maker.root), [IndexRequest("t", items=60, fpp=0.02)])
     assert "statistics" not in newest_snapshot(maker)
     assert newest_snapshot(maker)["schemaId"] == 1
-    (added,) = report.new_indexes
-    (column,) = added.columns
+    (row,) = report.new_indexes
+    (column,) = row.columns
     assert (column.column, column.items, column.fpp) == ("s", 60, 0.02)
     assert len(probe_paimon(str(maker.root), "t", ["nowhere"]).skipped) == 1
 
@@ -139,10 +139,10 @@ def test_the_options_of_the_table_are_the_default_request(new_table: NewTable) -
     report = add_paimon_index(str(maker.root))
     assert report.notes == ()
     assert [(column.column, column.items, column.fpp) for column in report.new_indexes[0].columns] == [("s", 70, 0.1), ("id", 5, 0.5)]
-    bare = new_table(name="bare")
-    bare.commit(NewFile(columns(0)))
+    unfiltered = new_table(name="bare")
+    unfiltered.commit(NewFile(columns(0)))
     with pytest.raises(UsageError, match="no column to index"):
-        add_paimon_index(str(bare.root))
+        add_paimon_index(str(unfiltered.root))
 
 
 def test_a_plan_writes_nothing(files: LocalFolders, new_table: NewTable) -> None:
@@ -154,7 +154,7 @@ def test_a_plan_writes_nothing(files: LocalFolders, new_table: NewTable) -> None
     assert contents(maker.root) == before
 
 
-def test_what_is_left_alone(new_table: NewTable) -> None:
+def test_files_that_get_no_index(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(
         NewFile(columns(0), name="indexed.parquet", embedded=b"anything"),
@@ -164,7 +164,7 @@ def test_what_is_left_alone(new_table: NewTable) -> None:
     )
     maker.put_schema(1, [(0, "id", "BIGINT"), (1, "s", "STRING"), (2, "newer", "INT")])
     report = add_paimon_index(str(maker.root), [IndexRequest("s"), IndexRequest("newer")])
-    assert [added.data_file for added in report.new_indexes] == ["good.parquet"]
+    assert [row.data_file for row in report.new_indexes] == ["good.parquet"]
     reasons = {file.data_file: file.reason for file in report.skipped if "newer" not in file.reason}
     assert reasons.keys() == {"indexed.parquet", "x.csv", "lacks.parquet"}
     assert "csv" in reasons["x.csv"]
@@ -176,8 +176,8 @@ def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders,
     maker.commit(NewFile(columns(0), name="a.parquet"))
     stranger = maker.root / "bucket-0" / "a.parquet.index"
     stranger.write_bytes(b"old")
-    (added,) = index_s(files, maker).new_indexes
-    assert added.path == str(maker.root / "bucket-0" / "a.parquet-1.index")
+    (row,) = index_s(files, maker).new_indexes
+    assert row.path == str(maker.root / "bucket-0" / "a.parquet-1.index")
     assert stranger.read_bytes() == b"old"
 
 
@@ -190,7 +190,7 @@ def test_an_external_file_gets_an_index_in_the_manifest_alone(
     maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet"))
     assert add_paimon_index(str(maker.root), ["s"], files=files).new_indexes == ()
     report = add_paimon_index(str(maker.root), ["s"], files=files, allow_outside=True)
-    assert [added.place for added in report.new_indexes] == (["embedded"] if threshold == "1 mb" else [])
+    assert [row.place for row in report.new_indexes] == (["embedded"] if threshold == "1 mb" else [])
     assert [file.reason for file in report.skipped] == ([] if report.new_indexes else ["the index would be written outside the table"])
     assert os.listdir(tmp_path / "else") == ["a.parquet"]
     assert not verify_paimon(str(maker.root), allow_outside=True).has_false_negatives
@@ -227,13 +227,13 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "made"), REFUSED, ids=[what for what, _ in REFUSED])
-def test_tables_this_must_not_be_done_to(files: LocalFolders, new_table: NewTable, what: str, made: dict[str, Any]) -> None:
-    options = {"file-index.in-manifest-threshold": "1 b"} | made.pop("options", {})
-    maker = new_table(options=options, **made)
+@pytest.mark.parametrize(("message", "arguments"), REFUSED, ids=[message for message, _ in REFUSED])
+def test_tables_this_must_not_be_done_to(files: LocalFolders, new_table: NewTable, message: str, arguments: dict[str, Any]) -> None:
+    options = {"file-index.in-manifest-threshold": "1 b"} | arguments.pop("options", {})
+    maker = new_table(options=options, **arguments)
     maker.commit(NewFile(columns(0)))
     before = contents(maker.root)
-    with pytest.raises(RefusedError, match=what):
+    with pytest.raises(RefusedError, match=message):
         index_s(files, maker)
     assert contents(maker.root) == before
 
@@ -254,11 +254,11 @@ def test_branches_addresses_and_storage_that_only_reads_are_refused(files: Local
         index_s(files, branch)
 
 
-@pytest.mark.parametrize(("column", "what"), [("nope", "no column"), ("flag", "no Bloom filter for type BOOLEAN")])
-def test_columns_that_cannot_be_indexed(new_table: NewTable, column: str, what: str) -> None:
+@pytest.mark.parametrize(("column", "message"), [("nope", "no column"), ("flag", "no Bloom filter for type BOOLEAN")])
+def test_columns_that_cannot_be_indexed(new_table: NewTable, column: str, message: str) -> None:
     maker = new_table([("flag", "BOOLEAN")])
     maker.commit(NewFile({"flag": pa.array([True])}))
-    with pytest.raises(UsageError, match=what):
+    with pytest.raises(UsageError, match=message):
         add_paimon_index(str(maker.root), [IndexRequest(column)])
 
 
@@ -293,13 +293,13 @@ def test_another_commit_that_comes_first_is_built_upon(files: LocalFolders, new_
     report = index_s(Disturbed(commit_first), maker)
 
     assert report.snapshot_after == 4
-    assert [added.data_file for added in report.new_indexes] == ["stays.parquet"]
+    assert [row.data_file for row in report.new_indexes] == ["stays.parquet"]
     assert [file.data_file for file in report.skipped] == ["goes.parquet"]
     table = open_table(files, str(maker.root))
     assert [live.file.name for live in table.live_files] == ["new.parquet", "stays.parquet"]
     left_in_manifest = {name.split("/")[1] for name in contents(maker.root) if name.startswith("manifest/")}
-    named = set(table.manifest_names()) | {name for number in range(1, 5) for name in _lists(maker, number)}
-    assert left_in_manifest == named
+    referenced = set(table.manifest_names()) | {name for number in range(1, 5) for name in _lists(maker, number)}
+    assert left_in_manifest == referenced
     assert not (maker.root / "bucket-0" / "goes.parquet.index").exists()
     assert not verify_paimon(str(maker.root)).has_false_negatives
 
@@ -309,7 +309,7 @@ def _lists(maker: TableMaker, number: int) -> list[str]:
     return [snapshot["baseManifestList"], snapshot["deltaManifestList"]]
 
 
-def test_who_is_always_second_gives_up(new_table: NewTable) -> None:
+def test_a_writer_that_always_comes_second_gives_up(new_table: NewTable) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))
 
@@ -319,8 +319,8 @@ def test_who_is_always_second_gives_up(new_table: NewTable) -> None:
 
     with pytest.raises(RefusedError, match="other commits came first"):
         index_s(Disturbed(commit_first), maker)
-    left = contents(maker.root)
-    assert not any(name.endswith(".index") or ("manifest-list" in name and len(name) > 40) for name in left)
+    leftovers = contents(maker.root)
+    assert not any(name.endswith(".index") or ("manifest-list" in name and len(name) > 40) for name in leftovers)
 
 
 def test_two_at_the_same_index_file(new_table: NewTable) -> None:
@@ -358,16 +358,16 @@ def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTabl
     """The snapshot may be there or not; files that it would need stay."""
 
     class Vanishing(LocalFolders):
-        gone = False
+        is_gone = False
 
         def create(self, path: str, data: bytes) -> None:
             if "/snapshot/snapshot-" in path:
-                self.gone = True
+                self.is_gone = True
             self.read(str(maker.root / "schema" / "schema-0"))
             super().create(path, data)
 
         def read(self, path: str, most: int | None = None) -> bytes:
-            if self.gone:
+            if self.is_gone:
                 raise OSError(5, "Input/output error", path)
             return super().read(path, most)
 
@@ -402,6 +402,6 @@ def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFo
     maker.commit(NewFile(columns(100)))
     maker.manifests[0] = old
     index_s(files, maker)
-    (listed,) = records(maker, newest_snapshot(maker)["deltaManifestList"])
-    assert (listed["_MIN_LEVEL"], listed["_MAX_LEVEL"]) == (0, 0)
+    (manifest,) = records(maker, newest_snapshot(maker)["deltaManifestList"])
+    assert (manifest["_MIN_LEVEL"], manifest["_MAX_LEVEL"]) == (0, 0)
     assert not verify_paimon(str(maker.root)).has_false_negatives

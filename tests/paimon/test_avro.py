@@ -309,9 +309,9 @@ def test_a_block_that_unpacks_to_too_much_is_unreadable(codec: str, monkeypatch:
 @pytest.mark.parametrize("codec", CODECS[1:])
 def test_a_broken_block_is_unreadable(codec: str) -> None:
     block = packed(codec, bytes(range(256)) * 4)
-    for broken in (block[: len(block) // 2], b"\xff" + block[1:], b"\xff" * 20):
+    for damaged_block in (block[: len(block) // 2], b"\xff" + block[1:], b"\xff" * 20):
         with pytest.raises(UnreadableError):
-            unpack(broken, codec)
+            unpack(damaged_block, codec)
 
 
 def test_a_snappy_block_states_its_size_in_five_bytes() -> None:
@@ -417,10 +417,10 @@ def test_every_truncation_of_a_manifest_is_unreadable(codec: str) -> None:
 
 @given(st.data())
 def test_mutations_of_a_manifest_give_values_or_are_unreadable(data: st.DataObject) -> None:
-    changed = bytearray(sample(data.draw(st.sampled_from(["null", "deflate", "zstandard"]))))
+    mutant = bytearray(sample(data.draw(st.sampled_from(["null", "deflate", "zstandard"]))))
     for _ in range(data.draw(st.integers(1, 3))):
-        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
     try:
-        read(bytes(changed))
+        read(bytes(mutant))
     except UnreadableError:
         return

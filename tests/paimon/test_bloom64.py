@@ -22,14 +22,14 @@ def as_array(hashes: list[int]) -> np.ndarray:
 
 
 @given(st.lists(hashes64 | awkward, max_size=30), st.integers(1, 40), st.integers(0, 70), st.lists(hashes64 | awkward, max_size=30))
-def test_the_fast_kernel_is_the_plain_one(inserted: list[int], size: int, k: int, queried: list[int]) -> None:
+def test_the_fast_kernel_is_the_plain_one(inserted: list[int], size: int, k: int, queries: list[int]) -> None:
     bits = bytearray(size)
-    for one in inserted:
-        spec.insert(bits, k, one)
+    for value in inserted:
+        spec.insert(bits, k, value)
     bloom = BloomFilter64(np.zeros(size, np.uint8), k)
     bloom.insert(as_array(inserted))
     assert bloom.bits.tobytes() == bytes(bits)
-    assert bloom.contains(as_array(queried)).tolist() == [spec.contains(bits, k, one) for one in queried]
+    assert bloom.contains(as_array(queries)).tolist() == [spec.contains(bits, k, value) for value in queries]
     assert bloom.contains(as_array(inserted)).all()
     assert bloom.fill_ratio == sum(byte.bit_count() for byte in bits) / bloom.num_bits
 

@@ -52,11 +52,11 @@ def test_a_filter_fits_its_values(files: LocalFolders, data_file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("requests", "what"),
+    ("requests", "message"),
     [([], "no column"), (["id", "id"], "twice"), (["nope"], "no column 'nope'")],
 )
-def test_requests_that_mean_nothing(files: LocalFolders, data_file: str, requests: list[str], what: str) -> None:
-    with pytest.raises(UsageError, match=what):
+def test_requests_that_mean_nothing(files: LocalFolders, data_file: str, requests: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         build(files, data_file, [IndexRequest(name) for name in requests])
 
 
@@ -71,7 +71,7 @@ def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTab
     maker = new_table([("t", "TIMESTAMP(9)")])
     new = NewFile(columns)
     maker.commit(new)
-    (column,) = build(files, str(new.written), [IndexRequest("t")]).columns
+    (column,) = build(files, str(new.path), [IndexRequest("t")]).columns
     assert column.type == "TIMESTAMP(9)"
     loose = maker.root.parent / "loose.orc"
     orc.write_table(pa.table(columns), loose)
@@ -82,24 +82,24 @@ def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTab
 
 
 def test_errors_name_the_data_file(files: LocalFolders, tmp_path: Path) -> None:
-    broken = tmp_path / "x.parquet"
-    broken.write_bytes(b"PAR1noise")
+    data_file = tmp_path / "x.parquet"
+    data_file.write_bytes(b"PAR1noise")
     with pytest.raises(UnreadableError) as caught:
-        build(files, str(broken), [IndexRequest("s")])
-    assert caught.value.file == str(broken)
+        build(files, str(data_file), [IndexRequest("s")])
+    assert caught.value.file == str(data_file)
     with pytest.raises(UnreadableError, match="no such file"):
         build(files, str(tmp_path / "gone.parquet"), [IndexRequest("s")])
 
 
 def test_distinct_hashes_of_many_batches() -> None:
-    seen = DistinctHashes()
+    distinct = DistinctHashes()
     for at in range(40):
-        seen.add(np.arange(at * 50_000, at * 50_000 + 100_000).astype(np.uint64), 100_000, 0)
-    assert len(seen.hashes) == 39 * 50_000 + 100_000
-    assert seen.rows == 4_000_000
+        distinct.add(np.arange(at * 50_000, at * 50_000 + 100_000).astype(np.uint64), 100_000, 0)
+    assert len(distinct.hashes) == 39 * 50_000 + 100_000
+    assert distinct.rows == 4_000_000
 
 
-def test_what_was_built_loses_nothing(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
+def test_built_filters_have_no_false_negatives(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
     index.write_bytes(build(files, data_file, [IndexRequest("id"), IndexRequest("s")]).container)
     report = verify_pair(files, str(index), data_file)
@@ -139,7 +139,7 @@ def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalF
     maker = new_table([("id", "BIGINT"), ("s", "INT"), ("broken", "BIGINT")])
     new = NewFile(COLUMNS | {"broken": COLUMNS["id"]})
     maker.commit(new)
-    data_file = str(new.written)
+    data_file = str(new.path)
     good = parse_container(build(files, data_file, [IndexRequest("id")]).container)
     body = good.body_of(good.indexes["id"]["bloom-filter"])
     index.write_bytes(

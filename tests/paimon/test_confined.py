@@ -108,7 +108,7 @@ def linked(new_table: NewTable, tmp_path: Path) -> TableMaker:
 
 def test_a_link_out_of_the_table_is_left_out(linked, tmp_path):
     report = add_paimon_index(str(linked.root), ["s"])
-    assert [added.data_file for added in report.new_indexes] == ["a.parquet"]
+    assert [row.data_file for row in report.new_indexes] == ["a.parquet"]
     assert [(file.data_file, file.reason) for file in report.skipped] == [
         ("b.parquet", f"the file is outside the table, at {tmp_path}/secret.parquet")
     ]
@@ -121,7 +121,7 @@ def test_a_link_out_of_the_table_is_left_out(linked, tmp_path):
 
 def test_with_allow_outside_it_is_read_and_nothing_written_outside(linked, tmp_path):
     report = add_paimon_index(str(linked.root), ["s"], allow_outside=True)
-    assert sorted(added.data_file for added in report.new_indexes) == ["a.parquet", "b.parquet"]
+    assert sorted(row.data_file for row in report.new_indexes) == ["a.parquet", "b.parquet"]
     # The index is beside the link, in the table.
     assert (linked.root / "bucket-0" / "b.parquet.index").is_file()
     assert sorted(os.listdir(tmp_path)) == sorted({linked.root.relative_to(tmp_path).parts[0], "secret.parquet"})

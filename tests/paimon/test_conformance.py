@@ -24,7 +24,7 @@ from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_answers import Answers, bloom_answers, written
+from support.paimon_answers import Answers, bloom_answers, format_value
 
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
@@ -50,9 +50,9 @@ def test_hashes_are_paimons(answers: Answers) -> None:
         if "utf8_hex" in case:
             text = bytes.fromhex(case["utf8_hex"]).decode()
         elif "value" in case:
-            text = written(case["value"], data_type)
+            text = format_value(case["value"], data_type)
         else:
-            text = written({key: case[key] for key in ("bits", "millis", "nano_of_millis") if key in case}, data_type)
+            text = format_value({key: case[key] for key in ("bits", "millis", "nano_of_millis") if key in case}, data_type)
         assert f"{parse_literal(text, data_type).hash64:016x}" == case["hash64"]
         if "hash64_ltz" in case:
             zoned = parse_type_text(f"{data_type} WITH LOCAL TIME ZONE")
@@ -118,7 +118,7 @@ def test_every_filter_is_rebuilt_from_its_values(real: Path, answers: Answers) -
             assert container is not None
             body = container.body_of(container.indexes[column][KIND])
             data_type = parse_type_text(answer["type"])
-            literals = [parse_literal(written(each["value"], data_type), data_type) for each in answer["present"]]
+            literals = [parse_literal(format_value(each["value"], data_type), data_type) for each in answer["present"]]
             assert [f"{literal.hash64:016x}" for literal in literals] == [each["hash64"] for each in answer["present"]]
             request = parse_bloom_columns(table.schema.options)[answer.get("column_name_today", column)]
             bloom = BloomFilter64.for_items(request.items, request.fpp)
@@ -136,17 +136,17 @@ def test_every_answer_is_paimons(real: Path, answers: Answers) -> None:
             of_column = expected.setdefault(answer.get("column_name_today", column), {})
             data_type = parse_type_text(answer["type"])
             values = answer["present"] + answer["absent"]
-            of_column.update({(file["file"], written(each["value"], data_type)): each["java_remain"] for each in values})
+            of_column.update({(file["file"], format_value(each["value"], data_type)): each["java_remain"] for each in values})
         num_answers += sum(map(len, expected.values()))
         for column, of_column in expected.items():
-            answered = 0
+            count = 0
             texts = sorted({text for _, text in of_column})
             for probed in probe_table(table, column, texts).files if texts else ():
                 for each in probed.answers:
                     assert each.value is not None
                     assert each.may_hold == of_column.get((probed.data_file, each.value), each.may_hold)
-                    answered += (probed.data_file, each.value) in of_column
-            assert answered == len(of_column)
+                    count += (probed.data_file, each.value) in of_column
+            assert count == len(of_column)
     assert num_answers > 0
 
 
@@ -162,9 +162,9 @@ def test_indexes_are_built_from_the_data_as_paimon_builds_them(real: Path, answe
                 if KIND not in kinds or column not in options:
                     continue
                 request = options[column]
-                built = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
+                rebuilt = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
                 body = index.container.body_of(kinds[KIND])
-                assert built == build_container(lay_out({column: {KIND: body}}))
+                assert rebuilt == build_container(lay_out({column: {KIND: body}}))
                 compared += 1
     assert compared > 0
 
@@ -192,7 +192,7 @@ def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
     assert {(index.column, index.current_column) for file in renamed.files for index in file.indexes} >= {("c_string", "s_new")}
 
 
-def test_containers_of_odd_kinds(real: Path, answers: Answers) -> None:
+def test_containers_of_unusual_kinds(real: Path, answers: Answers) -> None:
     assert answers["containers"]
     for name, case in answers["containers"].items():
         container = parse_container((real / "containers" / f"{name}.index").read_bytes())

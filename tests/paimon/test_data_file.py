@@ -44,12 +44,12 @@ def avro_bytes(fields: dict[str, Any], rows: list[dict[str, Any]]) -> bytes:
     return build_file(AvroHeader(json.dumps(tree), parse_schema(json.dumps(tree)), "deflate", SYNC, 0), rows)
 
 
-def hashed(data: bytes, name: str, column: str, data_type: str | None = None) -> tuple[set[int], int, int]:
+def hash_column(data: bytes, name: str, column: str, data_type: str | None = None) -> tuple[set[int], int, int]:
     """The distinct hashes of a column, its rows, and its rows without a value."""
     indexed = parse_indexed_column(column)
     batches = hash_columns(data, name, {indexed: parse_type_text(data_type) if data_type else None}).batches
     parts: list[HashBatch] = [batch[indexed] for batch in batches]
-    hashes = {int(one) for part in parts for one in part.hashes}
+    hashes = {int(number) for part in parts for number in part.hashes}
     return hashes, sum(part.rows for part in parts), sum(part.nulls for part in parts)
 
 
@@ -133,14 +133,14 @@ def test_formats_agree(name: str, column: str) -> None:
     data = {"x.parquet": PARQUET, "x.orc": ORC, "x.avro": AVRO}[name]
     data_type = {"ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)"}.get(column) if name == "x.orc" else None
     hashes, nulls = EXPECTED[column]
-    assert hashed(data, name, column, data_type) == (hashes, 4, nulls)
+    assert hash_column(data, name, column, data_type) == (hashes, 4, nulls)
 
 
 def test_a_known_type_decides_how_fine_a_timestamp_is() -> None:
     in_millis = {wang_hash(MICROS // 1000), wang_hash(-1)}
     for name, data in (("x.parquet", PARQUET), ("x.orc", ORC), ("x.avro", AVRO)):
-        assert hashed(data, name, "us", "TIMESTAMP(3)")[0] == in_millis
-        assert hashed(data, name, "ms", "TIMESTAMP(6)")[0] == {wang_hash(MICROS // 1000 * 1000), wang_hash(-1000)}
+        assert hash_column(data, name, "us", "TIMESTAMP(3)")[0] == in_millis
+        assert hash_column(data, name, "ms", "TIMESTAMP(6)")[0] == {wang_hash(MICROS // 1000 * 1000), wang_hash(-1000)}
 
 
 @pytest.mark.parametrize(("unit", "precision"), [("s", 3), ("ms", 3), ("us", 6), ("ns", 6)])
@@ -152,33 +152,33 @@ def test_a_timestamp_is_hashed_in_milliseconds_or_microseconds(unit: str, precis
 
 def test_orc_does_not_say_how_fine_a_timestamp_is() -> None:
     with pytest.raises(UsageError, match="does not determine the Paimon type"):
-        hashed(ORC, "x.orc", "us")
+        hash_column(ORC, "x.orc", "us")
 
 
 def test_times_are_milliseconds_of_the_day() -> None:
     times = pa.table({"t": pa.array([1_234_567_890], pa.time64("us")), "u": pa.array([1_234_567], pa.time32("ms"))})
-    assert hashed(parquet_bytes(times), "x.parquet", "t")[0] == {wang_hash(1_234_567)}
-    assert hashed(parquet_bytes(times), "x.parquet", "u")[0] == {wang_hash(1_234_567)}
+    assert hash_column(parquet_bytes(times), "x.parquet", "t")[0] == {wang_hash(1_234_567)}
+    assert hash_column(parquet_bytes(times), "x.parquet", "u")[0] == {wang_hash(1_234_567)}
     stored_as_int = pa.table({"t": pa.array([1_234_567], pa.int32())})
-    assert hashed(orc_bytes(stored_as_int), "x.orc", "t", "TIME(3)")[0] == {wang_hash(1_234_567)}
+    assert hash_column(orc_bytes(stored_as_int), "x.orc", "t", "TIME(3)")[0] == {wang_hash(1_234_567)}
 
 
 def test_blanks_behind_char_in_orc_do_not_count() -> None:
     padded = pa.table({"c": ["ab   ", "     "]})
-    assert hashed(orc_bytes(padded), "x.orc", "c", "CHAR(5)")[0] == text_hashes(b"ab", b"")
-    assert hashed(orc_bytes(padded), "x.orc", "c", "VARCHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
-    assert hashed(parquet_bytes(padded), "x.parquet", "c", "CHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
+    assert hash_column(orc_bytes(padded), "x.orc", "c", "CHAR(5)")[0] == text_hashes(b"ab", b"")
+    assert hash_column(orc_bytes(padded), "x.orc", "c", "VARCHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
+    assert hash_column(parquet_bytes(padded), "x.parquet", "c", "CHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
 
 
 def test_a_dictionary_and_a_dotted_name() -> None:
     table = pa.table({"a.b": pa.array(["x", "y", "x"]).dictionary_encode(), "a": ["1", "2", "3"]})
-    assert hashed(parquet_bytes(table), "x.parquet", "a.b")[0] == text_hashes(b"x", b"y")
+    assert hash_column(parquet_bytes(table), "x.parquet", "a.b")[0] == text_hashes(b"x", b"y")
 
 
 def test_maps_of_a_slice_are_its_own() -> None:
     maps = pa.array([[("k", number)] if number % 3 else None for number in range(200_000)], pa.map_(pa.string(), pa.int64()))
     data = parquet_bytes(pa.table({"m": maps}))
-    hashes, rows, nulls = hashed(data, "x.parquet", "m[k]")
+    hashes, rows, nulls = hash_column(data, "x.parquet", "m[k]")
     assert hashes == {wang_hash(number) for number in range(200_000) if number % 3}
     assert (rows, nulls) == (200_000, len(range(0, 200_000, 3)))
 
@@ -217,12 +217,12 @@ def test_int96_of_a_file() -> None:
     table = pa.table({"t": pa.array([WHEN, None, dt.datetime(1900, 1, 1, 1)], pa.timestamp("ns"))})
     data = parquet_bytes(table, use_deprecated_int96_timestamps=True)
     micros = (dt.datetime(1900, 1, 1, 1) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-    assert hashed(data, "x.parquet", "t") == ({wang_hash(MICROS), wang_hash(micros)}, 3, 1)
-    assert hashed(data, "x.parquet", "t", "TIMESTAMP(9)")[0] == {wang_hash(MICROS), wang_hash(micros)}
+    assert hash_column(data, "x.parquet", "t") == ({wang_hash(MICROS), wang_hash(micros)}, 3, 1)
+    assert hash_column(data, "x.parquet", "t", "TIMESTAMP(9)")[0] == {wang_hash(MICROS), wang_hash(micros)}
 
 
 @pytest.mark.parametrize(
-    ("column", "what"),
+    ("column", "message"),
     [
         ("missing", "no column"),
         ("flag", "BOOLEAN"),
@@ -233,7 +233,7 @@ def test_int96_of_a_file() -> None:
         ("big", "does not determine the Paimon type"),
     ],
 )
-def test_what_cannot_be_hashed_is_refused_with_a_reason(column: str, what: str) -> None:
+def test_what_cannot_be_hashed_is_refused_with_a_reason(column: str, message: str) -> None:
     table = pa.table(
         {
             "s": ["x"],
@@ -244,8 +244,8 @@ def test_what_cannot_be_hashed_is_refused_with_a_reason(column: str, what: str) 
             "big": pa.array([1], pa.uint64()),
         }
     )
-    with pytest.raises(UsageError, match=what):
-        hashed(parquet_bytes(table), "x.parquet", column)
+    with pytest.raises(UsageError, match=message):
+        hash_column(parquet_bytes(table), "x.parquet", column)
 
 
 def test_another_format_is_refused() -> None:
@@ -260,14 +260,14 @@ def test_another_format_is_refused() -> None:
 def test_a_column_stored_as_another_type_is_unreadable(name: str, column: str, data_type: str) -> None:
     data = {"x.parquet": PARQUET, "x.orc": ORC, "x.avro": AVRO}[name]
     with pytest.raises(UnreadableError, match=f"column {column}"):
-        hashed(data, name, column, data_type)
+        hash_column(data, name, column, data_type)
 
 
 @pytest.mark.parametrize(("name", "data"), [("x.parquet", PARQUET), ("x.orc", ORC), ("x.avro", AVRO)])
 def test_broken_data_files_are_unreadable(name: str, data: bytes) -> None:
-    for broken in (b"", data[:20], data[: len(data) // 2], data[:-10]):
+    for damaged_data in (b"", data[:20], data[: len(data) // 2], data[:-10]):
         with pytest.raises(UnreadableError):
-            hashed(broken, name, "s")
+            hash_column(damaged_data, name, "s")
 
 
 def test_zones_of_orc() -> None:
@@ -276,13 +276,13 @@ def test_zones_of_orc() -> None:
     for compression in ("uncompressed", "zlib", "zstd"):
         assert is_written_in_utc(orc_bytes(TABLE, compression=compression))
     assert not is_written_in_utc(elsewhere)
-    assert hashed(ORC, "x.orc", "us", "TIMESTAMP_LTZ(6)")[0] == EXPECTED["us"][0]
-    assert hashed(elsewhere, "x.orc", "us", "TIMESTAMP(6)")[0] == EXPECTED["us"][0]
+    assert hash_column(ORC, "x.orc", "us", "TIMESTAMP_LTZ(6)")[0] == EXPECTED["us"][0]
+    assert hash_column(elsewhere, "x.orc", "us", "TIMESTAMP(6)")[0] == EXPECTED["us"][0]
     with pytest.raises(UsageError, match="zone"):
-        hashed(elsewhere, "x.orc", "us", "TIMESTAMP_LTZ(6)")
+        hash_column(elsewhere, "x.orc", "us", "TIMESTAMP_LTZ(6)")
     old = pa.table({"t": pa.array([dt.datetime(1800, 1, 1)], pa.timestamp("us"))})
     with pytest.raises(UsageError, match="zone"):
-        hashed(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
+        hash_column(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
 
 
 @pytest.mark.parametrize("compression", ["zlib", "zstd"])
@@ -345,7 +345,7 @@ def test_a_compression_that_cannot_be_read_does_not_state_a_zone() -> None:
     assert not is_written_in_utc(orc_bytes(pa.table({"x" * 1000: [1]}), compression="snappy"))
 
 
-def test_a_file_that_does_not_tell_its_zone_was_not_written_in_utc() -> None:
+def test_a_file_without_a_time_zone_is_not_taken_for_utc() -> None:
     for noise in (b"", b"\0", b"\xff" * 30, ORC[:-1], ORC[: len(ORC) // 2]):
         assert not is_written_in_utc(noise)
 

@@ -34,7 +34,7 @@ def test_distinct_hashes(values: list[int]) -> None:
 
 
 def test_published_text() -> None:
-    assert [f"{one:016x}" for one in hash_bytes([b"", b"example"]).tolist()] == ["ef46db3751d8e999", "e6eda53558c41c5e"]
+    assert [f"{digest:016x}" for digest in hash_bytes([b"", b"example"]).tolist()] == ["ef46db3751d8e999", "e6eda53558c41c5e"]
 
 
 def test_every_nan_is_the_canonical_one_and_zeros_differ() -> None:

@@ -55,10 +55,10 @@ def test_redundant_bytes_are_kept_and_not_looked_at() -> None:
 
 
 def test_a_column_named_twice_adds_up_and_the_last_of_a_kind_counts() -> None:
-    one, two = lay_out({"c": {"a": b"1", "b": b"2"}}).columns[0], lay_out({"c": {"b": b"3"}}).columns[0]
+    first, second = lay_out({"c": {"a": b"1", "b": b"2"}}).columns[0], lay_out({"c": {"b": b"3"}}).columns[0]
     head = 20 + 2 * (2 + 1 + 4) + 3 * (2 + 1 + 8) + 4
-    indexes = tuple(type(index)(index.kind, head + at, 1) for at, index in enumerate(one.indexes + two.indexes))
-    container = Container((type(one)("c", indexes[:2]), type(one)("c", indexes[2:])), b"123")
+    indexes = tuple(type(index)(index.kind, head + at, 1) for at, index in enumerate(first.indexes + second.indexes))
+    container = Container((type(first)("c", indexes[:2]), type(first)("c", indexes[2:])), b"123")
     again = parse_container(build_container(container))
     assert again == container
     assert {kind: again.body_of(entry) for kind, entry in again.indexes["c"].items()} == {"a": b"1", "b": b"3"}
@@ -74,14 +74,14 @@ def test_every_truncation_is_unreadable() -> None:
 
 @given(st.data())
 def test_mutations_give_an_answer_or_are_unreadable(data: st.DataObject) -> None:
-    changed = bytearray(build_container(SAMPLE))
+    mutant = bytearray(build_container(SAMPLE))
     for _ in range(data.draw(st.integers(1, 4))):
-        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
     try:
-        container = parse_container(bytes(changed))
+        container = parse_container(bytes(mutant))
     except UnreadableError:
         return
-    assert build_container(container) == bytes(changed)
+    assert build_container(container) == bytes(mutant)
     for kinds in container.indexes.values():
         for entry in kinds.values():
             assert len(container.body_of(entry)) == (0 if entry.empty else entry.length)
@@ -104,13 +104,13 @@ def test_noise_behind_magic_version_and_length_is_kept_or_unreadable(data: bytes
 
 
 @pytest.mark.parametrize(
-    ("offset", "value", "what"),
+    ("offset", "value", "message"),
     [(0, 1, "magic"), (8, 2, "version"), (12, -1, "head"), (12, 10**6, "head"), (16, -1, "columns"), (16, 2**31 - 1, "columns")],
 )
-def test_errors_name_the_defect_and_the_offset(offset: int, value: int, what: str) -> None:
+def test_errors_name_the_defect_and_the_offset(offset: int, value: int, message: str) -> None:
     data = bytearray(build_container(SAMPLE))
     struct.pack_into(">i", data, offset, value)
-    with pytest.raises(UnreadableError, match=what):
+    with pytest.raises(UnreadableError, match=message):
         parse_container(bytes(data))
 
 

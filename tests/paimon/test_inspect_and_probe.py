@@ -57,14 +57,14 @@ def test_inspect_a_table(new_table: NewTable) -> None:
     maker = new_table()
     two_files(maker)
     report = inspect_paimon(str(maker.root))
-    one, two, three = report.files
-    assert (report.snapshot, one.place, two.place, three.place) == (2, "embedded", "file", "none")
-    assert (one.rows, one.size, two.index_path) == (
+    first, second, third = report.files
+    assert (report.snapshot, first.place, second.place, third.place) == (2, "embedded", "file", "none")
+    assert (first.rows, first.size, second.index_path) == (
         3,
         len(index_of(ONE_VALUE, "id", "s")),
-        str(maker.root / "bucket-0" / "two.parquet.index"),
+        str(maker.root / "bucket-0" / "second.parquet.index"),
     )
-    by_name = {index.column: index for index in one.indexes}
+    by_name = {index.column: index for index in first.indexes}
     bloom = by_name["s"].bloom
     assert bloom is not None
     assert (by_name["s"].type, by_name["id"].type, bloom.num_bits, bloom.k) == ("STRING", "BIGINT", 960, 7)
@@ -95,7 +95,7 @@ def test_the_embedded_index_counts(new_table: NewTable) -> None:
     assert answers(probe_paimon(str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
 
 
-def test_what_is_odd_about_files(new_table: NewTable) -> None:
+def test_warnings_about_files(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(
         NewFile(ONE_VALUE, name="stale.parquet", extra_files=("stale.parquet-1.index",)),
@@ -118,7 +118,7 @@ def test_what_is_odd_about_files(new_table: NewTable) -> None:
     assert "Paimon fails on it" in probed.files[1].answers[0].reason
 
 
-def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
+def test_warnings_about_indexes(new_table: NewTable) -> None:
     full = BloomFilter64(np.full(4, 255, np.uint8), 3)
     quirky = BloomFilter64(np.full(4, 1, np.uint8), 200)
     wasteful = BloomFilter64.for_items(1_000_000, 0.1)
@@ -201,8 +201,8 @@ def test_probe_says_which_files_remain(new_table: NewTable) -> None:
 def test_columns_that_are_not_there(new_table: NewTable) -> None:
     maker = new_table()
     two_files(maker)
-    for column, what in (("S", "the columns of the table are id, s"), ("nope", "no column"), ("s[k]", "not a map")):
-        with pytest.raises(UsageError, match=what):
+    for column, message in (("S", "the columns of the table are id, s"), ("nope", "no column"), ("s[k]", "not a map")):
+        with pytest.raises(UsageError, match=message):
             probe_paimon(str(maker.root), column, ["a"])
     with pytest.raises(UsageError):
         probe_paimon(str(maker.root), "id", ["one"])
@@ -240,21 +240,21 @@ def test_older_files_know_columns_by_older_names_and_types(new_table: NewTable) 
     )
     maker.commit(NewFile(new, schema_id=1, name="new", embedded=index_of(new, "renamed", "n", "v", "extra")))
 
-    def asked(column: str, *values: str) -> dict[str, list[bool]]:
+    def probe_answers(column: str, *values: str) -> dict[str, list[bool]]:
         return answers(probe_paimon(str(maker.root), column, values))
 
-    assert asked("renamed", "a", "b", "c") == {"old": [True, False, False], "new": [False, True, False]}
-    assert asked("n", "1", "2", str(2**40)) == {"old": [True, False, True], "new": [False, True, False]}
-    assert asked("v", "nowhere") == {"old": [True], "new": [False]}
-    assert asked("extra", "nowhere") == {"old": [True], "new": [False]}
-    assert asked("s", "5") == {"old": [True], "new": [True]}
-    assert asked("renamed", "b")["old"] == [False]
+    assert probe_answers("renamed", "a", "b", "c") == {"old": [True, False, False], "new": [False, True, False]}
+    assert probe_answers("n", "1", "2", str(2**40)) == {"old": [True, False, True], "new": [False, True, False]}
+    assert probe_answers("v", "nowhere") == {"old": [True], "new": [False]}
+    assert probe_answers("extra", "nowhere") == {"old": [True], "new": [False]}
+    assert probe_answers("s", "5") == {"old": [True], "new": [True]}
+    assert probe_answers("renamed", "b")["old"] == [False]
     report = inspect_paimon(str(maker.root))
     assert {index.column: index.current_column for index in report.files[0].indexes} == {"s": "renamed", "n": "n", "v": "v"}
     assert answers(probe_paimon(str(maker.root), "s", ["b"], snapshot=1)) == {"old": [False]}
 
 
-def test_k_of_128_and_more_is_asked_as_paimon_asks(new_table: NewTable) -> None:
+def test_k_of_128_and_more_is_queried_as_paimon_does(new_table: NewTable) -> None:
     bloom = BloomFilter64(np.zeros(100, np.uint8), 133)
     maker = new_table()
     maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))))

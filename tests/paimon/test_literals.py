@@ -102,8 +102,8 @@ def test_a_float_is_the_nearest_to_its_decimal(bits: int, off: int) -> None:
     text = f"{nudged.numerator * scale // nudged.denominator}e-60"
     if abs(nudged) < Fraction(1, 10**25):
         return  # sixty digits behind the point do not tell such numbers apart
-    written = Fraction(text)
-    distances = abs(written - Fraction(float(low))), abs(written - Fraction(float(high)))
+    exact = Fraction(text)
+    distances = abs(exact - Fraction(float(low))), abs(exact - Fraction(float(high)))
     expected = bits + (distances[1] < distances[0] or (distances[0] == distances[1] and bits % 2 == 1))
     assert parse_literal(text, parse_type_text("FLOAT")).key == expected
 

@@ -22,8 +22,8 @@ text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30
 @given(text_with_surrogates)
 def test_any_name_comes_back(name: str) -> None:
     data = build_utf(name)
-    joined = name.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    assert parse_utf(data, 0, len(data)) == (joined, len(data))
+    combined_name = name.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    assert parse_utf(data, 0, len(data)) == (combined_name, len(data))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_name_may_have_65535_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "written"),
+    ("text", "expected"),
     [
         ("VARCHAR(2147483647)", "STRING"),
         ("bytes not null", "BYTES NOT NULL"),
@@ -71,8 +71,8 @@ def test_a_name_may_have_65535_bytes() -> None:
         ("VECTOR<FLOAT, 3>", "VECTOR"),
     ],
 )
-def test_type_texts(text: str, written: str) -> None:
-    assert str(parse_type_text(text)) == written
+def test_type_texts(text: str, expected: str) -> None:
+    assert str(parse_type_text(text)) == expected
 
 
 def test_nested_types_are_objects() -> None:
@@ -165,7 +165,7 @@ def test_names_of_directories() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "written"),
+    ("value", "expected"),
     [
         (1.0, "1.0"),
         (-0.0, "-0.0"),
@@ -177,8 +177,8 @@ def test_names_of_directories() -> None:
         (float("inf"), "Infinity"),
     ],
 )
-def test_java_spells_floating_numbers(value: float, written: str) -> None:
-    assert format_java_float(value, single=False) == written
+def test_java_spells_floating_numbers(value: float, expected: str) -> None:
+    assert format_java_float(value, single=False) == expected
 
 
 def test_java_spells_singles_shortest() -> None:

@@ -47,9 +47,9 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonJava]:
 @pytest.fixture(scope="module")
 def warehouse(java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warehouse")
-    (made,) = java.ask("make", str(folder))
+    (table_count,) = java.ask("make", str(folder))
     tables = folder / "fx.db"
-    assert int(made) == len(list(tables.iterdir()))
+    assert int(table_count) == len(list(tables.iterdir()))
     return tables
 
 
@@ -78,9 +78,11 @@ def test_every_filter_is_rebuilt_from_the_data_file(warehouse: Path) -> None:
             options = parse_bloom_columns(table.schema_of(live.file).options)
             for column, kinds in container.indexes.items() if container else ():
                 assert container is not None
-                asked = options[column]
-                built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
-                assert built == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), f"{live.path} {column}"
+                request = options[column]
+                rebuilt_container = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
+                assert rebuilt_container == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), (
+                    f"{live.path} {column}"
+                )
                 rebuilt += 1
     assert rebuilt > 300
 
@@ -109,7 +111,7 @@ LITERALS["TIMESTAMP_LTZ"] = LITERALS["TIMESTAMP"]
 
 def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:
     """Of every container, value for value; the containers of our own making, too."""
-    asked = skipped = 0
+    queries = skipped = 0
     path = tmp_path / "x.index"
     for table in all_tables(warehouse):
         for live in table.live_files:
@@ -130,9 +132,9 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
                     )
                     mine = [probe_container(ours, column, text, parse_literal(text, data_type)).may_hold for text, _ in pairs]
                     assert [each == "1" for each in theirs] == mine, f"{live.path} {column}"
-                    asked += len(pairs)
+                    queries += len(pairs)
                     skipped += mine.count(False)
-    assert asked > 1000
+    assert queries > 1000
     assert skipped > 300
 
 
@@ -144,17 +146,17 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
     table = tmp_path / "indexed"
     shutil.copytree(plain, table)
     report = add_paimon_index(str(table), [IndexRequest("s", fpp=0.0001)])
-    assert [added.place for added in report.new_indexes] == [place] * 3
-    for wanted in (600, 601, 602):
-        _, reached_before, passed_before = java.query(plain, "s", f"value {wanted}")
-        _, reached, passed = java.query(table, "s", f"value {wanted}")
-        assert passed == passed_before == {wanted}
-        assert reached == {each for each in reached_before if each % 3 == wanted % 3}
-        assert len(reached_before) > len(reached)
-    planned, reached, _ = java.query(table, "s", "value 600x")
+    assert [row.place for row in report.new_indexes] == [place] * 3
+    for number in (600, 601, 602):
+        _, reached_before, passed_before = java.query(plain, "s", f"value {number}")
+        _, files_read, passed = java.query(table, "s", f"value {number}")
+        assert passed == passed_before == {number}
+        assert files_read == {each for each in reached_before if each % 3 == number % 3}
+        assert len(reached_before) > len(files_read)
+    planned_files, files_read, _ = java.query(table, "s", "value 600x")
     assert java.query(plain, "s", "value 600x")[1]
-    assert reached == set()
-    assert len(planned) == (3 if place == "file" else 0)
+    assert files_read == set()
+    assert len(planned_files) == (3 if place == "file" else 0)
 
     assert java.ask("commit", str(table), "5000", "10", "1") == ["5"]
     assert java.query(table, "s", "value 5003")[2] == {5003}
@@ -172,8 +174,8 @@ def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, t
         shutil.copytree(plain, table)
         report = add_paimon_index(str(table), [IndexRequest("s")])
         assert not report.skipped
-        for wanted in range(12):
-            assert java.query(table, "s", f"value {wanted}")[2] == {wanted}
+        for number in range(12):
+            assert java.query(table, "s", f"value {number}")[2] == {number}
 
 
 def test_renamed_and_retyped_columns(java: PaimonJava, warehouse: Path) -> None:
@@ -188,9 +190,9 @@ def test_renamed_and_retyped_columns(java: PaimonJava, warehouse: Path) -> None:
         ("extra", "x25"),
         ("v", "no"),
     ):
-        _, reached, passed = java.query(table, column, literal)
+        _, files_read, passed = java.query(table, column, literal)
         remaining = probe_paimon(str(table), column, [literal]).remaining
-        assert {each // 20 for each in reached} <= {0 if file.rows and _first_id(file.path) == 0 else 1 for file in remaining}
+        assert {each // 20 for each in files_read} <= {0 if file.rows and _first_id(file.path) == 0 else 1 for file in remaining}
         assert len(passed) == (0 if literal == "no" else 1)
     assert len(probe_paimon(str(table), "renamed", ["nowhere"]).skipped) == 2
 

@@ -39,8 +39,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rust")
     outside = folder / "outside"
     outside.mkdir()
-    made = ask_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
-    assert made == [*INDEXED, *PLAIN]
+    tables = ask_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
+    assert tables == [*INDEXED, *PLAIN]
     return folder / "wh"
 
 
@@ -57,9 +57,9 @@ def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
         assert container is not None
         assert len(container.indexes) == 13
         for column, kinds in container.indexes.items():
-            asked = parse_bloom_columns(table.schema.options)[column]
-            built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
-            assert built == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
+            request = parse_bloom_columns(table.schema.options)[column]
+            rebuilt = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
+            assert rebuilt == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -79,7 +79,7 @@ def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("place", ["file", "embedded"])
-def test_it_looks_where_we_publish(warehouse: Path, tmp_path: Path, place: str) -> None:
+def test_rust_reads_indexes_where_paimon_publishes_them(warehouse: Path, tmp_path: Path, place: str) -> None:
     """An empty filter says that no value is there. Published our way, it makes the engine lose the row: so it asks."""
     name = f"plain_{place}"
     copy = tmp_path / "wh" / "fx.db" / name

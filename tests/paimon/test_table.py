@@ -33,10 +33,10 @@ def names(files: LocalFolders, maker: TableMaker, **how: int) -> list[str]:
 
 def test_files_come_and_go(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
-    one, two, three = (NewFile(COLUMNS, name=f"{at}.parquet") for at in range(3))
-    maker.commit(one, two)
-    maker.commit(three)
-    maker.drop(one)
+    first, second, third = (NewFile(COLUMNS, name=f"{at}.parquet") for at in range(3))
+    maker.commit(first, second)
+    maker.commit(third)
+    maker.drop(first)
     assert names(files, maker) == ["1.parquet", "2.parquet"]
     assert names(files, maker, snapshot=2) == ["0.parquet", "1.parquet", "2.parquet"]
     assert open_table(files, str(maker.root) + "/").snapshot == open_table(files, str(maker.root)).snapshot
@@ -141,9 +141,9 @@ def test_branches_have_their_own_snapshots(files: LocalFolders, new_table: NewTa
 def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
-    found = table_around(files, str(maker.root / "bucket-0" / "x.parquet"))
-    assert found is not None
-    assert found[1].file.name == "x.parquet"
+    location = table_around(files, str(maker.root / "bucket-0" / "x.parquet"))
+    assert location is not None
+    assert location[1].file.name == "x.parquet"
     assert table_around(files, str(maker.root / "bucket-0" / "gone.parquet")) is None
     assert table_around(files, str(tmp_path / "x.parquet")) is None
     assert table_around(files, "x.parquet") is None
@@ -178,9 +178,9 @@ def test_older_manifests_lack_fields_and_newer_have_more() -> None:
         "total_buckets": "int",
         "file": {"type": "record", "name": "f", "fields": [{"name": name, "type": kind} for name, kind in file.items()]},
     }
-    (parsed,) = parse_manifest(build_file(avro_header("r", fields, "null"), [entry]))
-    assert (parsed.file.name, parsed.file.extra_files, parsed.file.embedded_index, parsed.file.write_columns) == ("x", (), None, None)
-    assert parsed.record["_FILE"]["_NEW"] == "?"
+    (live,) = parse_manifest(build_file(avro_header("r", fields, "null"), [entry]))
+    assert (live.file.name, live.file.extra_files, live.file.embedded_index, live.file.write_columns) == ("x", (), None, None)
+    assert live.record["_FILE"]["_NEW"] == "?"
 
 
 @pytest.mark.parametrize("kind", ["orc", "parquet"])
@@ -196,9 +196,9 @@ def test_manifests_in_columns(kind: str) -> None:
 
 def test_names_that_lead_out_of_the_table_are_unreadable(new_table: NewTable) -> None:
     for name in ("../x", "/etc/passwd", "..", "", "a/b", "a\0b"):
-        listed = build_file(avro_header("r", {"version": "int", "file_name": "string"}), [{"_VERSION": 2, "_FILE_NAME": name}])
+        manifest_list = build_file(avro_header("r", {"version": "int", "file_name": "string"}), [{"_VERSION": 2, "_FILE_NAME": name}])
         with pytest.raises(UnreadableError, match="not a plain file name"):
-            parse_manifest_list(listed)
+            parse_manifest_list(manifest_list)
     maker = new_table()
     maker.commit(NewFile(COLUMNS, extra_files=("../outside.index",)))
     with pytest.raises(UnreadableError, match="not a plain file name"):
@@ -228,12 +228,12 @@ def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, fo
     maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("s", "STRING")))
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
     chosen = data.draw(st.sampled_from(sorted((maker.root / folder).iterdir())))
-    changed = bytearray(chosen.read_bytes())
+    mutant = bytearray(chosen.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
-        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
-        del changed[data.draw(st.integers(0, len(changed))) :]
-    chosen.write_bytes(bytes(changed))
+        del mutant[data.draw(st.integers(0, len(mutant))) :]
+    chosen.write_bytes(bytes(mutant))
     try:
         inspect_paimon(str(maker.root))
     except SbbfError:

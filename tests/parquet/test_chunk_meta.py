@@ -35,12 +35,12 @@ def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most,
     assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)
 
 
-@pytest.mark.parametrize(("stated", "size"), [(5, 5), (0, 0), (None, 0), (-5, 0)])
-def test_a_size_that_is_not_stated_counts_as_zero(stated, size):
-    assert chunk(total_compressed_size=stated).bytes == size
+@pytest.mark.parametrize(("stated_size", "size"), [(5, 5), (0, 0), (None, 0), (-5, 0)])
+def test_a_size_that_is_not_stated_counts_as_zero(stated_size, size):
+    assert chunk(total_compressed_size=stated_size).bytes == size
 
 
-def test_of_a_locked_chunk_nothing_is_known():
+def test_nothing_is_known_of_a_locked_chunk():
     meta = ChunkMeta(ColumnChunk(file_path="elsewhere"))
     assert meta.is_locked
     assert meta.is_encrypted

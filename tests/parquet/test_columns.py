@@ -44,7 +44,7 @@ def columns_of(*elements: SchemaElement, top_level: int) -> tuple[Column, ...]:
     return leaf_columns([group("schema", top_level, None), *elements])
 
 
-def columns_written(tmp_path, schema: pa.Schema) -> tuple[Column, ...]:
+def write_and_read_columns(tmp_path, schema: pa.Schema) -> tuple[Column, ...]:
     path = tmp_path / "written.parquet"
     pq.write_table(schema.empty_table(), path)
     with ParquetFile.open(path) as file:
@@ -151,7 +151,7 @@ def test_a_dotted_name_inside_a_group_is_quoted():
 
 
 def test_the_scaffolding_of_lists_and_maps_may_be_left_out(tmp_path):
-    columns = columns_written(
+    columns = write_and_read_columns(
         tmp_path,
         pa.schema(
             [
@@ -162,8 +162,8 @@ def test_the_scaffolding_of_lists_and_maps_may_be_left_out(tmp_path):
             ]
         ),
     )
-    found = {name: find_column(columns, name).name for name in ("tags", "people.name", "counts.key", "counts.value", "deep")}
-    assert found == {
+    full_names = {name: find_column(columns, name).name for name in ("tags", "people.name", "counts.key", "counts.value", "deep")}
+    assert full_names == {
         "tags": "tags.list.element",
         "people.name": "people.list.element.name",
         "counts.key": "counts.key_value.key",
@@ -207,11 +207,13 @@ def test_a_group_names_its_leaves():
         find_column(columns, "a")
 
 
-@pytest.mark.parametrize(("asked", "offered"), [("user_ids", "user_id"), ("usr_id", "user_id"), ("USER_ID", "user_id"), ("tag", "tags")])
-def test_names_that_come_near_are_offered(tmp_path, asked, offered):
-    columns = columns_written(tmp_path, pa.schema([("user_id", pa.int64()), ("tags", pa.list_(pa.string())), ("z", pa.int8())]))
-    with pytest.raises(UsageError, match=rf"no column '{asked}'; did you mean .*\b{offered}\b.*\?"):
-        find_column(columns, asked)
+@pytest.mark.parametrize(
+    ("requested", "offered"), [("user_ids", "user_id"), ("usr_id", "user_id"), ("USER_ID", "user_id"), ("tag", "tags")]
+)
+def test_names_that_come_near_are_offered(tmp_path, requested, offered):
+    columns = write_and_read_columns(tmp_path, pa.schema([("user_id", pa.int64()), ("tags", pa.list_(pa.string())), ("z", pa.int8())]))
+    with pytest.raises(UsageError, match=rf"no column '{requested}'; did you mean .*\b{offered}\b.*\?"):
+        find_column(columns, requested)
 
 
 def test_where_nothing_comes_near_the_columns_are_listed():
@@ -264,7 +266,7 @@ def test_the_logical_type_wins_over_the_converted_one_and_either_is_enough():
 
 # Schemas that are none
 
-BROKEN = {
+MALFORMED = {
     "the root claims more than there is": ([leaf("a")], 2, "state more children"),
     "a group claims more than there is": ([group("a", 3), leaf("b")], 1, "state more children"),
     "a claim without end": ([group("a", 2**31 - 1), leaf("b")], 1, "state more children"),
@@ -279,8 +281,8 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("elements", "top_level", "complaint"), BROKEN.values(), ids=list(BROKEN))
-def test_a_schema_that_is_none_is_unreadable(elements, top_level, complaint):
+@pytest.mark.parametrize(("elements", "top_level", "complaint"), MALFORMED.values(), ids=list(MALFORMED))
+def test_an_invalid_schema_is_unreadable(elements, top_level, complaint):
     with pytest.raises(UnreadableError, match=complaint):
         columns_of(*elements, top_level=top_level)
 

@@ -45,7 +45,7 @@ def test_a_varint_does_not_go_on_for_ever():
 
 
 @pytest.mark.parametrize(("kind", "value"), made.ONE_OF_EACH.values(), ids=list(made.ONE_OF_EACH))
-def test_a_value_of_each_kind_ends_where_it_ends(kind, value):
+def test_a_value_of_each_kind_has_the_right_end(kind, value):
     raw = wire.write_value(kind, value)
     assert compact.skip(b"before" + raw + b"behind", 6, kind) == 6 + len(raw)
 
@@ -61,10 +61,10 @@ def test_a_value_cut_anywhere_is_an_error(kind, value):
 @given(st.lists(made.random_fields(3), max_size=6).map(tuple))
 def test_fields_are_where_the_other_reader_finds_them(struct):
     raw = wire.write(struct)
-    found, stop = compact.fields(raw, 0)
+    fields, stop = compact.fields(raw, 0)
     assert stop == len(raw) - 1
-    assert [(field.id, field.kind, field.relative) for field in found] == [(f.id, f.kind, not f.long) for f in wire.read(raw)]
-    assert [raw[field.value : field.end] for field in found] == [wire.write_value(f.kind, f.value) for f in struct]
+    assert [(field.id, field.kind, field.relative) for field in fields] == [(f.id, f.kind, not f.long) for f in wire.read(raw)]
+    assert [raw[field.value : field.end] for field in fields] == [wire.write_value(f.kind, f.value) for f in struct]
     remembered: compact.Ends = {}
     assert compact.skip(raw, 0, compact.STRUCT, 0, remembered) == compact.skip(raw, 0, compact.STRUCT, 0, remembered) == len(raw)
 
@@ -127,8 +127,8 @@ def test_edits_that_overlap_are_a_mistake():
 
 def test_the_last_field_of_an_id_and_kind_counts():
     raw = wire.write((Field(4, wire.I32, b"\2"), Field(4, wire.I32, b"\4"), Field(4, wire.I64, b"\6")))
-    found, _ = compact.fields(raw, 0)
-    last = compact.last_field(found, 4, compact.I32)
+    fields, _ = compact.fields(raw, 0)
+    last = compact.last_field(fields, 4, compact.I32)
     assert last is not None
     assert raw[last.value : last.end] == b"\4"
-    assert compact.last_field(found, 4, compact.BINARY) is None
+    assert compact.last_field(fields, 4, compact.BINARY) is None

@@ -29,13 +29,13 @@ BITSET = b"\xff" * 64
 WITHOUT_COMPRESSION_32 = bytes.fromhex("15 40  1c 1c 00 00  1c 1c 00 00  00")
 
 
-def names(found):
-    return [reading.dialect.name for reading in found]
+def names(candidates):
+    return [reading.dialect.name for reading in candidates]
 
 
 def test_the_bytes_of_each_form():
-    built = {form: build(32) for form, (_, build) in FORMS.items()}
-    assert built == {
+    headers = {form: build(32) for form, (_, build) in FORMS.items()}
+    assert headers == {
         RAW_12: bytes.fromhex("20000000 00000000 00000000"),
         RAW_16: bytes.fromhex("20000000 00000000 00000000 00000000"),
         WITHOUT_COMPRESSION: WITHOUT_COMPRESSION_32,
@@ -47,12 +47,12 @@ def test_the_bytes_of_each_form():
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_every_size_is_read_back(form, num_bytes):
     parse, build = FORMS[form]
-    written = build(num_bytes)
-    assert parse(written + BITSET) == ParsedHeader(len(written), num_bytes)
-    assert names(readings(written + BITSET)) == NAMES[form]
-    parsed = parse_header(written + BITSET)
-    assert (parsed.num_bytes, parsed.unsupported_reason is not None) == (num_bytes, True)
-    assert len(written) <= HEADER_GUESS
+    header = build(num_bytes)
+    assert parse(header + BITSET) == ParsedHeader(len(header), num_bytes)
+    assert names(readings(header + BITSET)) == NAMES[form]
+    header_read = parse_header(header + BITSET)
+    assert (header_read.num_bytes, header_read.unsupported_reason is not None) == (num_bytes, True)
+    assert len(header) <= HEADER_GUESS
 
 
 def test_the_generated_classes_read_the_page():
@@ -93,7 +93,7 @@ RAW = build_draft_header(find_dialect("branch-16"), 64) + BITSET
 
 
 @pytest.mark.parametrize(
-    ("room", "stated", "left"),
+    ("room", "stated_length", "expected"),
     [
         (80, None, ["draft1-raw", "branch-12", "branch-16"]),
         (79, None, ["draft1-raw", "branch-12"]),
@@ -104,11 +104,11 @@ RAW = build_draft_header(find_dialect("branch-16"), 64) + BITSET
         (20, None, ["draft1-raw", "branch-12", "branch-16"]),
     ],
 )
-def test_the_stated_length_and_the_room_decide_between_them(room, stated, left):
-    header = parse_header(RAW).within(room, stated)
-    assert names(header.readings) == left
+def test_the_stated_length_and_the_room_decide_between_them(room, stated_length, expected):
+    header = parse_header(RAW).within(room, stated_length)
+    assert names(header.readings) == expected
     assert (header.length, header.num_bytes) == header.readings[0][1:]
-    assert all(name in header.unsupported_reason for name in left)
+    assert all(name in header.unsupported_reason for name in expected)
 
 
 # None of them
@@ -131,7 +131,7 @@ def test_sizes_that_the_branch_never_had(form, num_bytes):
         FORMS[form][0](num_bytes.to_bytes(4, "little") + bytes(12))
 
 
-def test_another_hash_or_algorithm_is_none():
+def test_another_hash_or_algorithm_is_unsupported():
     for at in (4, 8):
         raw = bytearray(build_draft_header(find_dialect("draft1-raw"), 64) + BITSET)
         raw[at] = 1
@@ -150,19 +150,19 @@ def test_todays_header_in_a_page_is_none():
     assert readings(page + BITSET) == ()
 
 
-def test_a_page_of_data_is_none():
+def test_a_data_page_is_no_dictionary():
     assert readings(wire.write((Field(1, wire.I32, wire.number(0)), Field(2, wire.I32, wire.number(8)))) + BITSET) == ()
 
 
 @st.composite
-def a_draft_with_bytes_changed(draw: st.DrawFn) -> bytes:
+def draft_mutants(draw: st.DrawFn) -> bytes:
     raw = bytearray(build_draft_header(draw(st.sampled_from(DRAFTS)), draw(st.sampled_from([32, 1024]))) + BITSET)
     for _ in range(draw(st.integers(0, 2))):
         raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
     return bytes(raw)
 
 
-@given(st.binary(max_size=HEADER_GUESS) | a_draft_with_bytes_changed())
+@given(st.binary(max_size=HEADER_GUESS) | draft_mutants())
 @example(build_draft_header(find_dialect("draft2-thrift"), 32) + BITSET)
 def test_any_bytes_have_readings_or_none(data):
     for reading in readings(data):

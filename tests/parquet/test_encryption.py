@@ -76,9 +76,9 @@ def test_what_was_built_is_parsed(secret, plain):
     assert modules.parse_gcm(key, module, b"aad") == plain
     assert modules.build_gcm(key, plain, b"aad") != module, "no nonce twice"
     nonce = os.urandom(modules.NONCE_BYTES)
-    sealed = (modules.NONCE_BYTES + len(plain)).to_bytes(4, "little") + nonce + key.ctr(nonce, plain)
-    assert len(sealed) == len(plain) + modules.CTR_OVERHEAD
-    assert modules.parse_ctr(key, sealed) == plain
+    ctr_module = (modules.NONCE_BYTES + len(plain)).to_bytes(4, "little") + nonce + key.ctr(nonce, plain)
+    assert len(ctr_module) == len(plain) + modules.CTR_OVERHEAD
+    assert modules.parse_ctr(key, ctr_module) == plain
     modules.ensure_signed(key, plain, modules.sign(key, plain, b"aad"), b"aad")
 
 
@@ -89,17 +89,17 @@ def flipped(data: bytes):
 
 def test_a_flipped_bit_anywhere_in_a_module():
     key = Key(SECRETS[0])
-    for damaged in flipped(modules.build_gcm(key, b"a plaintext", b"aad")):
+    for mutant in flipped(modules.build_gcm(key, b"a plaintext", b"aad")):
         with pytest.raises(AuthenticationError):
-            modules.parse_gcm(key, damaged, b"aad")
+            modules.parse_gcm(key, mutant, b"aad")
 
 
 def test_a_flipped_bit_anywhere_in_what_was_signed_or_the_signature():
     key, plain = Key(SECRETS[1]), b"a footer"
     signature = modules.sign(key, plain, b"aad")
-    for damaged in flipped(plain + signature):
+    for mutant in flipped(plain + signature):
         with pytest.raises(AuthenticationError, match="signature of the footer does not match"):
-            modules.ensure_signed(key, damaged[: len(plain)], damaged[len(plain) :], b"aad")
+            modules.ensure_signed(key, mutant[: len(plain)], mutant[len(plain) :], b"aad")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ class TestAlgorithm:
             (AesGcmV1(), None, "no aad_file_unique"),
         ],
     )
-    def test_what_is_refused(self, form, prefix, message):
+    def test_refused_requests(self, form, prefix, message):
         with pytest.raises((RefusedError, UnreadableError), match=message):
             self.of(form, prefix)
 
@@ -187,7 +187,7 @@ class TestKeys:
             "[" * 100_000,
         ],
     )
-    def test_what_is_none_is_told_without_being_shown(self, wrong):
+    def test_an_invalid_key_is_reported_without_being_shown(self, wrong):
         with pytest.raises(UsageError) as caught:
             Keys.from_json(wrong.replace("KEY", HEX))
         assert HEX not in str(caught.value)
@@ -195,8 +195,8 @@ class TestKeys:
 
     def test_nothing_shows_a_key(self):
         keys = Keys.of({"footer_key": HEX, "columns": {"a": BASE64}, "keys": {"k": HEX}})
-        for shown in (repr(keys), str(keys), f"{keys.footer!r} {keys.columns}", repr(vars(keys))):
-            assert not any(secret.hex() in shown or repr(secret)[2:-1] in shown for secret in SECRETS)
+        for text in (repr(keys), str(keys), f"{keys.footer!r} {keys.columns}", repr(vars(keys))):
+            assert not any(secret.hex() in text or repr(secret)[2:-1] in text for secret in SECRETS)
         assert "the footer's" in repr(keys)
 
     def test_keys_go_to_other_processes(self):
@@ -212,7 +212,7 @@ class TestKeys:
         assert describe_key(None) == ""
 
     @pytest.mark.parametrize("key", [bytes(5), "text", 7])
-    def test_a_size_that_is_none(self, key):
+    def test_an_invalid_size(self, key):
         with pytest.raises(UsageError, match="not a key"):
             Keys.of({"footer_key": key})
         with pytest.raises(UnreadableError, match=r"not 5$"):
@@ -221,24 +221,24 @@ class TestKeys:
 
 class TestService:
     def test_a_function(self):
-        asked = []
+        calls = []
 
         def service(metadata: bytes) -> bytes:
-            asked.append(metadata)
+            calls.append(metadata)
             return SECRETS[0]
 
         assert Keys.of(service).find(b"request", NOTHING) == Key(SECRETS[0])
-        assert asked == [b"request"]
+        assert calls == [b"request"]
 
     @pytest.mark.parametrize("error", [KeyError("k"), PermissionError("no")])
-    def test_one_that_has_no_such_key(self, error):
+    def test_a_key_service_without_that_key(self, error):
         def service(metadata: bytes) -> bytes:
             raise error
 
         assert Keys.of(service).find(b"k", NOTHING) is None
         assert Keys.of(lambda metadata: None).find(b"k", NOTHING) is None
 
-    def test_one_that_fails(self):
+    def test_a_failing_request(self):
         def service(metadata: bytes) -> bytes:
             raise ConnectionError(f"with {HEX} to example.org")
 
@@ -248,7 +248,7 @@ class TestService:
         with pytest.raises(RefusedError, match="16, 24 or 32"):
             Keys.of(lambda metadata: b"short").find(b"k", NOTHING)
 
-    def test_what_is_none(self):
+    def test_invalid_names(self):
         with pytest.raises(UsageError, match="a KMS client, not int"):
             Keys.of(5)
 
@@ -259,8 +259,8 @@ def wrapped(key: bytes, by: bytes, aad: bytes) -> str:
 
 
 def material(**fields) -> bytes:
-    known = {"keyMaterialType": "PKMT1", "internalStorage": True, "masterKeyID": "m", "doubleWrapping": False}
-    return json.dumps({**known, **fields}).encode()
+    key_material = {"keyMaterialType": "PKMT1", "internalStorage": True, "masterKeyID": "m", "doubleWrapping": False}
+    return json.dumps({**key_material, **fields}).encode()
 
 
 class TestKeyMaterial:
@@ -319,17 +319,17 @@ class TestKeyMaterial:
             material(wrappedDEK=wrapped(b"short", MASTER, b"m")),
         ],
     )
-    def test_what_is_none(self, metadata):
+    def test_invalid_names(self, metadata):
         with pytest.raises(UnreadableError):
             self.KEYS.find(metadata, NOTHING)
 
     @pytest.mark.parametrize(
         "metadata", [b"", b"id", b"{", b"[]", b'{"keyMaterialType": "other"}', b"{\xff}", b"[" * 9999, b'{"a":' * 9999]
     )
-    def test_what_means_something_else(self, metadata):
+    def test_values_with_another_meaning(self, metadata):
         assert parse_material(metadata, NOTHING) is None
 
     @pytest.mark.parametrize("content", [b"", b"[]", b'{"a": 1}', b"{"])
-    def test_a_file_that_is_none(self, content):
+    def test_a_path_that_is_no_file(self, content):
         with pytest.raises(UnreadableError, match="not a file of key material"):
             parse_material_file(content)

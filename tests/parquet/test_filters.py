@@ -40,10 +40,10 @@ def test_the_documented_bytes():
 
 @pytest.mark.parametrize("num_bytes", POWERS)
 def test_the_header_of_every_size_that_is_written(num_bytes):
-    written = build_header(num_bytes)
-    assert written == header(num_bytes, first_member(2), first_member(3), first_member(4))
-    assert parse_header(written) == FilterHeader(len(written), num_bytes, None)
-    struct = parse_struct(BloomFilterHeader, written)
+    raw = build_header(num_bytes)
+    assert raw == header(num_bytes, first_member(2), first_member(3), first_member(4))
+    assert parse_header(raw) == FilterHeader(len(raw), num_bytes, None)
+    struct = parse_struct(BloomFilterHeader, raw)
     assert struct.numBytes == num_bytes
     assert None not in (struct.algorithm.BLOCK, struct.hash.XXHASH, struct.compression.UNCOMPRESSED)
 
@@ -59,8 +59,8 @@ def test_a_header_takes_15_to_19_bytes(num_bytes, length):
 @given(st.integers(32, 2**31 - 1), st.binary(max_size=60))
 @example(2**31 - 1, b"")
 def test_a_header_is_read_back_whatever_follows_it(num_bytes, behind):
-    written = build_header(num_bytes)
-    assert parse_header(written + behind) == FilterHeader(len(written), num_bytes, None)
+    header = build_header(num_bytes)
+    assert parse_header(header + behind) == FilterHeader(len(header), num_bytes, None)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3))
@@ -100,11 +100,11 @@ BEYOND_US = {
 
 @pytest.mark.parametrize(("raw", "reason"), BEYOND_US.values(), ids=list(BEYOND_US))
 def test_a_header_of_another_kind_is_beyond_us_with_the_reason(raw, reason):
-    parsed = parse_header(raw + b"\xaa" * 64)
-    assert parsed.num_bytes == 64
-    assert parsed.length == len(raw)
-    assert parsed.unsupported_reason is not None
-    assert reason in parsed.unsupported_reason
+    header_read = parse_header(raw + b"\xaa" * 64)
+    assert header_read.num_bytes == 64
+    assert header_read.length == len(raw)
+    assert header_read.unsupported_reason is not None
+    assert reason in header_read.unsupported_reason
 
 
 def test_fields_that_a_later_version_adds_do_not_hide_the_known_ones():
@@ -143,34 +143,36 @@ def test_other_bytes_are_unreadable(raw):
 
 
 @st.composite
-def a_header_with_bytes_changed(draw: st.DrawFn) -> bytes:
-    raw = bytearray(draw(st.sampled_from([build_header(1024), header(64, *ALL), *(written for written, _ in BEYOND_US.values())])))
+def header_mutants(draw: st.DrawFn) -> bytes:
+    raw = bytearray(draw(st.sampled_from([build_header(1024), header(64, *ALL), *(raw_header for raw_header, _ in BEYOND_US.values())])))
     for _ in range(draw(st.integers(0, 2))):
         raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
     return bytes(raw)
 
 
-@given(st.binary(max_size=64) | a_header_with_bytes_changed())
+@given(st.binary(max_size=64) | header_mutants())
 @example(build_header(32))
 def test_any_bytes_are_a_header_or_unreadable(raw):
     try:
-        parsed = parse_header(raw)
+        header_read = parse_header(raw)
     except UnreadableError:
         return
-    assert 0 < parsed.length <= len(raw)
-    assert parsed.num_bytes >= 32
+    assert 0 < header_read.length <= len(raw)
+    assert header_read.num_bytes >= 32
 
 
 # Header and footer together
 
 
-def stored(num_bytes: int, stated: int | None = -1) -> StoredFilter:
+def stored(num_bytes: int, stated_length: int | None = -1) -> StoredFilter:
     length = len(build_header(num_bytes))
-    return StoredFilter(0, 0, FilterPlace(100, length + num_bytes if stated == -1 else stated), FilterHeader(length, num_bytes))
+    return StoredFilter(
+        0, 0, FilterPlace(100, length + num_bytes if stated_length == -1 else stated_length), FilterHeader(length, num_bytes)
+    )
 
 
 @pytest.mark.parametrize("num_bytes", POWERS)
-def test_a_power_of_two_with_its_length_is_not_odd(num_bytes):
+def test_a_power_of_two_with_its_length_causes_no_warning(num_bytes):
     assert stored(num_bytes).warnings() == []
 
 
@@ -190,11 +192,11 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(("odd", "said"), ODD.values(), ids=list(ODD))
-def test_what_some_reader_refuses_or_misreads_is_said(odd, said):
-    found = odd.warnings()
-    assert len(found) == len(said)
-    for words, sentence in zip(said, found, strict=True):
+@pytest.mark.parametrize(("odd", "message"), ODD.values(), ids=list(ODD))
+def test_filters_that_some_reader_refuses_or_misreads_cause_warnings(odd, message):
+    warnings = odd.warnings()
+    assert len(warnings) == len(message)
+    for words, sentence in zip(message, warnings, strict=True):
         assert words in sentence
 
 
@@ -209,9 +211,9 @@ def test_places_follow_from_header_and_offset():
 
 def test_todays_public_sample(conformance):
     raw = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
-    parsed = parse_header(raw)
-    assert parsed.unsupported_reason is None
-    assert parsed.length + parsed.num_bytes == len(raw)
+    header_read = parse_header(raw)
+    assert header_read.unsupported_reason is None
+    assert header_read.length + header_read.num_bytes == len(raw)
 
 
 def test_filters_of_unmerged_drafts_are_never_taken_for_todays(conformance):

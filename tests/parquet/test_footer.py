@@ -36,7 +36,7 @@ def test_another_magic_is_no_parquet_file(magic):
 
 
 @pytest.mark.parametrize("length", [989, 1000, 2**31, 2**32 - 1])
-def test_a_footer_larger_than_its_file_is_told(length):
+def test_a_footer_larger_than_its_file_is_reported(length):
     with pytest.raises(UnreadableError, match=rf"the stated footer of {length:,} bytes does not fit into the file of 1,000"):
         parse_tail(length.to_bytes(4, "little") + b"PAR1", 1000)
 
@@ -100,12 +100,12 @@ def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
 
 
 @pytest.mark.parametrize("offset", [0, -1, -(2**63)])
-def test_an_offset_of_0_and_below_means_none(offset):
+def test_an_offset_of_0_and_below_means_no_filter(offset):
     meta = column_metadata(Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80)))
     assert Footer(made.footer_of_one(meta), 4).filter_place(0, 0) is None
 
 
-def test_a_chunk_whose_metadata_is_encrypted_has_no_place_and_gets_none():
+def test_a_chunk_with_encrypted_metadata_has_no_place_and_gets_no_filter():
     raw = wire.write(made.file_metadata([made.row_group([(Field(2, wire.I64, b"\0"), Field(9, wire.BINARY, wire.text("cipher")))])], 1))
     footer = Footer(raw, 4)
     assert footer.chunk(0, 0) is None
@@ -150,7 +150,7 @@ def test_filters_are_appended_row_group_by_row_group_in_the_schemas_order():
         assert new_bytes[at : at + place.length] == b"".join(bytes(piece) for piece in filters[key])
 
 
-def test_a_patch_takes_away_what_it_is_told_to():
+def test_a_patch_removes_the_filters_that_it_lists():
     meta = column_metadata(Field(14, wire.I64, wire.number(9)), Field(15, wire.I32, wire.number(80)))
     footer = Footer(wire.write(made.file_metadata([made.row_group([made.column_chunk(meta)] * 2)], 2)), 100)
     patch = plan_append(footer, 300, {(0, 1): (b"x" * 47,)}, drop=[(0, 0)])

@@ -25,7 +25,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
 from support import wire
-from support.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_of_one
+from support.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_with_column
 from support.wire import Field, Struct
 
 PLACE = FilterPlace(1 << 40, 70_000)
@@ -54,10 +54,10 @@ def without_filters(footer: Struct, keys: set[Key]) -> Struct:
         for index in {column for row_group, column in keys if row_group == number}:
             chunk = chunks.value.values[index]
             meta = wire.find(chunk, *META_DATA)
-            bare = tuple(field.content for field in meta.value if not is_filter(field))
-            changed_chunks[index] = wire.replaced(chunk, meta, bare)
-        changed_groups[number] = wire.replaced(group, chunks, wire.with_elements(chunks, changed_chunks))
-    return wire.replaced(footer, groups, wire.with_elements(groups, changed_groups))
+            remaining = tuple(field.content for field in meta.value if not is_filter(field))
+            changed_chunks[index] = wire.replace_field(chunk, meta, remaining)
+        changed_groups[number] = wire.replace_field(group, chunks, wire.with_elements(chunks, changed_chunks))
+    return wire.replace_field(footer, groups, wire.with_elements(groups, changed_groups))
 
 
 def assert_only_these_filters_changed(old: bytes, new: bytes, places: Mapping[Key, FilterPlace | None]) -> None:
@@ -65,8 +65,8 @@ def assert_only_these_filters_changed(old: bytes, new: bytes, places: Mapping[Ke
     assert without_filters(before, set(places)) == without_filters(after, set(places))
     for key, place in places.items():
         filters = [(field.id, field.kind, wire.integer(field.value)) for field in metadata_of(after, key) if is_filter(field)]
-        wanted = [] if place is None else [(*OFFSET, place.offset)] + ([] if place.length is None else [(*LENGTH, place.length)])
-        assert sorted(filters) == wanted
+        expected = [] if place is None else [(*OFFSET, place.offset)] + ([] if place.length is None else [(*LENGTH, place.length)])
+        assert sorted(filters) == expected
     assert_generated_classes_read(old, new, places)
 
 
@@ -139,10 +139,10 @@ COMPANY = {
 }
 
 
-@pytest.mark.parametrize("others", COMPANY.values(), ids=list(COMPANY))
+@pytest.mark.parametrize("other_fields", COMPANY.values(), ids=list(COMPANY))
 @pytest.mark.parametrize("place", [PLACE, FilterPlace(5, None), FilterPlace(2**62, 2**31 - 1)])
-def test_fields_are_added_and_taken_away_without_a_trace(others, place):
-    raw = footer_of_one(column_metadata(*others))
+def test_fields_are_added_and_taken_away_without_a_trace(other_fields, place):
+    raw = footer_with_column(column_metadata(*other_fields))
     spliced = set_filters(raw, {(0, 0): place})
     assert_only_these_filters_changed(raw, spliced, {(0, 0): place})
     assert set_filters(spliced, {(0, 0): None}) == raw
@@ -169,12 +169,12 @@ PRESENT = {
 @pytest.mark.parametrize("present", PRESENT.values(), ids=list(PRESENT))
 @pytest.mark.parametrize("place", [PLACE, FilterPlace(7, None), None])
 def test_fields_that_are_there_are_replaced_or_taken_away(present, place):
-    raw = footer_of_one(column_metadata(*present))
+    raw = footer_with_column(column_metadata(*present))
     assert_only_these_filters_changed(raw, set_filters(raw, {(0, 0): place}), {(0, 0): place})
 
 
 def test_ids_that_ascend_still_ascend():
-    raw = footer_of_one(column_metadata(Field(13, wire.STRUCT, ()), Field(16, wire.STRUCT, ())))
+    raw = footer_with_column(column_metadata(Field(13, wire.STRUCT, ()), Field(16, wire.STRUCT, ())))
     meta = metadata_of(wire.read(set_filters(raw, {(0, 0): PLACE})), (0, 0))
     assert [field.id for field in meta] == [1, 2, 3, 4, 5, 6, 7, 9, 13, 14, 15, 16]
     assert not any(field.long for field in meta)
@@ -183,7 +183,7 @@ def test_ids_that_ascend_still_ascend():
 def test_an_id_above_16_bits_is_the_id_that_thrift_takes_it_for():
     """Thrift's readers keep the low 16 bits of an id, so this field is a second offset, and the one that counts."""
     overflowing = b"\x06" + wire.number(14 + 65536) + wire.number(99)
-    raw = footer_of_one(column_metadata(Field(*OFFSET, wire.number(5))))
+    raw = footer_with_column(column_metadata(Field(*OFFSET, wire.number(5))))
     at = raw.rindex(b"\x56\x0a") + 2
     raw = raw[:at] + overflowing + raw[at:]
     assert Footer(raw, 4).filter_place(0, 0) == FilterPlace(99, None)
@@ -223,49 +223,49 @@ def test_set_and_taken_away_leaves_the_bytes_that_were_there(made_footer):
 @given(footers_and_places(with_filters=True), st.data())
 def test_a_footer_cut_anywhere_is_an_error_and_never_a_shorter_footer(made_footer, data):
     raw, places = made_footer
-    cut = raw[: data.draw(st.integers(0, len(raw) - 1))]
+    prefix = raw[: data.draw(st.integers(0, len(raw) - 1))]
     with pytest.raises(UnreadableError):
-        Footer(cut, 4)
+        Footer(prefix, 4)
     with pytest.raises(UnreadableError):
-        set_filters(cut, places)
+        set_filters(prefix, places)
 
 
 # In files that were written by others
 
 
 @pytest.fixture
-def written(tmp_path):
+def file_with_unknown_fields(tmp_path):
     path = tmp_path / "written.parquet"
     table = pa.table({"a": range(30), "b": [f"v{n}" for n in range(30)]})
     pq.write_table(table, path, row_group_size=10, bloom_filter_options={"b": {"ndv": 10}})
     return path
 
 
-def test_pyarrow_reads_a_file_whose_footer_has_unknown_fields_and_new_places(written):
-    data = written.read_bytes()
+def test_pyarrow_reads_a_file_whose_footer_has_unknown_fields_and_new_places(file_with_unknown_fields):
+    data = file_with_unknown_fields.read_bytes()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     tree = wire.read(data[start:-8])
     # Arrow's Thrift knows every kind but the youngest, uuid.
-    extras = [Field(100 + at, *one) for at, (name, one) in enumerate(made.ONE_OF_EACH.items()) if "uuid" not in name]
+    extras = [Field(100 + at, *value) for at, (name, value) in enumerate(made.ONE_OF_EACH.items()) if "uuid" not in name]
     groups = wire.find(tree, *ROW_GROUPS)
-    changed = {}
+    new_groups = {}
     for number, group in enumerate(groups.value.values):
         chunks = wire.find(group, *COLUMNS)
         odd = {
             index: tuple(replace(f, value=(*f.value, *extras)) if (f.id, f.kind) == META_DATA else f for f in chunk) + tuple(extras)
             for index, chunk in enumerate(chunks.value.values)
         }
-        changed[number] = (*wire.replaced(group, chunks, wire.with_elements(chunks, odd)), *extras)
-    odd_footer = wire.write((*wire.replaced(tree, groups, wire.with_elements(groups, changed)), *extras))
+        new_groups[number] = (*wire.replace_field(group, chunks, wire.with_elements(chunks, odd)), *extras)
+    odd_footer = wire.write((*wire.replace_field(tree, groups, wire.with_elements(groups, new_groups)), *extras))
     places = {(0, 0): FilterPlace(4, 100), (2, 0): FilterPlace(1 << 40, 200), (1, 1): None}
     raw = set_filters(odd_footer, places)
     assert_only_these_filters_changed(odd_footer, raw, places)
-    odd_file = written.with_name("odd.parquet")
+    odd_file = file_with_unknown_fields.with_name("odd.parquet")
     odd_file.write_bytes(data[:start] + raw + len(raw).to_bytes(4, "little") + b"PAR1")
-    assert pq.read_table(odd_file).equals(pq.read_table(written))
-    seen = pq.read_metadata(odd_file)
-    assert [seen.row_group(n).column(0).bloom_filter_offset for n in range(3)] == [4, None, 1 << 40]
-    assert [seen.row_group(n).column(1).bloom_filter_offset is None for n in range(3)] == [False, True, False]
+    assert pq.read_table(odd_file).equals(pq.read_table(file_with_unknown_fields))
+    metadata = pq.read_metadata(odd_file)
+    assert [metadata.row_group(n).column(0).bloom_filter_offset for n in range(3)] == [4, None, 1 << 40]
+    assert [metadata.row_group(n).column(1).bloom_filter_offset is None for n in range(3)] == [False, True, False]
 
 
 def test_fields_that_are_not_in_our_definition_survive_add_and_remove(tmp_path):
@@ -281,7 +281,7 @@ def test_fields_that_are_not_in_our_definition_survive_add_and_remove(tmp_path):
     types = wire.items(wire.I32, (wire.number(1), wire.number(1003)))
     geospatial = Field(17, wire.STRUCT, (Field(1, wire.STRUCT, box), Field(2, wire.LIST, types)))
     groups = wire.find(tree, *ROW_GROUPS)
-    changed = {}
+    new_groups = {}
     for number, group in enumerate(groups.value.values):
         wire.find(group, 4, wire.LIST)  # the sorting columns
         chunks = wire.find(group, *COLUMNS)
@@ -290,8 +290,8 @@ def test_fields_that_are_not_in_our_definition_survive_add_and_remove(tmp_path):
             index: tuple(replace(f, value=(*f.value, geospatial)) if (f.id, f.kind) == META_DATA else f for f in chunk)
             for index, chunk in enumerate(chunks.value.values)
         }
-        changed[number] = wire.replaced(group, chunks, wire.with_elements(chunks, boxed))
-    old = wire.write(wire.replaced(tree, groups, wire.with_elements(groups, changed)))
+        new_groups[number] = wire.replace_field(group, chunks, wire.with_elements(chunks, boxed))
+    old = wire.write(wire.replace_field(tree, groups, wire.with_elements(groups, new_groups)))
     path.write_bytes(data[:start] + old + len(old).to_bytes(4, "little") + b"PAR1")
     before = path.read_bytes()
 

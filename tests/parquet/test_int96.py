@@ -49,14 +49,14 @@ def test_an_instant_since_1970_and_a_midnight_have_one_form() -> None:
     st.lists(st.tuples(st.integers(EPOCH - 200_000, EPOCH + 200_000), st.integers(-(2**63), 2**63 - 1) | st.integers(-2 * DAY, 2 * DAY)))
 )
 @example([(EPOCH, DAY), (EPOCH + 1, 0), (EPOCH, 2 * DAY + 1), (EPOCH, -DAY), (EPOCH, -1), (EPOCH - 1, DAY - 1), (EPOCH - 2, 3 * DAY)])
-def test_many_values_get_the_forms_that_one_gets(parts: list[tuple[int, int]]) -> None:
+def test_many_values_get_the_forms_of_a_single_value(parts: list[tuple[int, int]]) -> None:
     plains = [stored(*part) for part in parts]
     beside = int96.forms_beside(memoryview(b"".join(plains)))
     expected = sorted(form for plain in plains for form in int96.forms_of(int96.instant_of(plain)) if form != plain)
     assert sorted(beside[at : at + 12] for at in range(0, len(beside), 12)) == expected
     assert expected == sorted(form for plain in plains for form in int96.other_forms_of(plain))
-    rounded = int96.rounded_down(memoryview(b"".join(plains)))
-    assert rounded == b"".join(
+    floored = int96.rounded_down(memoryview(b"".join(plains)))
+    assert floored == b"".join(
         stored(EPOCH + int96.instant_of(plain) // DAY, int96.instant_of(plain) % DAY) for plain in plains if not 0 <= _nanos(plain) < DAY
     )
 
@@ -98,7 +98,7 @@ WRITERS = [
 
 
 @pytest.mark.parametrize(("created_by", "keys", "is_known"), WRITERS)
-def test_who_is_known_to_use_one_of_the_two(fixtures: Path, created_by: str | None, keys: dict[str, str], is_known: bool) -> None:
+def test_writers_known_to_use_one_of_the_two_forms(fixtures: Path, created_by: str | None, keys: dict[str, str], is_known: bool) -> None:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.idl.ttypes import KeyValue
 
@@ -106,10 +106,10 @@ def test_who_is_known_to_use_one_of_the_two(fixtures: Path, created_by: str | No
         footer: Footer = file.footer
         footer.metadata.created_by = created_by
         footer.metadata.key_value_metadata = [KeyValue(key, value) for key, value in keys.items()]
-        found = int96.unknown_writer(footer)
-        assert (found is None) == is_known
-        assert found is None or (created_by or "not stated") in found
-        assert equals.uncertainty(footer, footer.columns[1]) == found
+        writer = int96.unknown_writer(footer)
+        assert (writer is None) == is_known
+        assert writer is None or (created_by or "not stated") in writer
+        assert equals.uncertainty(footer, footer.columns[1]) == writer
         assert equals.uncertainty(footer, footer.columns[0]) is None
     assert int96.unknown_writer(None)
 
@@ -127,10 +127,10 @@ def test_one_interval_is_normalised_as_many_are(parts: list[tuple[int, int, int]
     assert list(many) == [hash_value(equals.normalised_interval(plain)) for plain in plains]
 
 
-@pytest.mark.parametrize(("asked", "months", "days", "millis"), [("PT24H", 0, 1, 0), ("P30D", 1, 0, 0), ("P29DT24H", 1, 0, 0)])
-def test_an_interval_is_looked_up_as_duckdb_compares_it_too(asked: str, months: int, days: int, millis: int) -> None:
+@pytest.mark.parametrize(("text", "months", "days", "millis"), [("PT24H", 0, 1, 0), ("P30D", 1, 0, 0), ("P29DT24H", 1, 0, 0)])
+def test_an_interval_is_looked_up_as_duckdb_compares_it_too(text: str, months: int, days: int, millis: int) -> None:
     from sbbf_tool.parquet.type_names import column_of_type
 
-    forms = parse(column_of_type("INTERVAL"), asked).forms
+    forms = parse(column_of_type("INTERVAL"), text).forms
     assert len(forms) == 2
     assert forms[1] == struct.pack("<iiI", months, days, millis)

@@ -47,8 +47,8 @@ def runs(draw: st.DrawFn) -> tuple[int, bytes, list[int]]:
 
 
 @given(runs(), st.data())
-def test_any_runs(made, data):
-    highest, raw, levels = made
+def test_any_runs(sample, data):
+    highest, raw, levels = sample
     count = data.draw(st.integers(0, len(levels)))
     assert count_highest(memoryview(raw), highest, count) == levels[:count].count(highest)
     with pytest.raises(ValueError, match="end early"):
@@ -80,6 +80,6 @@ def test_a_column_that_stores_no_levels():
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x80", b"\x80\x80\x80\x80\x80\x80\x01", b"\x00\x01", b"\x08", b"\x01"])
-def test_what_cannot_be_levels(raw):
+def test_bytes_that_cannot_be_levels(raw):
     with pytest.raises(ValueError, match="levels end early"):
         count_highest(memoryview(raw), 1, 4)

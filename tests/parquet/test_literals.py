@@ -235,20 +235,20 @@ def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(leaf: Column, tex
 
 
 @pytest.mark.parametrize("leaf", [INT32, DOUBLE, DECIMAL9, DATE, UUID, FOUR_BYTES, INT96, INTERVAL, BSON])
-def test_null_cannot_be_asked_of_a_filter(leaf: Column) -> None:
-    for asked in (None, "null", "NULL"):
-        assert parse(leaf, asked).verdict == CANNOT_SAY
+def test_a_filter_cannot_be_queried_for_null(leaf: Column) -> None:
+    for value in (None, "null", "NULL"):
+        assert parse(leaf, value).verdict == CANNOT_SAY
     assert parse(STRING, None).verdict == CANNOT_SAY
     assert parse(BYTES, None).verdict == CANNOT_SAY
 
 
-@pytest.mark.parametrize("asked", ["true", "false", "maybe", None, True, False, np.True_])
-def test_boolean_filters_say_nothing(asked: object) -> None:
-    assert parse_object(BOOLEAN, asked).verdict == CANNOT_SAY
+@pytest.mark.parametrize("value", ["true", "false", "maybe", None, True, False, np.True_])
+def test_boolean_filters_give_no_answer(value: object) -> None:
+    assert parse_object(BOOLEAN, value).verdict == CANNOT_SAY
 
 
 @pytest.mark.parametrize("leaf", [FLOAT, DOUBLE, HALF], ids=lambda leaf: leaf.type_name)
-def test_a_zero_is_asked_for_in_both_signs_and_nan_not_at_all(leaf: Column) -> None:
+def test_a_zero_is_queried_with_both_signs_and_nan_not_at_all(leaf: Column) -> None:
     width = leaf.width or 0
     zeros = (bytes(width), bytes(width - 1) + b"\x80")
 
@@ -259,7 +259,7 @@ def test_a_zero_is_asked_for_in_both_signs_and_nan_not_at_all(leaf: Column) -> N
     assert parse(leaf, "0x" + "ff" * width).verdict == MAYBE
 
 
-def test_text_half_way_between_two_narrow_numbers_is_asked_for_as_both() -> None:
+def test_text_half_way_between_two_narrow_numbers_is_queried_as_both() -> None:
     """As a double it is exactly half way, so rounding it again may go the wrong way: 1 + 2^-24 + 2^-60 is above, and is not seen."""
     low, high = struct.pack("<f", 1.0), struct.pack("<f", 1.0 + 2**-23)
 
@@ -268,7 +268,7 @@ def test_text_half_way_between_two_narrow_numbers_is_asked_for_as_both() -> None
     assert set(parse(HALF, "2049").forms) == {struct.pack("<e", 2048), struct.pack("<e", 2050)}
 
 
-def test_a_byte_array_decimal_is_asked_for_with_superfluous_sign_bytes_too() -> None:
+def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> None:
     literal = parse(DECIMAL_BYTES, "-1.28")
 
     assert literal.forms == tuple((-128).to_bytes(width, "big", signed=True) for width in range(1, 33))
@@ -278,7 +278,7 @@ def test_a_byte_array_decimal_is_asked_for_with_superfluous_sign_bytes_too() -> 
     assert parse(decimal("BYTE_ARRAY", 100, 0), "1").forms[-1] == (1).to_bytes(42, "big")
 
 
-def test_plain_bytes_say_what_they_stand_for() -> None:
+def test_plain_bytes_are_formatted_as_their_value() -> None:
     assert parse(INT32, "0x07000000").note == "plain bytes, which stand for 7"
     assert parse(timestamp("MILLIS"), "0x" + i64(1000).hex()).note == "plain bytes, which stand for 1970-01-01T00:00:01Z"
     assert parse(INT8, "0x2c010000").note is None  # 300 is none of the type's values, and may be stored all the same

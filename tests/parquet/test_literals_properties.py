@@ -146,8 +146,8 @@ def test_the_next_day_is_the_next_date(days: int) -> None:
         assert day == [31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
 
 
-def _civil(written: str) -> tuple[int, int, int]:
-    year, month, day = written.rsplit("-", 2)
+def _civil(text: str) -> tuple[int, int, int]:
+    year, month, day = text.rsplit("-", 2)
     return int(year), int(month), int(day)
 
 
@@ -188,15 +188,15 @@ def test_decimals_are_exact(value: Decimal) -> None:
 
 @pytest.mark.parametrize(("physical", "length", "layout"), [("FLOAT", 0, "<f"), (FLBA, 2, "<e")])
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000))
-def test_the_nearest_narrow_number_is_among_those_asked_for(physical: str, length: int, layout: str, value: Decimal) -> None:
+def test_the_nearest_narrow_number_is_among_the_queried_forms(physical: str, length: int, layout: str, value: Decimal) -> None:
     """Rounding text to a double and that to a narrow number may end one step off; exact fractions tell which is the nearest."""
     column = leaf(physical, "FLOAT16", length=length) if length else leaf(physical)
     forms = parse(column, str(value)).forms
     exact = Fraction(value)
-    asked = {Fraction(struct.unpack(layout, form)[0]) for form in forms}
-    best = min(abs(exact - number) for number in asked)
+    queried_values = {Fraction(struct.unpack(layout, form)[0]) for form in forms}
+    best = min(abs(exact - number) for number in queried_values)
 
-    for number in asked:
+    for number in queried_values:
         for step in (-1, 1):
             bits = int.from_bytes(struct.pack(layout, float(number)), "little") + step
             size = struct.calcsize(layout)

@@ -57,7 +57,7 @@ def test_the_dictionary_is_the_set_of_values(table, tmp_path, codec, version):
     pq.write_table(
         table, path, compression=codec, data_page_version=version, row_group_size=2500, use_dictionary=names, dictionary_pagesize_limit=8000
     )
-    found = set()
+    column_names = set()
     with ParquetFile.open(path) as file:
         for row_group, column in itertools.product(range(3), file.footer.columns):
             meta = file.footer.chunk(row_group, column.index)
@@ -68,9 +68,9 @@ def test_the_dictionary_is_the_set_of_values(table, tmp_path, codec, version):
             assert set(page.hashes) == stored
             assert len(page) == len(stored)
             assert page.stored_bytes == meta.data_page_offset - meta.dictionary_page_offset
-            found.add(column.name)
-    assert found >= {"text", "int64", "int32", "float", "fixed", "list.list.element"}
-    assert "plain" not in found
+            column_names.add(column.name)
+    assert column_names >= {"text", "int64", "int32", "float", "fixed", "list.list.element"}
+    assert "plain" not in column_names
 
 
 def test_add_filter_reads_no_more_than_the_dictionaries(table, tmp_path):
@@ -121,7 +121,7 @@ def pages_of(file: ParquetFile, row_group: int, column) -> list[PlainPage]:
     return list(PlainChunk(file.source.read_up_to, column, file.footer.chunk(row_group, column.index)).pages())
 
 
-def streamed(file: ParquetFile, row_group: int, column) -> Counter[int]:
+def stream_counts(file: ParquetFile, row_group: int, column) -> Counter[int]:
     return Counter(h for run in read_chunk(file.source.open_arrow, file.footer, row_group, column) for h in run.hashes())
 
 
@@ -179,7 +179,7 @@ def test_pages_without_a_dictionary_hold_what_the_stream_does(many, tmp_path, co
     with ParquetFile.open(path) as file:
         for row_group, column in itertools.product(range(3), file.footer.columns):
             pages = pages_of(file, row_group, column)
-            assert Counter(h for page in pages for h in page.hashes) == streamed(file, row_group, column)
+            assert Counter(h for page in pages for h in page.hashes) == stream_counts(file, row_group, column)
             assert sum(map(len, pages)) == sum(len(page.hashes) for page in pages)
 
 
@@ -191,7 +191,7 @@ def test_a_dictionary_and_the_pages_behind_it_hold_the_same_set(many, tmp_path, 
     with ParquetFile.open(path) as file:
         for row_group, column in itertools.product(range(3), file.footer.columns):
             pages = pages_of(file, row_group, column)
-            assert {h for page in pages for h in page.hashes} == set(streamed(file, row_group, column))
+            assert {h for page in pages for h in page.hashes} == set(stream_counts(file, row_group, column))
             mixed += len(pages) > 2
             # A page that refers to the dictionary is not read.
             chunk = file.footer.chunk(row_group, column.index).total_compressed_size
@@ -235,7 +235,7 @@ def test_other_pages_are_for_a_decoder(tmp_path, encoding, values):
         with pytest.raises(NotPlainError):
             pages_of(file, 0, column)
         chunk = StoredValues(file, (0, 0))
-        assert Counter(h for run in chunk.hashes() for h in run) - Counter(chunk_equals(file)) == streamed(file, 0, column)
+        assert Counter(h for run in chunk.hashes() for h in run) - Counter(chunk_equals(file)) == stream_counts(file, 0, column)
         assert chunk.count == 100
         assert chunk.bytes_read == file.footer.chunk(0, 0).total_compressed_size
 
@@ -253,7 +253,7 @@ def test_where_the_footer_is_silent_about_encodings_the_pages_decide(tmp_path):
         meta.encodings, meta.encoding_stats = [Encoding.PLAIN, Encoding.RLE], None
         assert may_be_plain(file.footer.columns[0], meta)
         chunk = StoredValues(file, (0, 0))
-        assert Counter(h for run in chunk.hashes() for h in run) == streamed(file, 0, file.footer.columns[0])
+        assert Counter(h for run in chunk.hashes() for h in run) == stream_counts(file, 0, file.footer.columns[0])
         assert chunk.count == 100
 
 
@@ -284,11 +284,11 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
         path.write_bytes(data)
         with ParquetFile.open(path) as file:
             try:
-                found = Counter(h for run in StoredValues(file, (0, 0)).hashes() for h in run)
+                hashes = Counter(h for run in StoredValues(file, (0, 0)).hashes() for h in run)
             except UnreadableError:
                 errors += 1
                 continue
-        assert not stored - found
+        assert not stored - hashes
     assert errors > 100
 
 

@@ -48,10 +48,10 @@ def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
     path = tmp_path / "ordered.parquet"
     pq.write_table(pa.table({"c": values}), path, row_group_size=1)
     footer = footer_of(path)
-    found = [bounds(footer, number, footer.columns[0]) for number in range(len(values))]
-    assert None not in found
-    assert all(one.low == one.high for one in found)
-    assert all(one.high < other.low for one, other in pairwise(found))
+    intervals = [bounds(footer, number, footer.columns[0]) for number in range(len(values))]
+    assert None not in intervals
+    assert all(lower.low == lower.high for lower in intervals)
+    assert all(lower.high < upper.low for lower, upper in pairwise(intervals))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
         (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
     ],
 )
-def test_none_where_none_are_stated(values: pa.Array, options: dict[str, bool], tmp_path: Path):
+def test_no_statistics_where_none_are_stated(values: pa.Array, options: dict[str, bool], tmp_path: Path):
     path = tmp_path / "none.parquet"
     pq.write_table(pa.table({"c": values}), path, **options)
     footer = footer_of(path)
@@ -72,7 +72,7 @@ def test_none_where_none_are_stated(values: pa.Array, options: dict[str, bool], 
 class TestDoubtful:
     """Bounds as some writers state them, put into a footer by hand."""
 
-    def stated(self, tmp_path: Path, values: pa.Array, *, order: bool = True, **fields: bytes) -> object:
+    def bounds_with(self, tmp_path: Path, values: pa.Array, *, order: bool = True, **fields: bytes) -> object:
         path = tmp_path / "stated.parquet"
         pq.write_table(pa.table({"c": values}), path)
         footer = footer_of(path)
@@ -85,30 +85,30 @@ class TestDoubtful:
         return bounds(footer, 0, footer.columns[0])
 
     def test_without_an_order_the_newer_fields_mean_nothing(self, tmp_path: Path):
-        one, two = (n.to_bytes(8, "little") for n in (1, 2))
-        assert self.stated(tmp_path, pa.array([1]), min_value=one, max_value=two) == (1, 2)
-        assert self.stated(tmp_path, pa.array([1]), order=False, min_value=one, max_value=two) is None
+        first, second = (n.to_bytes(8, "little") for n in (1, 2))
+        assert self.bounds_with(tmp_path, pa.array([1]), min_value=first, max_value=second) == (1, 2)
+        assert self.bounds_with(tmp_path, pa.array([1]), order=False, min_value=first, max_value=second) is None
 
     def test_the_older_fields_were_compared_as_signed(self, tmp_path: Path):
-        one, two = (n.to_bytes(8, "little") for n in (1, 2))
-        assert self.stated(tmp_path, pa.array([1]), order=False, min=one, max=two) == (1, 2)
-        assert self.stated(tmp_path, pa.array([1], pa.uint64()), min=one, max=two) is None
-        assert self.stated(tmp_path, pa.array(["a"]), min=b"a", max=b"b") is None
-        assert self.stated(tmp_path, pa.array(["a"]), min=b"a", max=b"a") == (b"a", b"a")
+        first, second = (n.to_bytes(8, "little") for n in (1, 2))
+        assert self.bounds_with(tmp_path, pa.array([1]), order=False, min=first, max=second) == (1, 2)
+        assert self.bounds_with(tmp_path, pa.array([1], pa.uint64()), min=first, max=second) is None
+        assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"b") is None
+        assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"a") == (b"a", b"a")
 
     def test_nan_bounds_nothing(self, tmp_path: Path):
-        one, nan = (struct.pack("<d", x) for x in (1.0, float("nan")))
-        assert self.stated(tmp_path, pa.array([1.0]), min_value=one, max_value=nan) is None
-        assert self.stated(tmp_path, pa.array([1.0]), min_value=nan, max_value=nan) is None
+        number, nan = (struct.pack("<d", x) for x in (1.0, float("nan")))
+        assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=number, max_value=nan) is None
+        assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=nan, max_value=nan) is None
 
     @pytest.mark.parametrize(("low", "high"), [(2, 1), (None, 1)])
     def test_a_minimum_above_the_maximum_or_alone(self, low: int | None, high: int, tmp_path: Path):
         fields = {"max_value": high.to_bytes(8, "little")} | ({"min_value": low.to_bytes(8, "little")} if low is not None else {})
-        assert self.stated(tmp_path, pa.array([1]), **fields) is None
+        assert self.bounds_with(tmp_path, pa.array([1]), **fields) is None
 
     def test_bounds_of_the_wrong_width(self, tmp_path: Path):
-        assert self.stated(tmp_path, pa.array([1]), min_value=b"\1", max_value=b"\2") is None
-        assert self.stated(tmp_path, pa.array([1.0]), min_value=b"\1", max_value=b"\2") is None
+        assert self.bounds_with(tmp_path, pa.array([1]), min_value=b"\1", max_value=b"\2") is None
+        assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=b"\1", max_value=b"\2") is None
 
 
 def test_intervals_have_no_order(fixtures: Path):

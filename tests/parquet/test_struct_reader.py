@@ -44,21 +44,21 @@ def by_extension(cls: Any, data: bytes) -> tuple[Any, int] | None:
     """What the C extension reads, within the bounds that the package sets; None where it refuses."""
     transport = TMemoryBuffer(data)
     protocol = TCompactProtocolAccelerated(transport, string_length_limit=len(data), container_length_limit=len(data), fallback=False)
-    found = cls()
+    struct = cls()
     try:
-        found.read(protocol)
+        struct.read(protocol)
     except Exception:
         return None
-    return found, transport.cstringio_buf.tell()
+    return struct, transport.cstringio_buf.tell()
 
 
 def by_python(cls: Any, data: bytes) -> tuple[Any, int] | None:
-    found = cls()
+    struct = cls()
     try:
-        end = struct_reader.read(found, data)
+        end = struct_reader.read(struct, data)
     except UnreadableError:
         return None
-    return found, end
+    return struct, end
 
 
 def assert_same(cls: Any, data: bytes) -> bool:
@@ -135,10 +135,10 @@ CLASSES = [cls for cls in vars(ttypes).values() if isinstance(cls, type) and has
 @EXTENSION
 @settings(max_examples=300)
 @given(st.sampled_from(CLASSES), st.lists(made_footers.random_fields(), max_size=5), st.binary(max_size=30), st.integers(0, 400))
-def test_any_fields_for_any_class(cls, fields, more, cut):
+def test_any_fields_for_any_class(cls, fields, more, end):
     data = wire.write(tuple(fields)) + more
     assert_same(cls, data)
-    assert_same(cls, data[:cut])
+    assert_same(cls, data[:end])
     assert_same(cls, more)
 
 
@@ -226,21 +226,21 @@ def test_nested_structs(depth):
             parse_prefix(PageHeader, data)
 
 
-@pytest.mark.parametrize("known", [b"\x5c", b"\x5c\x5c"], ids=["data_page_header", "its statistics"])
+@pytest.mark.parametrize("fields", [b"\x5c", b"\x5c\x5c"], ids=["data_page_header", "its statistics"])
 @pytest.mark.parametrize("depth", [64, 65])
-def test_structs_of_the_definition_count_as_one_level_each(known, depth):
+def test_structs_of_the_definition_count_as_one_level_each(fields, depth):
     """An unknown struct is nested in fields that the definition has; `depth` counts the page header, these and the unknown ones."""
-    unknown = depth - 1 - len(known)
-    data = known + b"\xfc" + b"\x1c" * (unknown - 1) + b"\0" * depth
+    unknown = depth - 1 - len(fields)
+    data = fields + b"\xfc" + b"\x1c" * (unknown - 1) + b"\0" * depth
     assert (by_python(PageHeader, data) is not None) == (depth == 64)
 
 
 @pytest.mark.parametrize("raw", FOOTERS)
 def test_written_bytes_depend_on_no_extension(raw):
-    parsed = parse_prefix(FileMetaData, raw)[0]
+    metadata = parse_prefix(FileMetaData, raw)[0]
     transport = TMemoryBuffer()
-    parsed.write(TCompactProtocolFactory().getProtocol(transport))
-    assert build_struct(parsed) == transport.getvalue()
+    metadata.write(TCompactProtocolFactory().getProtocol(transport))
+    assert build_struct(metadata) == transport.getvalue()
 
 
 WITHOUT = "import sys; sys.modules['thrift.protocol.fastbinary'] = None\n"

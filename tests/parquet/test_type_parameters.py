@@ -29,7 +29,7 @@ def column_of(**fields: object) -> Column:
     return column
 
 
-def assert_told(column: Column, *, is_known: bool) -> None:
+def assert_distinguished(column: Column, *, is_known: bool) -> None:
     assert (column.doubt is None) == is_known
     if is_known:
         return
@@ -60,9 +60,9 @@ def assert_told(column: Column, *, is_known: bool) -> None:
 def test_decimals(physical, length, most, precision, scale):
     is_known = precision is not None and 1 <= precision <= most and 0 <= (scale or 0) <= precision
     today = LogicalType(DECIMAL=DecimalType(precision=precision, scale=scale))
-    assert_told(column_of(type=physical, type_length=length, logicalType=today), is_known=is_known)
+    assert_distinguished(column_of(type=physical, type_length=length, logicalType=today), is_known=is_known)
     older = {"converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
-    assert_told(column_of(type=physical, type_length=length, **older), is_known=is_known)
+    assert_distinguished(column_of(type=physical, type_length=length, **older), is_known=is_known)
 
 
 def test_as_many_digits_as_the_bytes_hold():
@@ -70,27 +70,27 @@ def test_as_many_digits_as_the_bytes_hold():
         most = len(str(2 ** (8 * length - 1) - 1)) - 1
         for precision in (most, most + 1):
             element = {"type": Type.FIXED_LEN_BYTE_ARRAY, "type_length": length, "precision": precision, "scale": 0}
-            assert_told(column_of(converted_type=ConvertedType.DECIMAL, **element), is_known=precision == most)
+            assert_distinguished(column_of(converted_type=ConvertedType.DECIMAL, **element), is_known=precision == most)
 
 
 @pytest.mark.parametrize("bits", [None, -128, -8, -1, 0, 1, 7, 8, 9, 16, 31, 32, 33, 64, 65, 127])
 def test_integers(bits):
     for signed in (None, True, False):
         logical = LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed))
-        assert_told(column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64))
+        assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64))
 
 
 @pytest.mark.parametrize(("unit", "is_known"), [(None, False), (TimeUnit(), False), (TimeUnit(MICROS=MicroSeconds()), True)])
 def test_times(unit, is_known):
     for logical in (LogicalType(TIME=TimeType(unit=unit)), LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True))):
-        assert_told(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)
+        assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)
 
 
 @pytest.mark.parametrize("length", [None, *I32_NUMBERS])
 def test_fixed_lengths(length):
     column = column_of(type=Type.FIXED_LEN_BYTE_ARRAY, type_length=length)
     is_known = length is not None and length > 0
-    assert_told(column, is_known=is_known)
+    assert_distinguished(column, is_known=is_known)
     if not is_known:
         with pytest.raises(UnreadableError, match="the length of its FIXED_LEN_BYTE_ARRAY values"):
             ensure_length(column, "column v")

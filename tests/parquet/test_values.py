@@ -32,7 +32,7 @@ def equals(path: Path, name: str = "v") -> set[int]:
         return {h for values in read_chunk(file.source.open_arrow, file.footer, 0, column) for h in values.hashes_of_equals()}
 
 
-def written(path: Path, values: pa.Array, **options: Any) -> Path:
+def write(path: Path, values: pa.Array, **options: Any) -> Path:
     pq.write_table(pa.table({"v": values}), path, **options)
     return path
 
@@ -84,7 +84,7 @@ TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
 def test_each_type(tmp_path: Path, kind: pa.DataType, values: list[Any], pack: Callable[[Any], bytes], use_dictionary: bool) -> None:
     array = pa.array([values[0], None, *values, None, *values, None], kind)
 
-    path = written(tmp_path / "f.parquet", array, use_dictionary=use_dictionary)
+    path = write(tmp_path / "f.parquet", array, use_dictionary=use_dictionary)
 
     assert stored(path) == [pack(value) for value in (values[0], *values, *values)]
 
@@ -93,7 +93,7 @@ def test_each_type(tmp_path: Path, kind: pa.DataType, values: list[Any], pack: C
 def test_decimals_as_integers(tmp_path: Path, precision: int) -> None:
     values = [Decimal(n).scaleb(-1) for n in (0, 1, -9, -1, 5)]
 
-    path = written(tmp_path / "f.parquet", pa.array(values, pa.decimal128(precision, 1)), store_decimal_as_integer=True)
+    path = write(tmp_path / "f.parquet", pa.array(values, pa.decimal128(precision, 1)), store_decimal_as_integer=True)
 
     assert stored(path) == [struct.pack("<i" if precision <= 9 else "<q", int(value * 10)) for value in values]
 
@@ -102,21 +102,21 @@ def test_decimals_as_integers(tmp_path: Path, precision: int) -> None:
 def test_int96(tmp_path: Path, use_dictionary: bool) -> None:
     array = pa.array([A_MOMENT, None, dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)], pa.timestamp("us", "UTC"))
 
-    path = written(tmp_path / "f.parquet", array, use_deprecated_int96_timestamps=True, use_dictionary=use_dictionary)
+    path = write(tmp_path / "f.parquet", array, use_deprecated_int96_timestamps=True, use_dictionary=use_dictionary)
 
     assert stored(path) == [struct.pack("<qi", NANOS_OF_DAY, JULIAN_DAY), struct.pack("<qi", 86_399 * 10**9, 2_440_587)]
 
 
 def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_and_all(tmp_path: Path) -> None:
     forms = [b"\x01", b"\x00\x01", bytes(40) + b"\x01", b"\xff\xff", b"\x00\x80", b"\x80", b""]
-    path = written(tmp_path / "f.parquet", pa.array(forms, pa.binary()), use_dictionary=False)
+    path = write(tmp_path / "f.parquet", pa.array(forms, pa.binary()), use_dictionary=False)
 
     assert stored(annotate(path, {"v": decimal(9, 2)})) == forms
 
 
 @pytest.mark.parametrize("use_dictionary", [True, False])
 def test_booleans_are_a_byte_each(tmp_path: Path, use_dictionary: bool) -> None:
-    path = written(tmp_path / "f.parquet", pa.array([True, None, False, True]), use_dictionary=use_dictionary)
+    path = write(tmp_path / "f.parquet", pa.array([True, None, False, True]), use_dictionary=use_dictionary)
 
     assert stored(path) == [b"\x01", b"\x00", b"\x01"]
 
@@ -147,7 +147,7 @@ def packed(array: pa.Array) -> list[bytes]:
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize(("encoding", "array"), ENCODINGS, ids=lambda value: value if isinstance(value, str) else str(value.type))
 def test_every_encoding_in_pages_of_either_version(tmp_path: Path, encoding: str, array: pa.Array, version: str) -> None:
-    path = written(
+    path = write(
         tmp_path / "f.parquet",
         array,
         use_dictionary=False,
@@ -165,7 +165,7 @@ def test_every_encoding_in_pages_of_either_version(tmp_path: Path, encoding: str
 @pytest.mark.parametrize("array", [pa.array(INTEGERS, pa.int32()), pa.array(STRINGS)], ids=["int32", "string"])
 def test_a_dictionary_that_is_given_up_half_way(tmp_path: Path, array: pa.Array) -> None:
     """Pages that refer to the dictionary first, plain ones behind them."""
-    path = written(tmp_path / "f.parquet", array, dictionary_pagesize_limit=4000, data_page_size=1000, write_batch_size=50)
+    path = write(tmp_path / "f.parquet", array, dictionary_pagesize_limit=4000, data_page_size=1000, write_batch_size=50)
 
     assert {"RLE_DICTIONARY", "PLAIN"} <= set(pq.read_metadata(path).row_group(0).column(0).encodings)
     assert stored(path) == packed(array)
@@ -177,7 +177,7 @@ def test_a_dictionary_that_is_given_up_half_way(tmp_path: Path, array: pa.Array)
 def test_every_codec(tmp_path: Path, codec: str, version: str, use_dictionary: bool) -> None:
     array = pa.array([None if n % 5 == 0 else f"value {n % 700}" for n in range(3000)])
 
-    path = written(
+    path = write(
         tmp_path / "f.parquet", array, compression=codec, data_page_version=version, use_dictionary=use_dictionary, data_page_size=1000
     )
 
@@ -188,7 +188,7 @@ def test_a_codec_that_cannot_be_had_is_an_answer_with_a_reason(tmp_path: Path) -
     def claim_lzo(metadata: Any) -> None:
         metadata.row_groups[0].columns[0].meta_data.codec = CompressionCodec.LZO
 
-    path = edit_footer(written(tmp_path / "f.parquet", pa.array([1, 2])), claim_lzo)
+    path = edit_footer(write(tmp_path / "f.parquet", pa.array([1, 2])), claim_lzo)
 
     with pytest.raises(UnreadableError, match=r"(?i)lzo") as caught:
         stored(path)
@@ -202,7 +202,7 @@ def test_pages_that_hold_fewer_rows_than_the_footer_says(tmp_path: Path) -> None
         metadata.row_groups[0].num_rows = metadata.num_rows = 5
         metadata.row_groups[0].columns[0].meta_data.num_values = 5
 
-    path = edit_footer(written(tmp_path / "f.parquet", pa.array([1, 2])), claim_more)
+    path = edit_footer(write(tmp_path / "f.parquet", pa.array([1, 2])), claim_more)
 
     with pytest.raises(UnreadableError, match="cannot be decoded"):
         stored(path)
@@ -211,14 +211,14 @@ def test_pages_that_hold_fewer_rows_than_the_footer_says(tmp_path: Path) -> None
 @pytest.mark.parametrize("use_dictionary", [True, False])
 @pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.binary(4), pa.float64()], ids=str)
 def test_chunks_with_nothing_in_them(tmp_path: Path, kind: pa.DataType, use_dictionary: bool) -> None:
-    no_rows = written(tmp_path / "no_rows.parquet", pa.array([], kind), use_dictionary=use_dictionary)
-    all_null = written(tmp_path / "all_null.parquet", pa.nulls(100, kind), use_dictionary=use_dictionary)
+    no_rows = write(tmp_path / "no_rows.parquet", pa.array([], kind), use_dictionary=use_dictionary)
+    all_null = write(tmp_path / "all_null.parquet", pa.nulls(100, kind), use_dictionary=use_dictionary)
 
     assert stored(no_rows) == []
     assert stored(all_null) == []
 
 
-def test_columns_that_share_a_name_or_have_an_odd_one(tmp_path: Path) -> None:
+def test_columns_with_shared_or_unusual_names(tmp_path: Path) -> None:
     names = ["a.b", "`", "", "ä ö", "v"]
     table = pa.table([pa.array([n], pa.int32()) for n in range(5)], names=names)
     pq.write_table(table, tmp_path / "f.parquet")
@@ -226,10 +226,10 @@ def test_columns_that_share_a_name_or_have_an_odd_one(tmp_path: Path) -> None:
     with ParquetFile.open(tmp_path / "f.parquet") as file:
         for n, column in enumerate(file.footer.columns):
             assert column.path == (names[n],)
-            assert one(file, column) == struct.pack("<i", n)
+            assert read_value(file, column) == struct.pack("<i", n)
 
 
-def one(file: ParquetFile, column: Column) -> bytes:
+def read_value(file: ParquetFile, column: Column) -> bytes:
     (values,) = read_chunk(file.source.open_arrow, file.footer, 0, column)
     return values[0]
 
@@ -271,13 +271,13 @@ def test_zeros_and_nans(tmp_path: Path, kind: pa.DataType, layout: str) -> None:
             ((float("inf"),), set()),
         ]
     ):
-        assert equals(written(tmp_path / f"{number}.parquet", array(*values))) == expected
+        assert equals(write(tmp_path / f"{number}.parquet", array(*values))) == expected
 
 
 def test_nans_with_a_payload_are_stored_as_they_are(tmp_path: Path) -> None:
     bits = np.array([0x7FF8000000000001, 0xFFF0000000000001, 0x7FF8000000000000], np.uint64)
 
-    path = written(tmp_path / "f.parquet", pa.array(bits.view(np.float64)))
+    path = write(tmp_path / "f.parquet", pa.array(bits.view(np.float64)))
 
     assert stored(path) == [struct.pack("<Q", int(value)) for value in bits]
     assert equals(path) == {hash_value(bytes.fromhex("000000000000f87f")), hash_value(bytes.fromhex("000000000000f8ff"))}
@@ -287,4 +287,4 @@ def test_nans_with_a_payload_are_stored_as_they_are(tmp_path: Path) -> None:
 def test_other_types_have_nothing_of_the_kind(tmp_path: Path, kind: pa.DataType) -> None:
     values = {pa.int32(): [0], pa.string(): ["0", "nan"], pa.binary(2): [b"\0\0"], pa.date32(): [dt.date(1970, 1, 1)]}[kind]
 
-    assert equals(written(tmp_path / "f.parquet", pa.array(values, kind))) == set()
+    assert equals(write(tmp_path / "f.parquet", pa.array(values, kind))) == set()

@@ -26,14 +26,16 @@ def fixed(width: int) -> Column:
     return Column(0, ("v",), ("v",), "FIXED_LEN_BYTE_ARRAY", width, None, 0, 0)
 
 
-def meta(values: int, *, size: int = 0, decoded: int | None = None, encodings: Iterable[int] = (), listed: Iterable[int] = ()) -> Any:
-    """Metadata of a chunk; `encodings` are those of its data pages, where the footer says so, `listed` the older list of all."""
+def meta(
+    values: int, *, size: int = 0, decoded_size: int | None = None, encodings: Iterable[int] = (), all_encodings: Iterable[int] = ()
+) -> Any:
+    """Metadata of a chunk; `encodings` are those of its data pages, where the footer has them; `all_encodings` is the older list of all."""
     return ColumnMetaData(
         num_values=values,
         total_uncompressed_size=size,
-        encodings=list(listed),
+        encodings=list(all_encodings),
         encoding_stats=[PageEncodingStats(page_type=PageType.DATA_PAGE, encoding=encoding, count=1) for encoding in encodings] or None,
-        size_statistics=SizeStatistics(unencoded_byte_array_data_bytes=decoded),
+        size_statistics=SizeStatistics(unencoded_byte_array_data_bytes=decoded_size),
     )
 
 
@@ -49,28 +51,28 @@ def test_fixed_widths_need_no_more_than_arithmetic() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "chunk",
     [
         meta(10**6, encodings=[Encoding.RLE_DICTIONARY]),
         meta(10**6, encodings=[Encoding.PLAIN_DICTIONARY]),
-        meta(10**6, listed=[Encoding.PLAIN_DICTIONARY, Encoding.RLE, Encoding.BIT_PACKED]),
+        meta(10**6, all_encodings=[Encoding.PLAIN_DICTIONARY, Encoding.RLE, Encoding.BIT_PACKED]),
     ],
 )
-def test_a_chunk_of_references_only_is_never_expanded(told: Any) -> None:
-    assert plan_batches(TEXT, told, 10**6, never, never) == Batches(MOST_INDICES, as_dictionary=True)
+def test_a_chunk_of_references_only_is_never_expanded(chunk: Any) -> None:
+    assert plan_batches(TEXT, chunk, 10**6, never, never) == Batches(MOST_INDICES, as_dictionary=True)
 
 
 @pytest.mark.parametrize(
-    "told",
+    "chunk",
     [
-        meta(10**6, decoded=MOST_BYTES, encodings=[Encoding.RLE_DICTIONARY, Encoding.PLAIN]),
-        meta(10**6, decoded=MOST_BYTES, encodings=[Encoding.DELTA_BYTE_ARRAY]),
+        meta(10**6, decoded_size=MOST_BYTES, encodings=[Encoding.RLE_DICTIONARY, Encoding.PLAIN]),
+        meta(10**6, decoded_size=MOST_BYTES, encodings=[Encoding.DELTA_BYTE_ARRAY]),
         meta(10**6, size=MOST_BYTES, encodings=[Encoding.PLAIN]),
-        meta(10**6, size=MOST_BYTES, listed=[Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.RLE]),
+        meta(10**6, size=MOST_BYTES, all_encodings=[Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.RLE]),
     ],
 )
-def test_little_in_all_is_little_in_any_batch(told: Any) -> None:
-    plan = plan_batches(TEXT, told, 10**6, never, never)
+def test_little_in_all_is_little_in_any_batch(chunk: Any) -> None:
+    plan = plan_batches(TEXT, chunk, 10**6, never, never)
 
     assert not plan.as_dictionary
     assert plan.rows == min(MOST_VALUES, int(USUAL_BYTES / (MOST_BYTES / 10**6)))
@@ -79,8 +81,8 @@ def test_little_in_all_is_little_in_any_batch(told: Any) -> None:
 def test_much_is_taken_page_by_page() -> None:
     """So few rows that the worst page, and the longest value in the dictionary, cannot make a batch large."""
 
-    def rows(pages: list[Page], longest: int = 0, **told: Any) -> int:
-        plan = plan_batches(TEXT, meta(10**6, **told), 10**6, lambda: pages, lambda: longest)
+    def rows(pages: list[Page], longest: int = 0, **options: Any) -> int:
+        plan = plan_batches(TEXT, meta(10**6, **options), 10**6, lambda: pages, lambda: longest)
         assert not plan.as_dictionary
         return plan.rows
 
@@ -90,11 +92,11 @@ def test_much_is_taken_page_by_page() -> None:
     delta = Page(False, Encoding.DELTA_BYTE_ARRAY, 100_000, 1 << 20)
 
     assert rows([plain, long, plain], size=2 * GIB, encodings=[Encoding.PLAIN]) == MOST_BYTES >> 19
-    assert rows([dictionary, by_reference, plain], longest=40_000, decoded=GIB, encodings=mixed) == MOST_BYTES // 40_000
-    assert rows([dictionary, by_reference, long], longest=40_000, decoded=GIB, encodings=mixed) == MOST_BYTES >> 19
-    assert rows([dictionary, plain, by_reference], longest=0, decoded=GIB, encodings=mixed) == MOST_BYTES // 50_000
+    assert rows([dictionary, by_reference, plain], longest=40_000, decoded_size=GIB, encodings=mixed) == MOST_BYTES // 40_000
+    assert rows([dictionary, by_reference, long], longest=40_000, decoded_size=GIB, encodings=mixed) == MOST_BYTES >> 19
+    assert rows([dictionary, plain, by_reference], longest=0, decoded_size=GIB, encodings=mixed) == MOST_BYTES // 50_000
     assert rows([delta], size=MOST_BYTES, encodings=[Encoding.DELTA_BYTE_ARRAY]) == MOST_BYTES >> 20
-    assert rows([plain], size=1000, listed=[Encoding.PLAIN, Encoding.RLE, Encoding.RLE_DICTIONARY]) == MOST_VALUES
+    assert rows([plain], size=1000, all_encodings=[Encoding.PLAIN, Encoding.RLE, Encoding.RLE_DICTIONARY]) == MOST_VALUES
     assert rows([], size=2 * GIB, encodings=[Encoding.PLAIN]) >= 1
 
 
@@ -108,16 +110,16 @@ def file_of_many_pages(tmp_path: Path) -> Path:
 
 def test_page_headers_are_read_and_pages_are_not(file_of_many_pages: Path) -> None:
     with ParquetFile.open(file_of_many_pages) as file:
-        told = file.footer.chunk(0, 0)
-        assert told is not None
-        pages = list(read_pages(file.source.read_up_to, told))
+        chunk = file.footer.chunk(0, 0)
+        assert chunk is not None
+        pages = list(read_pages(file.source.read_up_to, chunk))
         read = file.source.bytes_read
 
-    counted = {entry.encoding: entry.count for entry in told.encoding_stats if entry.page_type == PageType.DATA_PAGE}
+    counts = {entry.encoding: entry.count for entry in chunk.encoding_stats if entry.page_type == PageType.DATA_PAGE}
     assert pages[0].is_dictionary
     assert pages[0].size > 200_000
-    assert {encoding: sum(page.encoding == encoding for page in pages[1:]) for encoding in counted} == counted
-    assert sum(page.values for page in pages[1:]) == told.num_values
+    assert {encoding: sum(page.encoding == encoding for page in pages[1:]) for encoding in counts} == counts
+    assert sum(page.values for page in pages[1:]) == chunk.num_values
     assert read < 1000 * len(pages)
 
 
@@ -125,24 +127,24 @@ def test_a_header_that_holds_long_statistics_is_read_whole(tmp_path: Path) -> No
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"v": ["a" * 3000, "b" * 3000]}), path, use_dictionary=False, data_page_version="1.0", compression="none")
     with ParquetFile.open(path) as file:
-        told = file.footer.chunk(0, 0)
-        assert told is not None
-        (page,) = read_pages(file.source.read_up_to, told)
+        chunk = file.footer.chunk(0, 0)
+        assert chunk is not None
+        (page,) = read_pages(file.source.read_up_to, chunk)
 
     assert page == Page(False, Encoding.PLAIN, 2, page.size)
 
 
 @pytest.mark.parametrize("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
-def test_what_is_no_page_header_is_said_with_its_place(file_of_many_pages: Path, junk: bytes) -> None:
+def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: Path, junk: bytes) -> None:
     with ParquetFile.open(file_of_many_pages) as file:
-        told = file.footer.chunk(0, 0)
-        assert told is not None
-        start, end = page_range(told)
+        chunk = file.footer.chunk(0, 0)
+        assert chunk is not None
+        start, end = page_range(chunk)
     content = bytearray(file_of_many_pages.read_bytes())
     content[start : start + len(junk)] = junk
 
     with pytest.raises(UnreadableError) as caught:
-        list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), told))
+        list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), chunk))
     assert caught.value.place == f"page header at byte {start}"
 
 

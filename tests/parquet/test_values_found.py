@@ -76,7 +76,7 @@ def test_any_value_of_any_type(tmp_path: Path, kind: pa.DataType, values: st.Sea
     options = {"use_dictionary": data.draw(st.booleans()), "store_decimal_as_integer": data.draw(st.booleans())}
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), path, row_group_size=data.draw(st.integers(1, 12)), **options)
 
-    found(path, output, leaves_of(rows) if not pa.types.is_map(kind) else None)
+    probe_values(path, output, leaves_of(rows) if not pa.types.is_map(kind) else None)
 
 
 @pytest.mark.parametrize("annotation", [decimal(38, 3), INTERVAL], ids=["decimal in bytes", "interval"])
@@ -86,16 +86,16 @@ def test_any_bytes_of_a_type_that_pyarrow_does_not_write(tmp_path: Path, annotat
     """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last bit."""
     width = 12 if annotation is INTERVAL else None
     padded = st.builds(lambda n, size: n.to_bytes(size, "big", signed=True), integers(64), st.integers(8, 32))
-    one = st.binary(min_size=width, max_size=width) if width else st.binary(max_size=16) | padded
-    rows = data.draw(st.lists(st.none() | one, min_size=1, max_size=12))
+    value = st.binary(min_size=width, max_size=width) if width else st.binary(max_size=16) | padded
+    rows = data.draw(st.lists(st.none() | value, min_size=1, max_size=12))
     path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
     pq.write_table(pa.table({"v": pa.array(rows, pa.binary(width) if width else pa.binary())}), path)
     annotate(path, {"v": annotation})
 
-    found(path, output, None)
+    probe_values(path, output, None)
 
 
-def found(path: Path, output: Path, objects: list[Any] | None) -> None:
+def probe_values(path: Path, output: Path, objects: list[Any] | None) -> None:
     """Asks the new filters for these objects, and for every stored value as it is written and as the bytes that it is."""
     output.unlink(missing_ok=True)
     with ParquetFile.open(path) as file:
@@ -108,5 +108,5 @@ def found(path: Path, output: Path, objects: list[Any] | None) -> None:
                 for values in read_chunk(file.source.open_arrow, file.footer, group, column)
                 for at in range(len(values))
             ]
-            asked = [*plain, *(format_plain(column, value) for value in plain), *(objects or [])]
-            assert [answer.value for answer in probe(output, column.name, asked).values if answer.is_absent] == []
+            queries = [*plain, *(format_plain(column, value) for value in plain), *(objects or [])]
+            assert [answer.value for answer in probe(output, column.name, queries).values if answer.is_absent] == []

@@ -175,7 +175,7 @@ def test_a_repeated_leaf_without_any_list_around_it(tmp_path: Path, use_dictiona
     assert stored(path) == [b"a", b"b", b"c"]
 
 
-def test_a_name_with_a_dot_and_a_path_are_told_apart(tmp_path: Path) -> None:
+def test_a_name_with_a_dot_and_a_path_are_distinguished(tmp_path: Path) -> None:
     path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
     table = pa.table({"a.b": ["top"], "a": pa.array([{"b": "nested", "c.d": "quoted"}])})
     pq.write_table(table, path)
@@ -200,7 +200,7 @@ def test_filters_of_nested_leaves_hold_every_element(tmp_path: Path) -> None:
 
     report = add_filters(path, ["v.a.key", "v.a.value"], output=output)
 
-    assert {built.column for built in report.filters} == {"v.a.list.element.key_value.key", "v.a.list.element.key_value.value"}
+    assert {row.column for row in report.filters} == {"v.a.list.element.key_value.key", "v.a.list.element.key_value.value"}
     present = [n for n in range(50) if n % 3]
     assert not any(value.is_absent for value in probe(output, "v.a.value", present).values)
     assert not any(value.is_absent for value in probe(output, "v.a.key", ["none", *(f"k{n}" for n in present)]).values)

@@ -66,7 +66,7 @@ class TestTable:
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
     @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-    def test_each_says_one_sentence(self, rule):
+    def test_each_explanation_is_one_sentence(self, rule):
         assert rule.severity in SEVERITIES
         assert re.fullmatch(r"[A-Z][^.]*(\.0[^.]*)*\.", rule.message), rule.message
         assert rule.why.endswith(".")
@@ -92,53 +92,53 @@ class TestTable:
 
 
 class TestSorted:
-    def found(self, tmp_path: Path, values: pa.Array, groups: int = ROW_GROUPS) -> bool:
+    def has_finding(self, tmp_path: Path, values: pa.Array, groups: int = ROW_GROUPS) -> bool:
         return bool(findings(write(tmp_path / "s.parquet", {"c": values}, groups=groups, filters=("c",)), "sorted-column"))
 
     @pytest.mark.parametrize("values", [[1, 2, 3, 4], [3, 4, 1, 2], [1, 2, 4, 3]])
     def test_row_groups_that_do_not_overlap(self, values, tmp_path):
-        assert self.found(tmp_path, pa.array(values))
+        assert self.has_finding(tmp_path, pa.array(values))
 
     @pytest.mark.parametrize("values", [[1, 3, 2, 4], [1, 2, 2, 3], [1, 1, 1, 1]])
     def test_those_that_do_or_touch(self, values, tmp_path):
-        assert not self.found(tmp_path, pa.array(values))
+        assert not self.has_finding(tmp_path, pa.array(values))
 
     def test_one_row_group_is_not_sorted(self, tmp_path):
-        assert not self.found(tmp_path, pa.array([1, 2, 3]), groups=1)
+        assert not self.has_finding(tmp_path, pa.array([1, 2, 3]), groups=1)
 
     def test_unsigned_numbers_are_compared_as_such(self, tmp_path):
-        assert self.found(tmp_path, pa.array([1, 2, 2**64 - 2, 2**64 - 1], pa.uint64()))
-        assert not self.found(tmp_path, pa.array([1, 2**64 - 1, 2, 2**64 - 2], pa.uint64()))
+        assert self.has_finding(tmp_path, pa.array([1, 2, 2**64 - 2, 2**64 - 1], pa.uint64()))
+        assert not self.has_finding(tmp_path, pa.array([1, 2**64 - 1, 2, 2**64 - 2], pa.uint64()))
 
     def test_a_row_group_of_nulls_is_passed_over(self, tmp_path):
-        assert self.found(tmp_path, pa.array([1, 2, None, None, 3, 4]), groups=3)
+        assert self.has_finding(tmp_path, pa.array([1, 2, None, None, 3, 4]), groups=3)
 
     def test_without_bounds_nothing_is_known(self, tmp_path):
         path = write(tmp_path / "s.parquet", {"c": pa.array([1, 2, 3, 4])}, filters=("c",), write_statistics=False)
         assert not findings(path, "sorted-column")
 
-    def test_without_a_filter_nothing_is_said(self, tmp_path):
+    def test_a_chunk_without_a_filter_has_no_findings(self, tmp_path):
         path = write(tmp_path / "s.parquet", {"c": pa.array([1, 2, 3, 4]), "d": shuffled(4)}, filters=("d",))
         assert not [finding for finding in findings(path, "sorted-column") if finding.column == "c"]
 
 
 class TestWorth:
-    @pytest.mark.parametrize(("times", "said"), [(2, False), (4, True), (16, True)])
-    def test_nearly_empty_begins_where_a_quarter_would_do(self, times, said, tmp_path):
+    @pytest.mark.parametrize(("times", "is_reported"), [(2, False), (4, True), (16, True)])
+    def test_nearly_empty_begins_where_a_quarter_would_do(self, times, is_reported, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(1300)}, groups=1, filters=("c",))
         bloom = BloomFilter.empty(2048 * times)
         for n in range(1300):
             bloom.insert(n.to_bytes(8, "little"))
         replace_filter(path, 0, bloom)
-        assert bool(findings(path, "nearly-empty")) is said
+        assert bool(findings(path, "nearly-empty")) is is_reported
 
-    def test_an_empty_filter_of_no_values_is_nearly_empty_and_no_lie(self, tmp_path):
+    def test_an_empty_filter_of_no_values_is_nearly_empty_without_false_negatives(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": pa.nulls(10, pa.int64())}, groups=1, filters=("c",))
         replace_filter(path, 0, BloomFilter.empty(1024))
         assert findings(path, "nearly-empty")
         assert not check(path, Policy(select=("correctness",))).findings
 
-    def test_a_filter_that_lies_by_being_empty_is_not_called_large(self, tmp_path):
+    def test_an_empty_filter_with_false_negatives_is_not_called_large(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
         replace_filter(path, 0, BloomFilter.empty(1024))
         assert not findings(path, "nearly-empty")
@@ -146,13 +146,13 @@ class TestWorth:
 
     def test_saturated_begins_above_one_in_ten(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(1300)}, groups=1, filters=("c",))
-        for size, said in ((1024, False), (512, True)):
+        for size, is_reported in ((1024, False), (512, True)):
             bloom = BloomFilter.empty(size)
             for n in range(1300):
                 bloom.insert(n.to_bytes(8, "little"))
             replace_filter(path, 0, bloom)
-            assert (bloom.fpp > 0.1) is said
-            assert bool(findings(path, "saturated")) is said
+            assert (bloom.fpp > 0.1) is is_reported
+            assert bool(findings(path, "saturated")) is is_reported
 
     def test_all_blocks_full_is_saturated_and_not_shared(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
@@ -164,16 +164,16 @@ class TestWorth:
         path = write(tmp_path / "f.parquet", {"c": pa.array([1, 2, None, None])}, filters=("c",))
         with ParquetFile.open(path) as file:
             body, footer = file.source.read(0, file.footer.start), file.footer
-        for row_group, said in ((1, False), (0, True)):
+        for row_group, is_reported in ((1, False), (0, True)):
             raw = set_filters(footer.raw, {(row_group, 0): None})
             path.write_bytes(body + raw + build_tail(raw))
-            assert bool(findings(path, "only-some-row-groups")) is said
+            assert bool(findings(path, "only-some-row-groups")) is is_reported
 
     def test_a_column_without_any_filter_is_no_matter(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(8), "d": shuffled(8)}, filters=("d",))
         assert not findings(path, "only-some-row-groups")
 
-    def test_large_and_larger_are_never_both_said(self, fixtures):
+    def test_large_and_larger_are_never_reported_together(self, fixtures):
         large, larger = (
             {
                 (path.name, finding.column, evidence.row_group)
@@ -189,7 +189,7 @@ class TestWorth:
 
 
 class TestStructure:
-    def test_what_lies_in_a_filter_is_named(self, fixtures, tmp_path):
+    def test_structures_that_a_filter_overlaps_are_named(self, fixtures, tmp_path):
         """A filter put over pages: which, is said."""
         path = Path(shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path))
         with ParquetFile.open(path) as file:
@@ -236,11 +236,11 @@ class TestStructure:
         (finding,) = findings(path, "unreadable-filter")
         assert "runs into the footer" in finding.evidence[0].fact
 
-    def test_cures_of_a_signed_file_are_not_offered(self, conformance):
+    def test_fixes_of_a_signed_file_are_not_offered(self, conformance):
         path = conformance / "encrypted" / "columns_plainfooter.parquet"
-        found = check(path, Policy(fail_on="info")).findings
-        assert found
-        assert all(finding.fix is None for finding in found)
+        findings = check(path, Policy(fail_on="info")).findings
+        assert findings
+        assert all(finding.fix is None for finding in findings)
 
 
 class TestSecrecy:
@@ -323,9 +323,9 @@ class TestBoolean:
         path = Path(shutil.copy(fixtures / "datafusion-defaults.parquet", tmp_path))
         with ParquetFile.open(path) as file:
             column = next(column for column in file.footer.columns if column.name == "flag")
-        other = BloomFilter.empty(64)
-        other.insert(b"neither 0 nor 1")
-        replace_filter(path, 0, other, column=column.index)
+        mutant = BloomFilter.empty(64)
+        mutant.insert(b"neither 0 nor 1")
+        replace_filter(path, 0, mutant, column=column.index)
         (finding,) = findings(path, "false-negatives")
         assert finding.column == "flag"
         assert finding.fix is not None

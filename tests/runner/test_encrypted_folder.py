@@ -57,10 +57,10 @@ def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], st
     def sbbf(command: str, lake: Path, *arguments: object) -> tuple[int, list[dict], str]:
         capfd.readouterr()
         code = run([command, str(lake), *map(str, arguments), *runner, "--json"])
-        said = capfd.readouterr()
-        assert_no_key(said.out + said.err)
-        documents = [document for document in map(json.loads, said.out.splitlines()) if document["schema"] != "sbbf.summary"]
-        return code, sorted(documents, key=lambda document: str(document.get("file"))), said.err
+        output = capfd.readouterr()
+        assert_no_key(output.out + output.err)
+        documents = [document for document in map(json.loads, output.out.splitlines()) if document["schema"] != "sbbf.summary"]
+        return code, sorted(documents, key=lambda document: str(document.get("file"))), output.err
 
     return sbbf
 
@@ -69,17 +69,17 @@ def statuses(documents: list[dict]) -> dict[str, str]:
     return {Path(document["file"]).stem: document.get("status", "ok") for document in documents}
 
 
-def test_without_keys_encrypted_files_are_told_of(lake, sbbf):
+def test_encrypted_files_without_keys_are_reported(lake, sbbf):
     before = digests(lake)
-    code, documents, said = sbbf("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
+    code, documents, output = sbbf("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
     assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "refused"})
-    assert "java.parquet: the footer is encrypted" in said
-    assert "signed.parquet: the footer of the file is signed" in said
+    assert "java.parquet: the footer is encrypted" in output
+    assert "signed.parquet: the footer of the file is signed" in output
     assert {name for name, digest in digests(lake).items() if digest != before[name]} == {"plain.parquet"}
     for command in (["inspect"], ["verify"], ["probe", "-c", "id", "--value", "1"]):
-        code, documents, said = sbbf(command[0], lake, *command[1:])
+        code, documents, output = sbbf(command[0], lake, *command[1:])
         assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "ok"})
-        assert f"{lake}/java.parquet: " in said
+        assert f"{lake}/java.parquet: " in output
 
 
 def test_with_keys_they_are_files_as_others_are(lake, sbbf):
@@ -90,25 +90,25 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
         0,
         {"java": 0, "plain": 2, "signed": 6},
     )
-    code, documents, said = sbbf("add-filter", lake, *columns, *with_keys)
-    assert (code, said) == (0, "")
+    code, documents, output = sbbf("add-filter", lake, *columns, *with_keys)
+    assert (code, output) == (0, "")
     assert {Path(document["file"]).stem: len(document["filters"]) for document in documents} == {"java": 0, "plain": 2, "signed": 6}
     signed = inspect(lake / "signed.parquet", ["name"], keys=read_keys(str(KEYS)))
     assert [row.encrypted for row in signed.filters] == [True] * 3
 
     code, documents, _ = sbbf("verify", lake, *with_keys)
     assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
-    assert all(proof["problem"] is None and not proof["false_negatives"] for document in documents for proof in document["filters"])
+    assert all(result["problem"] is None and not result["false_negatives"] for document in documents for result in document["filters"])
     code, documents, _ = sbbf("inspect", lake, "-c", "name", *with_keys)
     assert (code, [len(document["filters"]) for document in documents]) == (0, [3, 1, 3])
     code, documents, _ = sbbf("probe", lake, "-c", "name", "--value", "name-0", "--value", "u7", *with_keys)
     assert code == 0
     hits = [{hit["value"] for hit in document["hits"]} for document in documents]
-    assert all(sought in found for sought, found in zip(("name-0", "u7", "name-0"), hits, strict=True))
+    assert all(sought in values for sought, values in zip(("name-0", "u7", "name-0"), hits, strict=True))
     assert [document["inconclusive"] for document in documents] == [[], [], []]
-    code, documents, said = sbbf("check", lake, "--fail-on", "error", *with_keys)
-    assert (code, len(documents), said) == (0, 3, "")
-    code, (report,), said = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)
+    code, documents, output = sbbf("check", lake, "--fail-on", "error", *with_keys)
+    assert (code, len(documents), output) == (0, 3, "")
+    code, (report,), output = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)
     assert (code, report["files"], report["unreadable"]) == (0, 3, [])
 
 
@@ -118,13 +118,13 @@ def test_keys_of_the_environment(lake, sbbf, monkeypatch):
     assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
 
 
-def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
+def test_filters_of_encrypted_columns_are_not_sent_to_other_processes(lake):
     """The process that publishes them builds them, because the bits reveal values of the column."""
     path, spec = str(lake / "signed.parquet"), FilterSpec(COLUMNS)
     edit = Edit(in_place=True, jobs=1, keys=read_keys(str(KEYS)))
-    planned = plan_file(path, spec, edit, split_bytes=1)
-    assert [split.row_groups for split in planned.splits] == [(0, 1, 2)]
-    chunks = list(build_split(path, planned.fingerprint, (0, 1, 2), spec, edit))
+    plan = plan_file(path, spec, edit, split_bytes=1)
+    assert [split.row_groups for split in plan.splits] == [(0, 1, 2)]
+    chunks = list(build_split(path, plan.fingerprint, (0, 1, 2), spec, edit))
     assert {(chunk.column, chunk.status, chunk.bitset is None) for chunk in chunks} == {(0, "ok", False), (1, "skipped", True)}
     assert (outcome := publish_file(path, chunks, spec, edit)).status == "ok", outcome
     assert len(outcome.report.filters) == 6
@@ -136,12 +136,12 @@ def test_an_encrypted_file_is_verified_in_splits(lake):
     paths = sorted(map(str, lake.iterdir()))
     assert f"{lake}/java.parquet" in paths
     for path in paths:
-        planned = plan_verification(path, keys=keys, split_bytes=1)
-        splits = [verify_split(path, planned.fingerprint, split.row_groups, keys=keys) for split in planned.splits]
+        plan = plan_verification(path, keys=keys, split_bytes=1)
+        splits = [verify_split(path, plan.fingerprint, split.row_groups, keys=keys) for split in plan.splits]
         row = report_verification(path, splits, keys=keys)
         assert row.report == verify(path, keys=keys)
         assert bool(row.report.filters) == path.endswith("/java.parquet")
-        assert all(proof.is_verified for proof in row.report.filters)
+        assert all(result.is_verified for result in row.report.filters)
         if path.endswith("/java.parquet"):
             assert len(splits) == 3
 
@@ -151,7 +151,7 @@ def test_processes_get_the_keys(lake, monkeypatch):
     keys = read_keys(str(KEYS))
     rows = list(LocalRunner(2).run(Selection(lake), works.verify(keys=keys)))
     assert [row.report for row in rows] == [verify(path, keys=keys) for path in sorted(lake.iterdir())]
-    assert all(proof.is_verified for proof in rows[0].report.filters)
+    assert all(result.is_verified for result in rows[0].report.filters)
 
 
 @pytest.mark.engines
@@ -162,8 +162,8 @@ def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
     spec, edit = FilterSpec(COLUMNS), Edit(in_place=True, keys=keys)
     assert_no_key(repr(edit))
     files = pipeline.discover(spark, str(lake))
-    planned = pipeline.plan(files, spec, edit)
-    for frame in (planned, pipeline.publish(pipeline.build(planned, spec, edit), spec, edit), pipeline.verify(files, keys=keys)):
+    plan_frame = pipeline.plan(files, spec, edit)
+    for frame in (plan_frame, pipeline.publish(pipeline.build(plan_frame, spec, edit), spec, edit), pipeline.verify(files, keys=keys)):
         plan = frame._jdf.queryExecution().toString()
         assert "MapInArrow" in plan
         assert_no_key(plan)
@@ -189,6 +189,6 @@ def test_what_spark_logs_of_a_run_holds_no_key(lake, tmp_path):
     done = subprocess.run([*command, "--keys", str(KEYS)], cwd=tmp_path, env=environment, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr
     logs = [path for path in events.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
-    said = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in logs)]).decode("latin-1")
-    assert "SparkListenerSQLExecutionStart" in said
-    assert_no_key(said)
+    output = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in logs)]).decode("latin-1")
+    assert "SparkListenerSQLExecutionStart" in output
+    assert_no_key(output)

@@ -11,7 +11,7 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.runner import local
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
-from support.lakes import assert_filled, small_files
+from support.lakes import assert_has_filters, small_files
 
 pytestmark = pytest.mark.slow
 
@@ -48,10 +48,10 @@ def listings(tmp_path, monkeypatch):
 def left_behind(lake: Path) -> list[Path]:
     """Temporary files of runs that were killed, for some files of each folder."""
     paths = [path for folder in lake.iterdir() for path in sorted(folder.glob("*.parquet"))[::10]]
-    left = [path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}") for path in paths]
-    for path in left:
+    leftovers = [path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}") for path in paths]
+    for path in leftovers:
         path.write_bytes(b"half of it")
-    return left
+    return leftovers
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def left_behind(lake: Path) -> list[Path]:
 def test_a_folder_is_listed_once_and_not_for_each_file(lake, listings, capsys, monkeypatch, command, processes):
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 100 if processes == 1 else 1)
     monkeypatch.setattr(local, "_FILES_PER_TASK", 10)
-    left = left_behind(lake)
+    leftovers = left_behind(lake)
     before = {folder: listings(folder) for folder in lake.iterdir()}
     assert run([*command, str(lake)]) == 0
     for folder, count in before.items():
         # Once to find its files, and once by each process to find what killed ones left.
         assert 2 <= listings(folder) - count <= 1 + processes
-    assert not any(path.exists() for path in left)
+    assert not any(path.exists() for path in leftovers)
     if "repair" not in command:
-        assert_filled(lake, ("id",))
+        assert_has_filters(lake, ("id",))
 
 
-def test_files_that_are_named_one_by_one_are_of_one_run(lake, listings, capsys):
+def test_individually_named_files_belong_to_one_run(lake, listings, capsys):
     folder = lake / "day=1"
     files = sorted(map(str, folder.glob("*.parquet")))
     before = listings(folder)
@@ -90,7 +90,7 @@ def test_files_that_are_named_one_by_one_are_of_one_run(lake, listings, capsys):
 def test_what_is_no_run_looks_each_time(lake, listings):
     path = next((lake / "day=1").glob("*.parquet"))
     for _ in range(2):
-        left = path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}")
-        left.touch()
+        leftover = path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}")
+        leftover.touch()
         sweep(str(path))
-        assert not left.exists()
+        assert not leftover.exists()

@@ -57,7 +57,7 @@ class _Turns:
 
 def both(path: str, *, lead: int) -> list[tuple[str, ...]]:
     """The values that each of two threads finds; the first begins `lead` lines ahead of the other."""
-    turns, found = _Turns(), [(), ()]
+    turns, answers = _Turns(), [(), ()]
     started = threading.Event()
 
     def run(number: int, values: tuple[str, ...]) -> None:
@@ -84,7 +84,7 @@ def both(path: str, *, lead: int) -> list[tuple[str, ...]]:
             started.wait(30)
         sys.settrace(trace)
         try:
-            found[number] = tuple(hit.value for hit in probe_values(path, "n", values).hits)
+            answers[number] = tuple(hit.value for hit in probe_values(path, "n", values).hits)
         finally:
             sys.settrace(None)
             started.set()
@@ -95,7 +95,7 @@ def both(path: str, *, lead: int) -> list[tuple[str, ...]]:
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return answers
 
 
 @pytest.mark.parametrize("lead", range(25))

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
-from support.lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files
+from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def lake(tmp_path):
 def sbbf(capsys, *arguments: object) -> tuple[int, str, str]:
     capsys.readouterr()
     code = run(list(map(str, arguments)))
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    output = capsys.readouterr()
+    return code, output.out, output.err
 
 
 def documents(out: str) -> tuple[list[dict], dict]:
@@ -44,7 +44,7 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     before = digests(lake)
     assert sbbf(capsys, *add)[:2] == (0, "3 files: 3 had every filter; 0 filters added, 0 bytes\n")
     assert digests(lake) == before
-    assert_filled(lake, ("id", "name"))
+    assert_has_filters(lake, ("id", "name"))
     code, out, _ = sbbf(capsys, "verify", lake)
     assert (code, out) == (0, "3 files: 3 done; 6 of 6 filters verified\n")
     code, out, _ = sbbf(capsys, "inspect", lake)
@@ -73,7 +73,7 @@ def test_add_filter_follows_the_advice(tmp_path, capsys):
     assert code == 0
     assert err.startswith("key: ")
     assert last_line(out).startswith("1 file: 1 done; 6 filters added")
-    assert_filled(lake, ("key",))
+    assert_has_filters(lake, ("key",))
     code, _, err = sbbf(capsys, "add-filter", lake, "--advise", "--in-place")
     assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf advise reports the reasons\n")
     assert sbbf(capsys, "add-filter", lake, "--plan", plan, "--in-place")[1].startswith("1 file: 1 had every filter")
@@ -108,8 +108,8 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     code, out, err = sbbf(capsys, *add, "-c", "name", "--report", report)
     assert code == 4
     assert last_line(out).startswith("11 files: 4 done, 1 had every filter, 3 refused, 3 failed; ")
-    told = {line.split(": ")[1].removeprefix(f"{lake}/").removesuffix(".parquet") for line in err.splitlines()}
-    assert told == {name for name, status in MIXED.items() if status in ("refused", "failed")}
+    reported_names = {line.split(": ")[1].removeprefix(f"{lake}/").removesuffix(".parquet") for line in err.splitlines()}
+    assert reported_names == {name for name, status in MIXED.items() if status in ("refused", "failed")}
     rows = pq.read_table(report).to_pylist()
     assert {row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows} == MIXED
     assert [row["exit_code"] for row in rows if row["status"] == "failed"] == [3, 3, 3]
@@ -121,7 +121,7 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
 @pytest.mark.parametrize("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
 def test_every_command_takes_many_files(tmp_path, capsys, command):
     lake = mixed(tmp_path / "lake")
-    broken = {"broken", "empty", "encrypted"}
+    unreadable = {"broken", "empty", "encrypted"}
     changes = ["--in-place"] if command[0] != "explain" else []
     code, out, err = sbbf(capsys, command[0], lake, *command[1:], *changes, "--json")
     files, summary = documents(out)
@@ -130,7 +130,7 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     names = [str(document["file"]).removeprefix(f"{lake}/").removesuffix(".parquet") for document in files]
     assert names == sorted(MIXED)
     failed = {name for name, document in zip(names, files, strict=True) if document["schema"] == "sbbf.file" and document["exit_code"]}
-    assert failed >= broken
+    assert failed >= unreadable
     assert all(f"{lake}/{name}.parquet: " in err for name in failed)
     done = next(document for name, document in zip(names, files, strict=True) if name == "filtered")
     assert done["schema"] == f"sbbf.{command[0]}"
@@ -147,7 +147,7 @@ def test_filters_of_a_folder_are_removed_as_they_came(lake, tmp_path, capsys):
     assert report.read_text() == out
 
 
-def test_who_may_hold_these_people(lake, capsys, tmp_path):
+def test_users_that_an_access_list_admits(lake, capsys, tmp_path):
     keys = tmp_path / "keys.txt"
     keys.write_text("\n".join(["7", "250", "999999999"]))
     code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
@@ -175,13 +175,13 @@ def test_partitions(tmp_path, capsys):
     code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place", "--where", "dt >= '2026-01-02' and region = 'eu'")
     assert code == 0
     assert last_line(out).startswith("2 files: 2 done; ")
-    for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "cannot parse"), ("dt > 5", "is not a number")):
+    for predicate, message in (("day = 1", "no partition column 'day'"), ("dt >", "cannot parse"), ("dt > 5", "is not a number")):
         code, _, err = sbbf(capsys, "inspect", lake, "--where", predicate)
         assert code == 2
-        assert said in err
+        assert message in err
 
 
-def test_lies_are_findings(lake, capsys):
+def test_false_negatives_are_findings(lake, capsys):
     sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
     path = lake / "part-00001.parquet"
     data = bytearray(path.read_bytes())
@@ -195,7 +195,7 @@ def test_lies_are_findings(lake, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["add-filter", "x", "--in-place"], "no column was given: use one of --column, --plan and --advise"),
         (["add-filter", "x", "-c", "a", "--advise"], "exclude each other"),
@@ -208,10 +208,10 @@ def test_lies_are_findings(lake, capsys):
         (["inspcet", "x"], "did you mean inspect?"),
     ],
 )
-def test_what_contradicts_itself(capsys, arguments, said):
+def test_contradictory_options(capsys, arguments, message):
     code, _, err = sbbf(capsys, *arguments)
     assert code == 2
-    assert said in err
+    assert message in err
 
 
 def test_nothing_there(capsys, tmp_path):
@@ -255,7 +255,7 @@ def test_a_link_that_is_named_is_followed_and_so_is_one_that_is_read(lake, capsy
     assert sbbf(capsys, "add-filter", lake / "link.parquet", "-c", "id", "--in-place")[0] == 0
     out = sbbf(capsys, "add-filter", lake / "linked", "-c", "id", "--in-place")[1]
     assert last_line(out).startswith("2 files: 1 done, 1 had every filter")
-    assert_filled(elsewhere, ("id",))
+    assert_has_filters(elsewhere, ("id",))
     assert (lake / "link.parquet").is_symlink()
 
 
@@ -264,9 +264,9 @@ def test_a_link_to_itself_stops_no_command(lake, capsys, name):
     (lake / name).symlink_to(name)
     code = 3 if name.endswith(".parquet") else 0
     for command in (["inspect"], ["verify"], ["check", "--quick"]):
-        found, _, err = sbbf(capsys, *command, lake)
-        assert found == code, err
+        exit_code, _, err = sbbf(capsys, *command, lake)
+        assert exit_code == code, err
         assert len(err.splitlines()) == (code == 3)
     assert sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
     (lake / name).unlink()
-    assert_filled(lake, ("id",))
+    assert_has_filters(lake, ("id",))

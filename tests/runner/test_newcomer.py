@@ -16,14 +16,14 @@ BLOCK = re.compile(r"Two commands, run in a checkout.*?^```sh\n(?P<commands>.*?)
 
 @pytest.mark.heavy
 def test_from_nothing_to_an_audited_lake(tmp_path):
-    found = BLOCK.search((REPOSITORY / "docs" / "how-to" / "many-files.md").read_text())
-    assert found is not None
-    install, audit = found["commands"].splitlines()
+    block = BLOCK.search((REPOSITORY / "docs" / "how-to" / "many-files.md").read_text())
+    assert block is not None
+    install, audit = block["commands"].splitlines()
     unwanted = shutil.ignore_patterns(".*", "build", "*.egg-info", "*.so", "__pycache__", "tests")
     checkout = shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=unwanted)
-    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    subprocess.run(["bash", "-c", install], cwd=checkout, env=bare, check=True, capture_output=True, timeout=600)
-    done = subprocess.run(["bash", "-c", audit], cwd=checkout, env=bare, capture_output=True, text=True, timeout=300)
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    subprocess.run(["bash", "-c", install], cwd=checkout, env=environment, check=True, capture_output=True, timeout=600)
+    done = subprocess.run(["bash", "-c", audit], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1, done.stderr  # some fixtures are as they should not be, and that is found
     assert "files: " in done.stdout.splitlines()[-1]
     assert re.search(r"^fixtures/\S+: error: ", done.stdout, re.MULTILINE)

@@ -56,16 +56,16 @@ def test_each_file_yields_its_report_or_its_error(lake, verb):
     original = shutil.copytree(lake, lake.parent / "original")
     paths = [str(lake / f"{name}.parquet") for name in sorted(MIXED)]
     expected = [comparable(outcome_of(getattr(sbbf_tool, verb), path, arguments, options)) for path in paths]
-    changed = digests(lake)
+    new_digests = digests(lake)
     shutil.rmtree(lake)
     shutil.copytree(original, lake)
 
-    found = list(getattr(open_files(lake, jobs=2), verb)(*arguments, **options))
-    assert [comparable(one) for one in found] == expected
-    assert digests(lake) == changed
-    reports = [one for one in found if not isinstance(one, SbbfError)]
-    assert {one.file for one in reports} >= {str(lake / "half-filtered.parquet")}
-    errors = {Path(one.file or "").stem: one for one in found if isinstance(one, SbbfError)}
+    rows = list(getattr(open_files(lake, jobs=2), verb)(*arguments, **options))
+    assert [comparable(row) for row in rows] == expected
+    assert digests(lake) == new_digests
+    reports = [row for row in rows if not isinstance(row, SbbfError)]
+    assert {row.file for row in reports} >= {str(lake / "half-filtered.parquet")}
+    errors = {Path(row.file or "").stem: row for row in rows if isinstance(row, SbbfError)}
     assert isinstance(errors["broken"], UnreadableError)
     assert isinstance(errors["encrypted"], RefusedError)
 
@@ -74,16 +74,18 @@ def test_the_verbs_are_those_of_one_file():
     verbs = {name for name in vars(Files) if not name.startswith("_")}
     assert verbs == {*VERBS, "advise"}
     for verb in verbs - {"advise"}:
-        many, one = (list(signatures.signature(function).parameters)[1:] for function in (getattr(Files, verb), getattr(sbbf_tool, verb)))
-        assert set(many) - {"options"} <= set(one)
-        assert many[:1] == one[:1]
+        many, parameters = (
+            list(signatures.signature(function).parameters)[1:] for function in (getattr(Files, verb), getattr(sbbf_tool, verb))
+        )
+        assert set(many) - {"options"} <= set(parameters)
+        assert many[:1] == parameters[:1]
 
 
 def test_files_that_are_not_there_are_errors_of_theirs(tmp_path):
-    good, gone = small_files(tmp_path / "lake", 1) / "part-00000.parquet", tmp_path / "gone.parquet"
-    found = list(open_files([gone, good, str(gone)]).inspect())
-    assert [type(one).__name__ for one in found] == ["UnreadableError", "InspectReport", "UnreadableError"]
-    assert str(found[0]) == f"{gone}: no such file or directory"
+    good, vanished = small_files(tmp_path / "lake", 1) / "part-00000.parquet", tmp_path / "gone.parquet"
+    rows = list(open_files([vanished, good, str(vanished)]).inspect())
+    assert [type(row).__name__ for row in rows] == ["UnreadableError", "InspectReport", "UnreadableError"]
+    assert str(rows[0]) == f"{vanished}: no such file or directory"
 
 
 def test_names_that_mean_no_file_are_an_error_of_the_run(tmp_path):
@@ -95,42 +97,42 @@ def test_names_that_mean_no_file_are_an_error_of_the_run(tmp_path):
 
 def test_partitions_are_chosen(tmp_path):
     lake = partitioned(tmp_path / "lake")
-    found = open_files(str(lake), "dt >= '2026-01-02' and region = 'eu'").inspect()
-    assert [one.file for one in found] == [f"{lake}/dt=2026-01-0{day}/region=eu/part-00000.parquet" for day in (2, 3)]
+    rows = open_files(str(lake), "dt >= '2026-01-02' and region = 'eu'").inspect()
+    assert [row.file for row in rows] == [f"{lake}/dt=2026-01-0{day}/region=eu/part-00000.parquet" for day in (2, 3)]
     with pytest.raises(UsageError, match="no partition column 'regoin'"):
         list(open_files(lake, where="regoin = 'eu'").inspect())
     with pytest.raises(UsageError, match="cannot parse"):
         open_files(lake, where="dt >")
 
 
-def test_files_are_worked_on_as_they_are_asked_for(tmp_path):
+def test_files_are_processed_as_they_are_consumed(tmp_path):
     """Nothing is listed or done before, and little ahead."""
     path = str(small_files(tmp_path / "lake", 1) / "part-00000.parquet")
-    listed = 0
+    count = 0
 
     def names() -> Iterator[str]:
-        nonlocal listed
+        nonlocal count
         for _ in range(10_000):
-            listed += 1
+            count += 1
             yield path
 
     files = open_files(names(), jobs=1)
     reports = files.inspect()
-    assert listed == 0
+    assert count == 0
     assert next(reports) == sbbf_tool.inspect(path)
-    assert 0 < listed < 100
+    assert 0 < count < 100
     reports.close()  # type: ignore[attr-defined]
-    before = listed
+    before = count
     next(files.inspect())
-    assert listed > before, "an iterator goes on where it was"
+    assert count > before, "an iterator goes on where it was"
 
 
 def test_a_second_run_skips_what_the_first_did(tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     files = open_files(lake)
     first, second = (list(files.add_filters("id", in_place=True)) for _ in range(2))
-    assert [(len(one.filters), one.skipped) for one in first] == [(1, 0)] * 3
-    assert [(len(one.filters), one.skipped) for one in second] == [(0, 1)] * 3
+    assert [(len(row.filters), row.skipped) for row in first] == [(1, 0)] * 3
+    assert [(len(row.filters), row.skipped) for row in second] == [(0, 1)] * 3
 
 
 def test_only_files_that_are_given_change(tmp_path):
@@ -140,7 +142,7 @@ def test_only_files_that_are_given_change(tmp_path):
     assert len(list(open_files(lake).add_filters("id", in_place=True))) == 1
     assert digests(elsewhere) == before
     assert len(list(open_files(lake).inspect())) == 2
-    assert [isinstance(one, UsageError) for one in open_files(lake).remove_filters()] == [True]  # neither in_place nor output
+    assert [isinstance(row, UsageError) for row in open_files(lake).remove_filters()] == [True]  # neither in_place nor output
 
 
 def test_advice_is_about_all_files(tmp_path):

@@ -28,11 +28,11 @@ class Numbers(Selection):
 
     def __init__(self, count: int) -> None:
         super().__init__(())
-        self.count, self.listed = count, 0
+        self.count, self.listed_count = count, 0
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         for number in range(self.count):
-            self.listed += 1
+            self.listed_count += 1
             yield ListedFile(str(number), 1000)
 
 
@@ -61,7 +61,7 @@ def test_files_are_listed_no_faster_than_they_are_worked_on():
     rows = LocalRunner(2).run(numbers, Work(NumberRow, square))
     for _ in range(COUNT):
         next(rows)
-    assert numbers.listed < 5000
+    assert numbers.listed_count < 5000
     rows.close()
 
 

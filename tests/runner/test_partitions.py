@@ -48,13 +48,13 @@ def test_folders_are_columns_and_the_file_is_none():
     ],
 )
 def test_a_predicate_of_a_path(predicate, accepted):
-    parsed = parse_predicate(predicate)
-    assert parsed.accepts(PATH) is accepted
-    assert pickle.loads(pickle.dumps(parsed)).accepts(PATH) is accepted
+    parsed_predicate = parse_predicate(predicate)
+    assert parsed_predicate.accepts(PATH) is accepted
+    assert pickle.loads(pickle.dumps(parsed_predicate)).accepts(PATH) is accepted
 
 
 @pytest.mark.parametrize(
-    ("predicate", "said"),
+    ("predicate", "message"),
     [
         ("", "at the end"),
         ("dt", "at the end"),
@@ -71,13 +71,13 @@ def test_a_predicate_of_a_path(predicate, accepted):
         ("not " * 1000 + "dt = 'a'", "nested brackets"),
     ],
 )
-def test_an_error_shows_the_part_that_cannot_be_parsed(predicate, said):
+def test_an_error_shows_the_part_that_cannot_be_parsed(predicate, message):
     with pytest.raises(UsageError) as error:
         parse_predicate(predicate)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_column_that_is_none_is_an_error():
+def test_an_unknown_column_is_reported_as_an_error():
     with pytest.raises(UsageError, match="no partition column 'hours'; did you mean hour"):
         parse_predicate("hours = 7").accepts(PATH)
     with pytest.raises(UsageError, match="no column=value folder"):

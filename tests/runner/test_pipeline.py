@@ -21,7 +21,7 @@ from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.verify import plan_verification
-from support.lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files, statuses
+from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files, statuses
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
@@ -37,12 +37,12 @@ def outcomes(frame) -> Iterator[AddRow]:
 
 def test_a_mixed_lake_is_done_as_far_as_it_can_be(spark, tmp_path):
     lake = mixed(tmp_path / "lake")
-    told = []
-    frame = pipeline.add_filters(spark, str(lake), ["id", "name"], progress=lambda *so_far: told.append(so_far))
+    steps = []
+    frame = pipeline.add_filters(spark, str(lake), ["id", "name"], progress=lambda *so_far: steps.append(so_far))
     assert statuses(lake, outcomes(frame)) == MIXED
     summed = {row.status: (row.files, row.filters) for row in pipeline.report(frame).collect()}
     assert summed == {"ok": (4, 7), "skipped": (1, 0), "refused": (3, 0), "failed": (3, 0)}
-    assert told[-1][:2] == (11, 7)
+    assert steps[-1][:2] == (11, 7)
     after = digests(lake)
     again = pipeline.add_filters(spark, str(lake), ["id", "name"], report=str(tmp_path / "report"))
     assert statuses(lake, outcomes(again)) == MIXED | {name: "skipped" for name, status in MIXED.items() if status == "ok"}
@@ -65,20 +65,20 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
 
     pipeline.plan(files, spec, split_bytes=1).write.parquet(str(tmp_path / "plan"))
-    planned = spark.read.parquet(str(tmp_path / "plan"))
-    (large,) = [row for row in rows_of(planned, PlannedFile) if row.status == "ok"]
+    plan_frame = spark.read.parquet(str(tmp_path / "plan"))
+    (large,) = [row for row in rows_of(plan_frame, PlannedFile) if row.status == "ok"]
     assert (large.filters, [split.row_groups for split in large.splits]) == (10, [(number,) for number in range(5)])
 
-    pipeline.build(planned, spec).write.parquet(str(tmp_path / "built"))
-    built = spark.read.parquet(str(tmp_path / "built"))
-    assert {(row.row_group, row.column) for row in rows_of(built, BuiltChunk)} == {(group, at) for group in range(5) for at in (0, 1)}
+    pipeline.build(plan_frame, spec).write.parquet(str(tmp_path / "built"))
+    built_frame = spark.read.parquet(str(tmp_path / "built"))
+    assert {(row.row_group, row.column) for row in rows_of(built_frame, BuiltChunk)} == {(group, at) for group in range(5) for at in (0, 1)}
 
-    published = pipeline.publish(built, spec)
-    assert [(row.status, len(row.report.filters)) for row in outcomes(published)] == [("ok", 10)]
+    rows = pipeline.publish(built_frame, spec)
+    assert [(row.status, len(row.report.filters)) for row in outcomes(rows)] == [("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
-    assert [row.reason for row in outcomes(published)] == ["the file has every filter"]
+    assert [row.reason for row in outcomes(rows)] == ["the file has every filter"]
     verified = rows_of(pipeline.verify(files), VerifyRow)
-    assert sorted(sum(proof.is_verified for proof in row.report.filters) for row in verified) == [0, 10]
+    assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [0, 10]
 
 
 def test_a_large_file_is_verified_in_splits(spark, tmp_path):
@@ -89,8 +89,8 @@ def test_a_large_file_is_verified_in_splits(spark, tmp_path):
     whole = sorted(rows_of(pipeline.verify(files), VerifyRow), key=lambda row: row.path)
     for smallest in (0, 100_000):  # every file in splits, or the one large file
         frame = pipeline.verify(files, whole_bytes=smallest, split_bytes=1)
-        found = sorted(rows_of(frame, VerifyRow), key=lambda row: row.path)
-        assert [replace(row, seconds=0) for row in found] == [replace(row, seconds=0) for row in whole]
+        rows = sorted(rows_of(frame, VerifyRow), key=lambda row: row.path)
+        assert [replace(row, seconds=0) for row in rows] == [replace(row, seconds=0) for row in whole]
     assert len(plan_verification(str(lake / "large.parquet"), split_bytes=1).splits) == 5
 
 
@@ -106,29 +106,29 @@ def test_large_and_small_files_in_one_run(spark, tmp_path):
         "part-00000": ("ok", 1),
         "part-00001": ("ok", 1),
     }
-    assert_filled(lake, ("id",))
+    assert_has_filters(lake, ("id",))
 
 
-def test_what_a_lake_is_may_be_told_in_many_ways(spark, tmp_path):
+def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
     lake = partitioned(tmp_path / "a lake%20")
     paths = sorted(str(path) for path in lake.rglob("*.parquet"))
 
-    def found(files, where=None, **how):
+    def discover_paths(files, where=None, **how):
         return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), ListedFile))
 
-    assert found(str(lake)) == paths
-    assert found([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"]) == paths
-    assert found(str(lake), "dt > '2026-01-01' and region = 'eu'") == [paths[2], paths[4]]
+    assert discover_paths(str(lake)) == paths
+    assert discover_paths([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"]) == paths
+    assert discover_paths(str(lake), "dt > '2026-01-01' and region = 'eu'") == [paths[2], paths[4]]
     # As Spark itself lists: by binaryFile, and the addresses that it gives of a table's files.
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(lake))
-    assert found(listing.select("path", "length", "modificationTime"), "region = 'us'") == paths[1::2]
-    assert found(listing.select("path")) == paths
+    assert discover_paths(listing.select("path", "length", "modificationTime"), "region = 'us'") == paths[1::2]
+    assert discover_paths(listing.select("path")) == paths
     spark.read.parquet(str(lake)).createOrReplaceTempView("people")
-    assert found("people", table=True) == paths
-    assert found("people", "region = 'eu'", table=True) == paths[::2]
+    assert discover_paths("people", table=True) == paths
+    assert discover_paths("people", "region = 'eu'", table=True) == paths[::2]
 
 
-def test_what_is_wrong_with_the_request_is_told_as_elsewhere(spark, tmp_path):
+def test_a_wrong_request_is_reported_as_elsewhere(spark, tmp_path):
     lake = str(partitioned(tmp_path / "lake"))
     with pytest.raises(UsageError, match="no partition column 'regoin'; did you mean region"):
         list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), ListedFile))
@@ -170,7 +170,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, command):
     (lake / "link.parquet").symlink_to(tmp_path / "elsewhere" / "part-00000.parquet")
     original = shutil.copytree(lake, tmp_path / "original", symlinks=True)
 
-    def said(*runner):
+    def outcomes_of(*runner):
         shutil.rmtree(lake)
         shutil.copytree(original, lake, symlinks=True)
         capsys.readouterr()
@@ -182,9 +182,9 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, command):
             document["unreadable"].sort()
         return code, documents, sorted(printed.err.splitlines()), digests(tmp_path)
 
-    here, there = said(), said("--runner", "spark")
-    for one, other in zip(here, there, strict=True):
-        assert one == other
+    here, there = outcomes_of(), outcomes_of("--runner", "spark")
+    for local_row, spark_row in zip(here, there, strict=True):
+        assert local_row == spark_row
     assert len(here[1]) == (len(MIXED) + 2 if command[0] != "advise" else 1)
 
 

@@ -17,7 +17,7 @@ from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from support.lake_cluster import Run, kill
-from support.lakes import assert_filled, small_files
+from support.lakes import assert_has_filters, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
@@ -43,7 +43,7 @@ def java():
         pytest.skip(str(error))
 
 
-class Watched:
+class WatchedLake:
     """A lake, and its files as they were."""
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -65,7 +65,7 @@ class Watched:
 
 @pytest.fixture
 def lake(tmp_path):
-    return Watched(tmp_path / "lake", FILES)
+    return WatchedLake(tmp_path / "lake", FILES)
 
 
 def scratch(tmp_path: Path, number: int) -> Path:
@@ -79,7 +79,7 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
     for number in range(ROUNDS):
         begun = lake.done()
         with Run(lake.folder, scratch(tmp_path, number), *ARGUMENTS) as run:
-            assert run.wait_until(lambda: lake.done() > begun + AT_LEAST), run.said()  # noqa: B023
+            assert run.wait_until(lambda: lake.done() > begun + AT_LEAST), run.read_output()  # noqa: B023
             time.sleep(chance.uniform(0, 0.3))
             jvm = run.driver_jvm()
             assert jvm is not None
@@ -89,7 +89,7 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
     assert 0 < lake.done() < FILES
     outcomes = list(LocalRunner(2).run(Selection(lake.folder), works.add(FilterSpec(COLUMNS), Edit(in_place=True))))
     assert {outcome.status for outcome in outcomes} == {"ok", "skipped"}
-    assert_filled(lake.folder, COLUMNS)
+    assert_has_filters(lake.folder, COLUMNS)
 
 
 def test_executors_are_killed_five_times(lake, tmp_path):
@@ -97,25 +97,25 @@ def test_executors_are_killed_five_times(lake, tmp_path):
     with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as run:
         for number in range(ROUNDS):
             enough = (number + 1) * FILES // (2 * ROUNDS)
-            assert run.wait_until(lambda: lake.done() >= enough and run.executors()), run.said()  # noqa: B023
+            assert run.wait_until(lambda: lake.done() >= enough and run.executors()), run.read_output()  # noqa: B023
             time.sleep(chance.uniform(0, 0.2))
             kill(chance.choice(run.executors()))
         lake.assert_whole()
-        assert run.process.wait(600) == 0, run.said()
-    assert f"{FILES:,} files: " in run.said()
+        assert run.process.wait(600) == 0, run.read_output()
+    assert f"{FILES:,} files: " in run.read_output()
     lake.assert_whole()
-    assert_filled(lake.folder, COLUMNS)
+    assert_has_filters(lake.folder, COLUMNS)
 
 
 def test_two_pipelines_on_one_lake(lake, tmp_path):
-    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as one, Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as other:
-        assert one.wait_until(lambda: lake.done() > 20), one.said()
+    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as first, Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as second:
+        assert first.wait_until(lambda: lake.done() > 20), first.read_output()
         # And a third, that has no cluster.
         here = list(LocalRunner(2).run(Selection(lake.folder), works.add(FilterSpec(COLUMNS), Edit(in_place=True))))
-        assert one.process.wait(300) == 0, one.said()
-        assert other.process.wait(300) == 0, other.said()
+        assert first.process.wait(300) == 0, first.read_output()
+        assert second.process.wait(300) == 0, second.read_output()
     assert {outcome.status for outcome in here} <= {"ok", "skipped"}
-    assert all("refused" not in run.said() and "failed" not in run.said() for run in (one, other))
+    assert all("refused" not in run.read_output() and "failed" not in run.read_output() for run in (first, second))
     lake.assert_whole()
     assert lake.done() == FILES
-    assert_filled(lake.folder, COLUMNS)
+    assert_has_filters(lake.folder, COLUMNS)

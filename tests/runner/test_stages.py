@@ -47,7 +47,7 @@ from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
-from support.lakes import assert_filled, digests, large_file, partitioned, small_files
+from support.lakes import assert_has_filters, digests, large_file, partitioned, small_files
 
 EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id",))
@@ -58,8 +58,8 @@ def large(tmp_path):
     return large_file(tmp_path / "large.parquet", row_groups=6)
 
 
-def built(path, planned, spec=SPEC):
-    return [chunk for split in planned.splits for chunk in build_split(str(path), planned.fingerprint, split.row_groups, spec, EDIT)]
+def build(path, plan, spec=SPEC):
+    return [chunk for split in plan.splits for chunk in build_split(str(path), plan.fingerprint, split.row_groups, spec, EDIT)]
 
 
 # --- discover ---
@@ -67,16 +67,16 @@ def built(path, planned, spec=SPEC):
 
 def test_a_listing_has_length_and_time(tmp_path):
     small_files(tmp_path, 2)
-    found = list(discover([str(tmp_path)]))
-    assert [(one.path, one.bytes, one.modified) for one in found] == [
+    rows = list(discover([str(tmp_path)]))
+    assert [(row.path, row.bytes, row.modified) for row in rows] == [
         (str(path), path.stat().st_size, path.stat().st_mtime) for path in sorted(tmp_path.iterdir())
     ]
 
 
 def test_partitions_are_chosen(tmp_path):
     partitioned(tmp_path)
-    found = [one.path for one in discover([str(tmp_path)], parse_predicate("dt >= '2026-01-02' and region = 'eu'"))]
-    assert [path.removeprefix(f"{tmp_path}/") for path in found] == [f"dt=2026-01-{day:02d}/region=eu/part-00000.parquet" for day in (2, 3)]
+    paths = [file.path for file in discover([str(tmp_path)], parse_predicate("dt >= '2026-01-02' and region = 'eu'"))]
+    assert [path.removeprefix(f"{tmp_path}/") for path in paths] == [f"dt=2026-01-{day:02d}/region=eu/part-00000.parquet" for day in (2, 3)]
     with pytest.raises(UsageError, match="no partition column 'regoin'"):
         list(discover([str(tmp_path)], parse_predicate("regoin = 'eu'")))
 
@@ -117,16 +117,16 @@ def test_units_are_packed_by_bytes_and_number():
 
 def rows_with_reports() -> set[type[FileRow]]:
     """The kinds of row that the verbs have, as the modules of `reports` declare them."""
-    modules = [importlib.import_module(f"sbbf_tool.reports.{found.name}") for found in pkgutil.iter_modules(reports.__path__)]
-    declared = {member for module in modules for member in vars(module).values() if isinstance(member, type)}
-    return {one for one in declared if issubclass(one, FileRow) and "report" in one.__dataclass_fields__}
+    modules = [importlib.import_module(f"sbbf_tool.reports.{info.name}") for info in pkgutil.iter_modules(reports.__path__)]
+    types = {member for module in modules for member in vars(module).values() if isinstance(member, type)}
+    return {row_type for row_type in types if issubclass(row_type, FileRow) and "report" in row_type.__dataclass_fields__}
 
 
 def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     path = str(small_files(tmp_path, 1) / "part-00000.parquet")
     add_filters(path, ["id"], in_place=True)
     name = FilterSpec(("name",))
-    made = {
+    work_by_row = {
         InspectRow: works.inspect(),
         ProbeRow: works.probe("id", ["1", None]),
         LookupRow: works.look_up("id", ["1", "nonsense"]),
@@ -143,14 +143,14 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ResizeRow: works.resize(num_bytes=64, in_place=True),
         RemoveRow: works.remove(in_place=True),
     }
-    for row, work in made.items():
+    for row, work in work_by_row.items():
         rows = [work(path), work(f"{path}.gone")]
         assert rows[1].exit_code == 3
         batch = to_batch(row, rows)
         assert batch.schema == schema_of(row)
         assert list(from_batch(row, batch)) == rows, row
         assert pickle.loads(pickle.dumps(rows)) == rows
-    assert {row for row in made if "report" in row.__dataclass_fields__} == rows_with_reports()
+    assert {row for row in work_by_row if "report" in row.__dataclass_fields__} == rows_with_reports()
     odd = ListedFile("/lake/\udcff.parquet")
     assert to_batch(ListedFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 
@@ -160,11 +160,11 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
     path = str(folder / "part-00000.parquet")
     keys = ["0", "199", "200", "-1", "nonsense"][:4] + [str(number) for number in range(300, 2000)]
     unfiltered = works.look_up("id", keys)(path).report
-    assert (unfiltered.hits, [(one.row_groups, one.answer) for one in unfiltered.inconclusive]) == ((), [((0,), "no filter")])
+    assert (unfiltered.hits, [(entry.row_groups, entry.answer) for entry in unfiltered.inconclusive]) == ((), [((0,), "no filter")])
     add_filters(path, ["id"], in_place=True)
     report = works.look_up("id", keys)(path).report
     alone = probe(path, "id", keys)
-    assert [(hit.value, hit.row_groups) for hit in report.hits] == [(one.value, (0,)) for one in alone.values if not one.is_absent]
+    assert [(hit.value, hit.row_groups) for hit in report.hits] == [(entry.value, (0,)) for entry in alone.values if not entry.is_absent]
     assert {hit.value for hit in report.hits} >= {"0", "199"}
     assert report.keys == len(keys)
     nulls = works.look_up("id", [None, "-1"])(path).report
@@ -176,21 +176,21 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
 
 
 def test_a_file_is_planned_in_splits(large):
-    planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT, split_bytes=1_700_000)
-    assert (planned.status, planned.filters, planned.columns) == ("ok", 12, ("id", "key"))
-    assert [split.row_groups for split in planned.splits] == [(0, 1), (2, 3), (4, 5)]
-    assert planned.data_bytes == sum(split.data_bytes for split in planned.splits)
+    plan = plan_file(str(large), FilterSpec(("id", "key")), EDIT, split_bytes=1_700_000)
+    assert (plan.status, plan.filters, plan.columns) == ("ok", 12, ("id", "key"))
+    assert [split.row_groups for split in plan.splits] == [(0, 1), (2, 3), (4, 5)]
+    assert plan.data_bytes == sum(split.data_bytes for split in plan.splits)
 
 
 def test_filters_built_in_splits_equal_those_of_add_filter(large, tmp_path):
     alone = tmp_path / "alone.parquet"
     add_filters(large, ["id"], output=alone)
-    planned = plan_file(str(large), SPEC, EDIT, split_bytes=1)
-    assert len(planned.splits) == 6
-    chunks = built(large, planned)
+    plan = plan_file(str(large), SPEC, EDIT, split_bytes=1)
+    assert len(plan.splits) == 6
+    chunks = build(large, plan)
     outcome = publish_file(str(large), reversed(chunks), SPEC, EDIT)
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
-    assert outcome.report.bytes_added == alone.stat().st_size - planned.bytes
+    assert outcome.report.bytes_added == alone.stat().st_size - plan.bytes
     assert large.read_bytes() == alone.read_bytes()
 
 
@@ -201,9 +201,9 @@ def test_splits_verified_separately_make_the_report_of_verify(large):
     data[place.bloom_filter_offset + 100 : place.bloom_filter_offset + 5000] = bytes(4900)
     large.write_bytes(data)
     for columns in ((), ("key",), ("id",)):
-        planned = plan_verification(str(large), columns, split_bytes=1)
-        assert [split.row_groups for split in planned.splits] == [(number,) for number in range(6)]
-        results = [verify_split(str(large), planned.fingerprint, split.row_groups, columns) for split in planned.splits]
+        plan = plan_verification(str(large), columns, split_bytes=1)
+        assert [split.row_groups for split in plan.splits] == [(number,) for number in range(6)]
+        results = [verify_split(str(large), plan.fingerprint, split.row_groups, columns) for split in plan.splits]
         assert [len(split.filters) for split in results] == [len(columns) or 2] * 6
         row = report_verification(str(large), reversed(results), columns)
         assert row.report == verify(large, columns)
@@ -212,26 +212,26 @@ def test_splits_verified_separately_make_the_report_of_verify(large):
 
 def test_results_from_before_a_change_are_discarded(large):
     add_filters(large, ["id"], in_place=True)
-    planned = plan_verification(str(large), split_bytes=1)
-    results = [verify_split(str(large), planned.fingerprint, split.row_groups) for split in planned.splits]
-    damaged = []
+    plan = plan_verification(str(large), split_bytes=1)
+    results = [verify_split(str(large), plan.fingerprint, split.row_groups) for split in plan.splits]
+    damaged_splits = []
     for split in results:
         filters = [replace(each, verification=replace(each.verification, false_negatives=1)) for each in split.filters]
-        damaged.append(replace(split, filters=tuple(filters)))
+        damaged_splits.append(replace(split, filters=tuple(filters)))
     # The results are reported as given.
-    assert not any(verified.is_verified for verified in report_verification(str(large), damaged).report.filters)
+    assert not any(verified.is_verified for verified in report_verification(str(large), damaged_splits).report.filters)
     large_file(large, row_groups=2, rows_a_group=10_000)
     add_filters(large, ["id"], in_place=True)
-    assert verify_split(str(large), planned.fingerprint, (0,)).status == "skipped"
-    report = report_verification(str(large), damaged).report
+    assert verify_split(str(large), plan.fingerprint, (0,)).status == "skipped"
+    report = report_verification(str(large), damaged_splits).report
     assert report == verify(large)
     assert report.is_sound
 
 
 def test_a_split_that_cannot_be_verified_is_reported(large):
     add_filters(large, ["id"], in_place=True)
-    planned = plan_verification(str(large), split_bytes=1)
-    results = [verify_split(str(large), planned.fingerprint, split.row_groups) for split in planned.splits]
+    plan = plan_verification(str(large), split_bytes=1)
+    results = [verify_split(str(large), plan.fingerprint, split.row_groups) for split in plan.splits]
     row = report_verification(str(large), [*results[:3], replace(results[3], status="failed", reason="killed", exit_code=70, filters=())])
     assert (row.status, row.reason, row.exit_code, row.report) == ("failed", "killed", 70, None)
     assert plan_verification(f"{large}.gone").exit_code == 3
@@ -239,7 +239,7 @@ def test_a_split_that_cannot_be_verified_is_reported(large):
 
 
 def test_publishing_again_changes_nothing(large):
-    chunks = built(large, plan_file(str(large), SPEC, EDIT))
+    chunks = build(large, plan_file(str(large), SPEC, EDIT))
     publish_file(str(large), chunks, SPEC, EDIT)
     before = digests(large.parent)
     for again in (
@@ -251,32 +251,32 @@ def test_publishing_again_changes_nothing(large):
     assert digests(large.parent) == before
 
 
-def test_a_file_that_changed_after_it_was_built_is_built_anew(large):
-    planned = plan_file(str(large), SPEC, EDIT)
-    chunks = built(large, planned)
+def test_a_file_that_changed_after_the_build_is_rebuilt(large):
+    plan = plan_file(str(large), SPEC, EDIT)
+    chunks = build(large, plan)
     large_file(large, row_groups=2, rows_a_group=10_000)
-    assert [(chunk.status, chunk.bitset) for chunk in built(large, planned)] == [("skipped", None)]
+    assert [(chunk.status, chunk.bitset) for chunk in build(large, plan)] == [("skipped", None)]
     outcome = publish_file(str(large), chunks, SPEC, EDIT)
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 2)
-    assert_filled(large.parent, ("id",))
+    assert_has_filters(large.parent, ("id",))
 
 
 def test_filters_that_another_run_added_meanwhile_stay(large):
-    planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT)
-    chunks = built(large, planned, FilterSpec(("id", "key")))
+    plan = plan_file(str(large), FilterSpec(("id", "key")), EDIT)
+    chunks = build(large, plan, FilterSpec(("id", "key")))
     add_filters(large, ["key"], in_place=True)
     before = large.read_bytes()
     outcome = publish_file(str(large), chunks, FilterSpec(("id", "key")), EDIT)
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert large.read_bytes()[: len(before)] == before
-    assert_filled(large.parent, ("id", "key"))
+    assert_has_filters(large.parent, ("id", "key"))
 
 
 def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
     """Verification of a chunk covers its bits only: the written bits must be the verified ones."""
     import sbbf_tool.editing.edit as edit
 
-    chunks = built(large, plan_file(str(large), SPEC, EDIT))
+    chunks = build(large, plan_file(str(large), SPEC, EDIT))
     before = large.read_bytes()
     really = edit.publish
 
@@ -293,8 +293,8 @@ def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
 
 
 def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
-    planned = plan_file(str(large), SPEC, EDIT)
-    chunks = built(large, planned)
+    plan = plan_file(str(large), SPEC, EDIT)
+    chunks = build(large, plan)
     bad = replace(chunks[3], status="failed", reason="column id, row group 3: torn", exit_code=3, bitset=None)
     before = large.read_bytes()
     outcome = publish_file(str(large), [*chunks[:3], bad, *chunks[4:]], SPEC, EDIT)
@@ -328,24 +328,24 @@ def test_a_plan_of_advise_is_a_filter_spec(large):
 
 def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
     """A speculative task, or another pipeline, meets a file that is being written: it looks again until that is done."""
-    planned = plan_file(str(large), SPEC, EDIT)
-    chunks = built(large, planned)
+    plan = plan_file(str(large), SPEC, EDIT)
+    chunks = build(large, plan)
     answers = []
     with LocalSource(str(large)) as source, sole_writer(source):
         twin = threading.Thread(target=lambda: answers.append(publish_file(str(large), chunks, SPEC, EDIT)))
         twin.start()
         time.sleep(0.4)
         assert twin.is_alive()
-        finished = tmp_path / "finished.parquet"
-        add_filters(large, ["id"], output=finished)
-        shutil.move(finished, large)
+        copy = tmp_path / "finished.parquet"
+        add_filters(large, ["id"], output=copy)
+        shutil.move(copy, large)
     twin.join(30)
-    assert [(one.status, one.reason) for one in answers] == [("skipped", "the file has every filter")]
+    assert [(row.status, row.reason) for row in answers] == [("skipped", "the file has every filter")]
 
 
-def test_replacing_builds_what_is_there_anew(large):
+def test_replacing_rebuilds_existing_filters(large):
     fill_file(str(large), FilterSpec(("id",), max_bytes=64), EDIT)
     outcome = fill_file(str(large), FilterSpec(("id",), replace=True), EDIT)
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
-    assert_filled(large.parent, ("id",))
+    assert_has_filters(large.parent, ("id",))
     assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -26,44 +26,46 @@ def lake(tmp_path, fixtures):
     return folder
 
 
-def assert_read(told: dict, lake: Path) -> None:
+def assert_read(result: dict, lake: Path) -> None:
     """Every row, and every finding, is what this process says."""
     files = sorted(str(file) for file in lake.glob("*-events.parquet"))
     expected = [(file, row.row_group, row.column, row.fill_ratio) for file in files for row in inspect(file).filters]
-    assert [(row["file"], row["row_group"], row["column"], row["fill_ratio"]) for row in told["rows"] if row["status"] == "ok"] == expected
-    assert [row["file"] for row in told["rows"] if row["status"] != "ok"] == [str(lake / "broken.parquet")]
-    assert told["chosen"] == 9
-    assert sorted(rule for rule in told["rules"] if rule) == sorted(finding.rule for file in files for finding in check(file).findings)
+    assert [
+        (row["file"], row["row_group"], row["column"], row["fill_ratio"]) for row in result["rows"] if row["status"] == "ok"
+    ] == expected
+    assert [row["file"] for row in result["rows"] if row["status"] != "ok"] == [str(lake / "broken.parquet")]
+    assert result["chosen"] == 9
+    assert sorted(rule for rule in result["rules"] if rule) == sorted(finding.rule for file in files for finding in check(file).findings)
 
 
 @pytest.mark.heavy
 def test_a_cluster_of_worker_processes(lake, tmp_path):
     """The format is not registered: workers find the module `pyspark_sbbf`."""
-    told = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), folder=tmp_path, PYTHONPATH=str(REPOSITORY))
-    assert_read(told, lake)
-    assert len({worker["parent"] for worker in told["workers"]}) == 2
-    assert {worker["place"] for worker in told["workers"]} == {str(REPOSITORY / "sbbf_tool" / "__init__.py")}
+    result = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), folder=tmp_path, PYTHONPATH=str(REPOSITORY))
+    assert_read(result, lake)
+    assert len({worker["parent"] for worker in result["workers"]}) == 2
+    assert {worker["place"] for worker in result["workers"]} == {str(REPOSITORY / "sbbf_tool" / "__init__.py")}
 
 
 @pytest.mark.heavy
 def test_a_cluster_whose_workers_get_the_package_from_the_driver(lake, tmp_path):
-    told = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), "ship", folder=tmp_path)
-    assert_read(told, lake)
-    assert len({worker["parent"] for worker in told["workers"]}) == 2
-    assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in told["workers"])
+    result = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), "ship", folder=tmp_path)
+    assert_read(result, lake)
+    assert len({worker["parent"] for worker in result["workers"]}) == 2
+    assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in result["workers"])
 
 
 @pytest.mark.heavy
 def test_a_connect_server_gets_the_package_from_its_client(lake, tmp_path):
     pytest.importorskip("grpc")
     with connect_server(tmp_path) as address:
-        told = run_program(sys.executable, str(LAKE_PROGRAM), address, str(lake), "ship", folder=tmp_path)
-    assert_read(told, lake)
-    assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in told["workers"])
+        result = run_program(sys.executable, str(LAKE_PROGRAM), address, str(lake), "ship", folder=tmp_path)
+    assert_read(result, lake)
+    assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in result["workers"])
 
 
 @pytest.mark.heavy
-def test_a_master_that_nobody_is(lake):
+def test_an_unreachable_master(lake):
     """Spark asks for a minute; what it says then is one line of ours."""
     command = [sys.executable, "-m", "sbbf_tool", "inspect", str(lake), "--master", "spark://127.0.0.1:1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -72,7 +72,7 @@ def expected_rows(path, **options) -> list[dict]:
 @pytest.mark.parametrize("all_chunks", [False, True])
 def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     frame = read(fixtures, all=str(all_chunks))
-    found = rows_of(frame)
+    rows = rows_of(frame)
     files = list(parquet_files(str(fixtures)))
     expected = [row for file in files for row in expected_rows(file, all_chunks=all_chunks)]
     if all_chunks:  # a file without row groups has a row, too
@@ -81,8 +81,8 @@ def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
         place = [row["file"] for row in expected].index(str(fixtures / "pyarrow-encodings.parquet"))
         nothing = dict.fromkeys(frame.columns)
         expected.insert(place, {**nothing, **{name: empty[name] for name in empty.keys() & nothing.keys()}, "status": "ok"})
-    assert found == expected
-    assert len({row["file"] for row in found}) > 15
+    assert rows == expected
+    assert len({row["file"] for row in rows}) > 15
 
 
 def test_the_columns_are_the_fields_of_the_reports(read, fixtures):
@@ -92,7 +92,7 @@ def test_the_columns_are_the_fields_of_the_reports(read, fixtures):
     assert types["unreferenced"] == "array<struct<offset:bigint,length:bigint,kind:string>>"
 
 
-def test_only_the_columns_that_are_asked_for(read, fixtures):
+def test_only_the_requested_columns(read, fixtures):
     file = fixtures / "pyarrow-filters.parquet"
     rows = rows_of(read(file, schema="bitset_bytes int, column string, estimated_fpp float", columns="id,`k`"))
     expected = [(row.bitset_bytes, row.column) for row in inspect(file, ["id", "k"]).filters]
@@ -100,11 +100,11 @@ def test_only_the_columns_that_are_asked_for(read, fixtures):
     assert all(0 < row["estimated_fpp"] < 0.05 for row in rows)
 
 
-def test_a_column_that_a_file_does_not_have_is_told_of_that_file(read, fixtures):
+def test_a_missing_column_is_reported_for_the_file_that_lacks_it(read, fixtures):
     files = [str(fixtures / "pyarrow-filters.parquet"), str(fixtures / "pyarrow-plain.parquet")]
     rows = rows_of(read(files, columns='["id", "nmae"]'))
-    told = [(row["file"], row["column"], row["reason"]) for row in rows if row["status"] != "ok"]
-    assert told == [(file, None, "there is no column 'nmae'; did you mean name, maybe?") for file in files]
+    errors = [(row["file"], row["column"], row["reason"]) for row in rows if row["status"] != "ok"]
+    assert errors == [(file, None, "there is no column 'nmae'; did you mean name, maybe?") for file in files]
     assert [row["column"] for row in rows if row["status"] == "ok"] == ["id"] * inspect(files[0]).row_groups
 
 
@@ -114,11 +114,11 @@ def test_files_that_cannot_be_read_are_rows(read, tmp_path, fixtures):
     (tmp_path / "c-encrypted.parquet").write_bytes(ENCRYPTED)
     shutil.copy(fixtures / "spark-96-bytes.parquet", tmp_path / "d.parquet")
     rows = rows_of(read(tmp_path))
-    told = {Path(row["file"]).name: (row["status"], row["reason"]) for row in rows}
-    assert told["a-empty.parquet"][0] == told["b-cut.parquet"][0] == "failed"
-    assert told["c-encrypted.parquet"][0] == "refused"
-    assert "footer is encrypted" in told["c-encrypted.parquet"][1]
-    assert all(reason and "\n" not in reason for status, reason in told.values() if status != "ok")
+    reasons = {Path(row["file"]).name: (row["status"], row["reason"]) for row in rows}
+    assert reasons["a-empty.parquet"][0] == reasons["b-cut.parquet"][0] == "failed"
+    assert reasons["c-encrypted.parquet"][0] == "refused"
+    assert "footer is encrypted" in reasons["c-encrypted.parquet"][1]
+    assert all(reason and "\n" not in reason for status, reason in reasons.values() if status != "ok")
     assert {row["status"] for row in rows if row["file"].endswith("/d.parquet")} == {"ok"}
     assert len(rows) == 3 + len(inspect(fixtures / "spark-96-bytes.parquet").filters)
 
@@ -215,20 +215,20 @@ def test_indexes_of_a_paimon_table(read, fixtures):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"colums": "id"}, "unknown option 'colums'; did you mean columns?"),
         ({"rules": "true", "select": "corectness"}, "unknown rule 'corectness'; did you mean correctness"),
         ({"where": "dt >"}, "dt >"),
     ],
 )
-def test_a_wrong_option_ends_the_query_with_its_reason(read, fixtures, options, said):
+def test_a_wrong_option_ends_the_query_with_its_reason(read, fixtures, options, message):
     from pyspark.errors import PySparkException
 
     with pytest.raises(PySparkException) as error:
         read(fixtures, **options).collect()
     assert "UsageError" in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_no_file_ends_the_query_with_its_reason(read, tmp_path):

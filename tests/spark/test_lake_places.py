@@ -48,7 +48,7 @@ EXPECTED = {"day=2/events.parquet": "ok", "day=3/events.parquet": "ok", "day=3/b
 def assert_done(lake: Path, statuses: dict[str, str]) -> None:
     assert statuses == EXPECTED
     assert [len(verify(lake / f"day={day}" / "events.parquet").filters) for day in (1, 2, 3)] == [0, 3, 3]
-    assert all(proof.is_verified for day in (2, 3) for proof in verify(lake / f"day={day}" / "events.parquet").filters)
+    assert all(result.is_verified for day in (2, 3) for result in verify(lake / f"day={day}" / "events.parquet").filters)
 
 
 def test_on_a_cluster_of_processes(lake, tmp_path):
@@ -74,12 +74,12 @@ def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *words], env=environment, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert [proof.is_verified for proof in verify(signed, keys=read_keys(str(KEYS))).filters] == [True] * 3
+    assert [result.is_verified for result in verify(signed, keys=read_keys(str(KEYS))).filters] == [True] * 3
     logs = [path for path in events.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
-    said = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in (*logs, tmp_path / "server.txt"))]).decode("latin-1")
-    assert "SparkListenerConnectOperationStarted" in said
-    assert "SparkListenerSQLExecutionStart" in said
-    assert_no_key(said)
+    output = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in (*logs, tmp_path / "server.txt"))]).decode("latin-1")
+    assert "SparkListenerConnectOperationStarted" in output
+    assert "SparkListenerSQLExecutionStart" in output
+    assert_no_key(output)
 
 
 def test_by_spark_submit(lake, tmp_path):

@@ -47,7 +47,7 @@ def test_a_request_can_be_pickled():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "no path was given"),
         ({"path": "/lake", "colunms": "a"}, "did you mean columns"),
@@ -66,6 +66,6 @@ def test_a_request_can_be_pickled():
         ({"path": "/lake", "rules": "true", "select": "no-such"}, "unknown rule 'no-such'"),
     ],
 )
-def test_what_is_refused(options, said):
-    with pytest.raises(UsageError, match=said):
+def test_refused_requests(options, message):
+    with pytest.raises(UsageError, match=message):
         parse_options(options)

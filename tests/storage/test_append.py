@@ -30,7 +30,7 @@ def path(tmp_path):
     return file
 
 
-def accept(written: LocalSource) -> None:
+def accept(draft: LocalSource) -> None:
     pass
 
 
@@ -46,19 +46,19 @@ def test_appends_and_forgets_the_journal(path):
 
 
 def test_the_journal_is_there_while_the_bytes_are_not_accepted(path):
-    seen = []
+    calls = []
 
-    def look(written: LocalSource) -> None:
-        seen.append((written.size, written.read(len(OLD), 3), os.path.exists(journal_of(path))))
+    def look(draft: LocalSource) -> None:
+        calls.append((draft.size, draft.read(len(OLD), 3), os.path.exists(journal_of(path))))
 
     with LocalSource(path) as source:
         append(source, [b"new"], look)
-    assert seen == [(len(OLD) + 3, b"new", True)]
+    assert calls == [(len(OLD) + 3, b"new", True)]
     assert not os.path.exists(journal_of(path))
 
 
 def test_what_is_not_accepted_is_cut_off_again(path):
-    def refuse(written: LocalSource) -> None:
+    def refuse(draft: LocalSource) -> None:
         raise UnreadableError("not this")
 
     with LocalSource(path) as source, pytest.raises(UnreadableError, match="not this"):
@@ -68,7 +68,7 @@ def test_what_is_not_accepted_is_cut_off_again(path):
 
 
 def test_an_interrupt_is_undone(path):
-    def interrupt(written: LocalSource) -> None:
+    def interrupt(draft: LocalSource) -> None:
         raise KeyboardInterrupt
 
     with LocalSource(path) as source, pytest.raises(KeyboardInterrupt):
@@ -103,14 +103,14 @@ def test_a_source_that_changed_is_refused(path):
     assert path.read_bytes() == OLD + b"!"
 
 
-def test_two_at_once_are_one_too_many(path):
+def test_a_second_concurrent_append_is_refused(path):
     refused = []
-    with LocalSource(path) as source, LocalSource(path) as other:
+    with LocalSource(path) as source, LocalSource(path) as second:
 
-        def meanwhile(written: LocalSource) -> None:
+        def meanwhile(draft: LocalSource) -> None:
             with pytest.raises(RefusedError, match="another process is writing"):
-                append(other, [b"mine"], accept)
-            refused.append(written.size)
+                append(second, [b"mine"], accept)
+            refused.append(draft.size)
 
         append(source, [b"new"], meanwhile)
     assert refused == [len(OLD) + 3]
@@ -167,7 +167,7 @@ def test_recover_leaves_a_file_alone_that_was_replaced_since(path):
 
 @pytest.mark.parametrize("moment", ["writing", "verifying"])
 @pytest.mark.parametrize("behind", [b"somebody else's, PAR1", b"x" * 1000, b"x" * 1000 + b"PAR1"])
-def test_recover_leaves_alone_what_somebody_else_put_behind_the_old_bytes(path, moment, behind):
+def test_recover_keeps_bytes_that_another_program_put_after_the_old_ones(path, moment, behind):
     killed_while(path, moment)
     path.write_bytes(OLD + behind)
     assert recover(str(path), any_footer) is None
@@ -194,14 +194,14 @@ def test_a_journal_that_cannot_be_read_is_refused(path):
     assert os.path.exists(journal_of(path))
 
 
-def test_recover_waits_for_nobody_alive(path):
+def test_recover_does_not_wait_for_a_running_append(path):
     refused = []
     with LocalSource(path) as source:
 
-        def meanwhile(written: LocalSource) -> None:
+        def meanwhile(draft: LocalSource) -> None:
             with pytest.raises(RefusedError, match="another process is appending"):
                 recover(str(path), any_footer)
-            refused.append(written.size)
+            refused.append(draft.size)
 
         append(source, [b"new"], meanwhile)
     assert refused == [len(OLD) + 3]

@@ -30,27 +30,27 @@ NEW = OLD + b"".join(PIECES)
 LINES_OF = {module.__file__ for module in (append_module, journal, locks, temporary)}
 
 
-class Other(NamedTuple):
+class OtherWriter(NamedTuple):
     """What another writer does to the file, and what has to be there afterwards, given the old length of the file then."""
 
     act: Callable[[Path], None]
     is_kept: Callable[[Path], bool]
 
 
-def _renamed(content: bytes) -> Other:
+def _renamed(content: bytes) -> OtherWriter:
     def act(path: Path) -> None:
-        other = path.with_name("other")
-        other.write_bytes(content)
-        os.rename(other, path)
+        other_path = path.with_name("other")
+        other_path.write_bytes(content)
+        os.rename(other_path, path)
 
-    return Other(act, lambda path: path.read_bytes() == content)
-
-
-def _rewritten(content: bytes) -> Other:
-    return Other(lambda path: path.write_bytes(content), lambda path: path.read_bytes() == content)
+    return OtherWriter(act, lambda path: path.read_bytes() == content)
 
 
-def _linked() -> Other:
+def _rewritten(content: bytes) -> OtherWriter:
+    return OtherWriter(lambda path: path.write_bytes(content), lambda path: path.read_bytes() == content)
+
+
+def _linked() -> OtherWriter:
     """The name becomes a link to another file, which is no business of ours."""
     theirs = b"somebody's keys; " * 1000
 
@@ -59,26 +59,26 @@ def _linked() -> Other:
         path.unlink()
         path.symlink_to("theirs")
 
-    return Other(act, lambda path: path.is_symlink() and path.with_name("theirs").read_bytes() == theirs)
+    return OtherWriter(act, lambda path: path.is_symlink() and path.with_name("theirs").read_bytes() == theirs)
 
 
-def _appended(content: bytes) -> Other:
+def _appended(content: bytes) -> OtherWriter:
     def act(path: Path) -> None:
         with path.open("ab") as stream:
             stream.write(content)
 
-    return Other(act, lambda path: content in path.read_bytes())
+    return OtherWriter(act, lambda path: content in path.read_bytes())
 
 
-def _special(make: Callable[[Path], object], is_kept: Callable[[Path], bool]) -> Other:
+def _special(make: Callable[[Path], object], is_kept: Callable[[Path], bool]) -> OtherWriter:
     def act(path: Path) -> None:
         path.unlink()
         make(path)
 
-    return Other(act, is_kept)
+    return OtherWriter(act, is_kept)
 
 
-OTHERS = {
+OTHER_WRITERS = {
     "renames a longer file into place": _renamed(b"longer, " * 5000 + b"PAR1"),
     "renames a shorter file into place": _renamed(b"shorter, PAR1"),
     "renames a file of the same length into place": _renamed(bytes(len(OLD))),
@@ -125,9 +125,9 @@ class AtLine:
         return self._line
 
 
-def verify(written: LocalSource) -> None:
+def verify(draft: LocalSource) -> None:
     """As an operation does: by what it reads."""
-    if written.read(0, written.size) != NEW:
+    if draft.read(0, draft.size) != NEW:
         raise SbbfError("nothing was changed: the new file is not what it should be")
 
 
@@ -143,9 +143,9 @@ def append_while(path: Path, at: int | None, act: Callable[[], None]) -> tuple[i
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.heavy), 17])
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_WRITERS)
 def test_another_writer_at_any_line(tmp_path, name, step):
-    other = OTHERS[name]
+    writer = OTHER_WRITERS[name]
     folder = tmp_path / "it"
     folder.mkdir()
     path = folder / "a.parquet"
@@ -153,29 +153,29 @@ def test_another_writer_at_any_line(tmp_path, name, step):
     assert error is None
     assert path.read_bytes() == NEW
     successes = []
-    for at in range(list(OTHERS).index(name) % step, count, step):
+    for at in range(list(OTHER_WRITERS).index(name) % step, count, step):
         shutil.rmtree(folder)
         folder.mkdir()
         # What the file has when the other writer comes: success after that was none any more.
-        held: list[bytes] = []
+        originals: list[bytes] = []
 
-        def act(held: list[bytes] = held) -> None:
-            held.append(path.read_bytes())
-            other.act(path)
+        def act(originals: list[bytes] = originals) -> None:
+            originals.append(path.read_bytes())
+            writer.act(path)
 
         _, error = append_while(path, at, act)
-        assert held, at
-        assert other.is_kept(path), (at, error)
+        assert originals, at
+        assert writer.is_kept(path), (at, error)
         assert error is None or "nothing was changed" not in str(error), (at, error)
         if error is None:
             successes.append(at)
-            assert held == [NEW], (at, "reported as done")
+            assert originals == [NEW], (at, "reported as done")
         # Nothing is left by which the next command would change what is there now.
         before = path.read_bytes() if path.is_file() else None
         if os.path.lexists(journal_of(str(path))) and path.is_file() and not path.is_symlink():
             recover(str(path), lambda read, end: None)
             assert path.read_bytes() == before or name.startswith("appends"), at
-            assert other.is_kept(path), at
+            assert writer.is_kept(path), at
     # Who comes after all is done undoes nothing of it.
     assert successes == [at for at in successes if at > count // 2]
 

@@ -14,14 +14,14 @@ from sbbf_tool.storage.source import PlannedSource
 from support.places import as_user, needs_root, open_folder
 
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
-OWNER, USER, GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
+OWNER, USER, GROUP, MASK, OTHER_ENTRY = 0x01, 0x02, 0x04, 0x10, 0x20
 NO_ID = 0xFFFFFFFF
 ME, MY_GROUP, ANALYSTS, BOB = 20001, 20002, 20003, 20004
 
 
 def copied(path: Path, target: Path | None = None) -> list[str]:
     with LocalSource(path) as source:
-        return replace(source, os.fspath(target or path), source.size, [b"new"], lambda written: None)
+        return replace(source, os.fspath(target or path), source.size, [b"new"], lambda draft: None)
 
 
 def access_list(*entries: tuple[int, int, int]) -> bytes:
@@ -61,11 +61,11 @@ def test_no_user_may_do_more_with_a_new_file(groups):
             old.chmod(mode)
             new = folder / "new"
             with LocalSource(old) as source, as_user(ME, *groups):
-                replace(source, str(new), source.size, [], lambda written: None)
+                replace(source, str(new), source.size, [], lambda draft: None)
             before, after = old.stat(), new.stat()
-            for others in (set(), {ANALYSTS}, {MY_GROUP}, {ANALYSTS, MY_GROUP}):
-                more = allowed(after, BOB, others) & ~allowed(before, BOB, others)
-                assert not more, f"{mode:04o} became {after.st_mode:04o}, and a user of groups {others} gained {more:o}"
+            for groups in (set(), {ANALYSTS}, {MY_GROUP}, {ANALYSTS, MY_GROUP}):
+                more = allowed(after, BOB, groups) & ~allowed(before, BOB, groups)
+                assert not more, f"{mode:04o} became {after.st_mode:04o}, and a user of groups {groups} gained {more:o}"
             if after.st_mode & stat.S_ISUID:
                 assert after.st_uid == before.st_uid
             if after.st_mode & stat.S_ISGID:
@@ -120,7 +120,7 @@ def test_the_default_list_of_a_folder_opens_no_copy(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     path.chmod(0o640)
-    entries = (OWNER, 7, NO_ID), (USER, 7, BOB), (GROUP, 7, NO_ID), (MASK, 7, NO_ID), (OTHER, 0, NO_ID)
+    entries = (OWNER, 7, NO_ID), (USER, 7, BOB), (GROUP, 7, NO_ID), (MASK, 7, NO_ID), (OTHER_ENTRY, 0, NO_ID)
     set_attribute(tmp_path, DEFAULT, access_list(*entries))
     copied(path, tmp_path / "b")
     copied(path)
@@ -132,7 +132,7 @@ def test_the_default_list_of_a_folder_opens_no_copy(tmp_path):
 def test_a_copy_has_the_access_list(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    entries = (OWNER, 6, NO_ID), (USER, 4, BOB), (GROUP, 0, NO_ID), (MASK, 4, NO_ID), (OTHER, 0, NO_ID)
+    entries = (OWNER, 6, NO_ID), (USER, 4, BOB), (GROUP, 0, NO_ID), (MASK, 4, NO_ID), (OTHER_ENTRY, 0, NO_ID)
     set_attribute(path, ACCESS, access_list(*entries))
     assert copied(path) == []
     assert os.getxattr(path, ACCESS) == access_list(*entries)
@@ -145,7 +145,7 @@ def test_an_access_list_of_a_group_that_is_lost_allows_nothing():
         path = folder / "a"
         path.write_bytes(b"old")
         os.chown(path, ME, ANALYSTS)
-        entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER, 4, NO_ID)
+        entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER_ENTRY, 4, NO_ID)
         set_attribute(path, ACCESS, access_list(*entries))
         with as_user(ME, MY_GROUP):
             copied(path)
@@ -157,7 +157,7 @@ def test_an_access_list_of_a_group_that_is_lost_allows_nothing():
 def test_a_list_that_the_new_place_cannot_hold_leaves_the_owner_alone(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER, 0, NO_ID)
+    entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER_ENTRY, 0, NO_ID)
     set_attribute(path, ACCESS, access_list(*entries))
 
     def cannot(*arguments: object) -> None:
@@ -182,20 +182,20 @@ def test_a_signature_of_the_old_content_is_not_carried(tmp_path, name):
 
 
 @pytest.mark.parametrize("mask", [0, 0o022, 0o027, 0o077])
-@pytest.mark.parametrize("listed", [False, True], ids=["no list", "default list"])
-def test_a_new_file_has_the_mode_that_any_program_gives_it(tmp_path, monkeypatch, mask, listed):
+@pytest.mark.parametrize("has_default_list", [False, True], ids=["no list", "default list"])
+def test_a_new_file_has_the_mode_that_any_program_gives_it(tmp_path, monkeypatch, mask, has_default_list):
     """The umask is one of the whole process: to set it, even for a moment, opens the files of other threads."""
     source = tmp_path / "source"
     source.write_bytes(b"old")
-    if listed:
-        entries = (OWNER, 7, NO_ID), (USER, 4, BOB), (GROUP, 4, NO_ID), (MASK, 5, NO_ID), (OTHER, 0, NO_ID)
+    if has_default_list:
+        entries = (OWNER, 7, NO_ID), (USER, 4, BOB), (GROUP, 4, NO_ID), (MASK, 5, NO_ID), (OTHER_ENTRY, 0, NO_ID)
         set_attribute(tmp_path, DEFAULT, access_list(*entries))
     before = os.umask(mask)
     try:
         with monkeypatch.context() as patch, LocalSource(source) as local:
             patch.delattr(os, "umask")
-            planned = PlannedSource("s3://bucket/key", local, 3, [b"new"])
-            replace(planned, str(tmp_path / "ours"), 3, [b"new"], lambda written: None)
+            planned_source = PlannedSource("s3://bucket/key", local, 3, [b"new"])
+            replace(planned_source, str(tmp_path / "ours"), 3, [b"new"], lambda draft: None)
         (tmp_path / "theirs").write_bytes(b"x")
     finally:
         os.umask(before)

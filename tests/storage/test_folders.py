@@ -56,7 +56,7 @@ def test_a_new_file_has_the_mode_the_user_gives_new_files(files: LocalFolders, t
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
 
 
-def test_what_is_not_there(files: LocalFolders, tmp_path: Path) -> None:
+def test_missing_files(files: LocalFolders, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     assert files.list(str(tmp_path / "none")) == files.list(str(tmp_path / "file" / "below")) == []
     with pytest.raises(FileNotFoundError):

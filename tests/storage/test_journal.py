@@ -56,7 +56,7 @@ def test_any_json(value):
 
 
 @given(st.data())
-def test_any_change_of_a_sound_one(data):
+def test_any_change_of_a_sound_journal(data):
     sound = bytearray(json.dumps(entry_of(OLD, NEW)).encode())
     for _ in range(data.draw(st.integers(1, 5))):
         sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
@@ -91,11 +91,11 @@ def test_a_file_without_a_footer_at_the_old_length_is_not_truncated(path):
 
 def test_a_file_that_is_replaced_while_its_footer_is_looked_for(path):
     """What was opened is not what has the name by then."""
-    other = path.with_name("other")
-    other.write_bytes(b"another file, PAR1" * 100)
+    other_path = path.with_name("other")
+    other_path.write_bytes(b"another file, PAR1" * 100)
 
     def replace(read, end: int) -> None:
-        os.rename(other, path)
+        os.rename(other_path, path)
 
     with pytest.raises(RefusedError, match="another process replaced the file"):
         recover(str(path), replace)

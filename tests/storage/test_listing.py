@@ -14,9 +14,9 @@ from sbbf_tool.storage.places import parquet_files
 from support.places import as_user, needs_root, open_folder
 
 
-def names(folder: Path, what: str = "", *, links: bool = False) -> list[str]:
-    found = entries(str(folder / what) if what else str(folder), linked_folders=links)
-    return [os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "") for entry in found]
+def names(folder: Path, pattern: str = "", *, links: bool = False) -> list[str]:
+    files = entries(str(folder / pattern) if pattern else str(folder), linked_folders=links)
+    return [os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "") for entry in files]
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def lake(tmp_path):
 @pytest.mark.parametrize("name", ["loop", "loop.parquet"])
 @pytest.mark.parametrize("target", ["{self}", "missing", "a.parquet/x", "x" * 300, "/" + "y/" * 2000, "{other}"])
 def test_a_link_that_leads_nowhere_stops_nothing(lake, name, target):
-    link, other = lake / name, lake / "other"
-    other.symlink_to(link)
+    link, second_link = lake / name, lake / "other"
+    second_link.symlink_to(link)
     link.symlink_to(target.format(self=name, other="other"))
     there = sorted(["a.parquet", "day=1/b.parquet", "z.parquet", *([f"{name}@"] if name.endswith(".parquet") else [])])
     assert names(lake) == there, "who reads the link is told why it cannot be read"
-    assert names(lake, "*.parquet") == [found for found in there if not found.startswith("day")]
+    assert names(lake, "*.parquet") == [path for path in there if not path.startswith("day")]
 
 
 @needs_root
@@ -51,8 +51,8 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(mode):
         (folder / "to-m").symlink_to(folder / "m" / "b.parquet")
         (folder / "m").chmod(mode)
         with as_user(12345, 12345):
-            found = names(folder)
-        assert found == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
+            files = names(folder)
+        assert files == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
 
 
 def test_what_is_neither_file_nor_folder_stops_nothing(lake):
@@ -71,13 +71,13 @@ def test_folders_deeper_than_any_stack_and_than_any_path(lake):
             os.mkdir("d")
             os.chdir("d")
         Path("deep.parquet").touch()
-        found = list(parquet_files(str(lake)))
+        paths = list(parquet_files(str(lake)))
     finally:
         os.chdir(here)
         # No path is long enough for `rmtree` of a single name.
         os.system(f"rm -rf {lake}/d")
-    assert [os.path.relpath(path, lake) for path in (found[0], *found[2:])] == ["a.parquet", "day=1/b.parquet", "z.parquet"]
-    assert len(found[1]) > 4000, "the place where it goes no deeper is named"
+    assert [os.path.relpath(path, lake) for path in (paths[0], *paths[2:])] == ["a.parquet", "day=1/b.parquet", "z.parquet"]
+    assert len(paths[1]) > 4000, "the place where it goes no deeper is named"
 
 
 def test_names_that_vanish_are_left_out(lake):
@@ -95,13 +95,13 @@ def test_names_that_vanish_are_left_out(lake):
     thread = threading.Thread(target=vanish)
     thread.start()
     while not stop.is_set():
-        found = names(lake)
-        assert {"a.parquet", "z.parquet"} <= set(found)
-        assert all(name.endswith(".parquet") for name in found)
+        files = names(lake)
+        assert {"a.parquet", "z.parquet"} <= set(files)
+        assert all(name.endswith(".parquet") for name in files)
     thread.join()
 
 
-def test_links_are_told_apart_from_files(lake):
+def test_links_are_distinguished_from_files(lake):
     elsewhere = lake.parent / "elsewhere"
     (lake / "file.parquet").symlink_to(elsewhere / "c.parquet")
     (lake / "folder").symlink_to(elsewhere)
@@ -127,9 +127,9 @@ def test_a_pattern_of_any_depth_does_not_go_in_circles(lake):
 def test_a_link_is_detected_by_every_spelling_of_its_pattern(lake, pattern):
     for folder in (lake, lake / "day=1"):
         (folder / "file.parquet").symlink_to(lake.parent / "elsewhere" / "c.parquet")
-    found = [entry for entry in entries(pattern.format(lake)) if entry.path.endswith("file.parquet")]
-    assert found
-    assert all(entry.is_link for entry in found)
+    matches = [entry for entry in entries(pattern.format(lake)) if entry.path.endswith("file.parquet")]
+    assert matches
+    assert all(entry.is_link for entry in matches)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(lake)
         assert [entry for entry in entries("f*.parquet") if not entry.is_link] == []

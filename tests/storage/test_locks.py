@@ -125,11 +125,11 @@ WAYS = pytest.mark.parametrize("first", [(), ("--append",)], ids=["a copy", "an 
 
 @WAYS
 @pytest.mark.parametrize("second", [(), ("--append",)], ids=["and a copy", "and an append"])
-def test_of_two_commands_at_a_time_on_nfs_one_is_refused(shim, path, first, second):
+def test_one_of_two_concurrent_commands_on_nfs_is_refused(shim, path, first, second):
     with written_and_waiting(shim, add(path, "user_id", *first)) as process:
-        code, said = run(shim, add(path, "session", *second))
-        assert code == REFUSED, said
-        assert "another process is" in said
+        code, output = run(shim, add(path, "session", *second))
+        assert code == REFUSED, output
+        assert "another process is" in output
     assert process.returncode == 0
     assert columns_with_filter(path) == {"user_id"}
     assert run(shim, add(path, "session", *second))[0] == 0
@@ -140,8 +140,8 @@ def test_of_two_commands_at_a_time_on_nfs_one_is_refused(shim, path, first, seco
 def test_a_killed_append_is_undone_on_nfs(shim, path):
     old = path.read_bytes()
     with written_and_waiting(shim, add(path, "user_id", "--append")) as process:
-        _, said = run(shim, ["inspect", str(path)])
-        assert "another process is appending" in said
+        _, output = run(shim, ["inspect", str(path)])
+        assert "another process is appending" in output
         process.kill()
     assert path.read_bytes() != old
     assert "was not finished" in run(shim, ["inspect", str(path)])[1]
@@ -157,10 +157,10 @@ def test_without_locks_nothing_is_appended(shim, path, answer):
     import errno
 
     old = path.read_bytes()
-    code, said = run(shim, add(path, "user_id", "--append"), getattr(errno, answer))
+    code, output = run(shim, add(path, "user_id", "--append"), getattr(errno, answer))
     assert code == REFUSED
-    assert "cannot be locked" in said
-    assert "leave out --append" in said
+    assert "cannot be locked" in output
+    assert "leave out --append" in output
     assert path.read_bytes() == old
     assert os.listdir(path.parent) == [path.name]
     if answer != "EIO":
@@ -176,9 +176,9 @@ def test_without_locks_no_append_is_undone(shim, path, answer):
     with written_and_waiting(shim, add(path, "user_id", "--append")) as process:
         process.kill()
     torn = path.read_bytes()
-    code, said = run(shim, ["repair", str(path), "--in-place", "--quick"], getattr(errno, answer))
+    code, output = run(shim, ["repair", str(path), "--in-place", "--quick"], getattr(errno, answer))
     assert code == REFUSED
-    assert "cannot be locked" in said
+    assert "cannot be locked" in output
     assert path.read_bytes() == torn
     assert run(shim, ["repair", str(path), "--in-place", "--quick"])[0] == 0
 
@@ -197,11 +197,11 @@ def test_only_a_regular_file_is_opened(tmp_path):
     link.symlink_to(file)
     os.mkfifo(fifo)
     os.close(open_to_change(str(file)))
-    opened = set(os.listdir("/proc/self/fd"))
+    descriptors = set(os.listdir("/proc/self/fd"))
     for name in (link, fifo, tmp_path, tmp_path / "none"):
         with pytest.raises(OSError):  # noqa: PT011 - each has its own words
             open_to_change(str(name))
-    assert set(os.listdir("/proc/self/fd")) == opened
+    assert set(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_a_lock_is_seen_by_others_and_ends_with_its_descriptor(tmp_path):

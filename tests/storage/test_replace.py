@@ -26,7 +26,7 @@ def path(tmp_path):
     return path
 
 
-def accept(written: LocalSource) -> None:
+def accept(draft: LocalSource) -> None:
     pass
 
 
@@ -76,21 +76,21 @@ def test_a_name_without_a_folder_is_in_the_present_one(path, monkeypatch):
 
 
 def test_the_verified_bytes_are_the_published_bytes(path):
-    seen = []
+    calls = []
 
-    def verify(written: LocalSource) -> None:
-        seen.append((os.path.basename(written.name), written.read(0, written.size)))
+    def verify(draft: LocalSource) -> None:
+        calls.append((os.path.basename(draft.name), draft.read(0, draft.size)))
         assert path.read_bytes() == OLD
 
     append(path, verify=verify)
-    ((name, content),) = seen
+    ((name, content),) = calls
     assert content == path.read_bytes() == NEW
     assert name.startswith(".")
     assert not name.endswith(".parquet"), "readers of the folder must pass it over"
 
 
 def test_a_file_that_verification_refuses_is_not_published(path):
-    def refuse(written: LocalSource) -> None:
+    def refuse(draft: LocalSource) -> None:
         raise UnreadableError("it is not what was meant")
 
     for target in (path, path.with_name("b.parquet")):
@@ -161,8 +161,8 @@ def test_a_copy_has_the_extended_attributes(path):
     append(path, path.with_name("b.parquet"))
     append(path)
     for name in ("a.parquet", "b.parquet"):
-        kept = path.with_name(name)
-        assert {key: os.getxattr(kept, key) for key in os.listxattr(kept) if key.startswith("user.")} == {
+        copy = path.with_name(name)
+        assert {key: os.getxattr(copy, key) for key in os.listxattr(copy) if key.startswith("user.")} == {
             "user.origin": b"s3://bucket/key",
             "user.empty": b"",
         }
@@ -193,13 +193,13 @@ def test_a_symbolic_link_is_followed_and_stays_one(path, tmp_path):
 
 
 def test_hard_links_are_warned_of(path):
-    other = path.with_name("other.parquet")
-    os.link(path, other)
+    other_path = path.with_name("other.parquet")
+    os.link(path, other_path)
     (warning,) = append(path)
     assert "has 2 hard links; the other names keep the old content" in warning
     assert path.read_bytes() == NEW
-    assert other.read_bytes() == OLD
-    assert append(other, path.with_name("b.parquet")) == []
+    assert other_path.read_bytes() == OLD
+    assert append(other_path, path.with_name("b.parquet")) == []
 
 
 # Hadoop's checksums
@@ -207,8 +207,8 @@ def test_hard_links_are_warned_of(path):
 
 def test_a_stale_checksum_goes_with_the_old_bytes(path):
     sidecar, foreign = path.with_name(".a.parquet.crc"), path.with_name(".other.parquet.crc")
-    for one in (sidecar, foreign):
-        one.write_bytes(b"crc")
+    for sidecar_file in (sidecar, foreign):
+        sidecar_file.write_bytes(b"crc")
     append(path)
     assert names(path.parent) == [".other.parquet.crc", "a.parquet"]
 
@@ -224,7 +224,7 @@ def test_a_checksum_stays_as_long_as_the_old_bytes_do(path):
     sidecar = path.with_name(".a.parquet.crc")
     sidecar.write_bytes(b"crc")
 
-    def refuse(written: LocalSource) -> None:
+    def refuse(draft: LocalSource) -> None:
         assert sidecar.exists()
         raise UnreadableError("no")
 
@@ -253,8 +253,8 @@ NAMES = {
 def test_any_name_that_a_file_can_have(tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(OLD)
-    left = path.with_name(f"{temporary._stem(path.name)}0123456789ab{temporary.TEMPORARY_SUFFIX}")
-    left.write_bytes(b"of a killed process")
+    leftover = path.with_name(f"{temporary._stem(path.name)}0123456789ab{temporary.TEMPORARY_SUFFIX}")
+    leftover.write_bytes(b"of a killed process")
     assert append(path) == []
     assert path.read_bytes() == NEW
     assert os.listdir(os.fsencode(tmp_path)) == [name]

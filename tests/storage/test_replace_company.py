@@ -26,7 +26,7 @@ def path(tmp_path):
     return path
 
 
-def accept(written: LocalSource) -> None:
+def accept(draft: LocalSource) -> None:
     pass
 
 
@@ -50,13 +50,13 @@ def failing(code: int):
 # Who else is there
 
 
-def test_two_writers_of_one_file_are_one_too_many(path):
+def test_a_second_writer_of_a_file_is_refused(path):
     refused = []
 
-    def write_too(written: LocalSource) -> None:
+    def write_too(draft: LocalSource) -> None:
         with pytest.raises(RefusedError, match="another process is writing this file"):
             append(path)
-        refused.append(written.name)
+        refused.append(draft.name)
 
     append(path, verify=write_too)
     assert len(refused) == 1
@@ -64,20 +64,20 @@ def test_two_writers_of_one_file_are_one_too_many(path):
 
 
 def test_one_source_may_be_read_for_two_targets_at_once(path):
-    one, other = path.with_name("one"), path.with_name("other")
-    append(path, one, verify=lambda written: append(path, other) and None)
-    assert one.read_bytes() == other.read_bytes() == NEW
+    first, second = path.with_name("one"), path.with_name("other")
+    append(path, first, verify=lambda draft: append(path, second) and None)
+    assert first.read_bytes() == second.read_bytes() == NEW
 
 
-def test_of_two_writers_to_one_new_name_the_second_is_refused(path):
+def test_the_second_of_two_writers_to_a_new_name_is_refused(path):
     out = path.with_name("out")
     with pytest.raises(RefusedError, match="the target exists"):
-        append(path, out, pieces=[b"late"], verify=lambda written: append(path, out) and None)
+        append(path, out, pieces=[b"late"], verify=lambda draft: append(path, out) and None)
     assert out.read_bytes() == NEW
     assert names(path.parent) == ["a.parquet", "out"]
 
 
-def test_who_opened_the_file_before_it_was_replaced_may_not_replace_it_again(path):
+def test_a_reader_of_a_replaced_file_may_not_replace_it_again(path):
     with LocalSource(path) as late:
         append(path)
         with pytest.raises(RefusedError, match="the file changed"):
@@ -99,7 +99,7 @@ def test_file_systems_without_hard_links(path, monkeypatch, precious):
     monkeypatch.setattr(os, "link", failing(errno.EPERM))
     if precious:
         with pytest.raises(RefusedError, match="the target exists"):
-            append(path, out, verify=lambda written: out.write_bytes(b"precious") and None)
+            append(path, out, verify=lambda draft: out.write_bytes(b"precious") and None)
         assert out.read_bytes() == b"precious"
     else:
         append(path, out)
@@ -155,7 +155,7 @@ def test_a_file_that_may_not_be_read_is_unreadable():
 
 def test_what_dead_processes_left_is_swept_and_nothing_else(path):
     dead = f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"
-    others = [
+    foreign_files = [
         f".a.parquet.notes{temporary.TEMPORARY_SUFFIX}",
         f".a.parquet.b.0123456789ab{temporary.TEMPORARY_SUFFIX}",
         f".b.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}",
@@ -163,25 +163,25 @@ def test_what_dead_processes_left_is_swept_and_nothing_else(path):
         ".a.parquet.0123456789ab",
         "a.parquet.sbbf-tmp",
     ]
-    for name in (dead, *others):
+    for name in (dead, *foreign_files):
         path.with_name(name).write_bytes(b"x")
     append(path)
-    assert names(path.parent) == sorted(["a.parquet", *others])
+    assert names(path.parent) == sorted(["a.parquet", *foreign_files])
 
 
 def test_what_a_living_process_writes_is_not_swept(path):
-    left = []
+    results = []
 
-    def sweep_meanwhile(written: LocalSource) -> None:
+    def sweep_meanwhile(draft: LocalSource) -> None:
         sweep(str(path))
-        left.append(os.path.exists(written.name))
+        results.append(os.path.exists(draft.name))
 
     append(path, verify=sweep_meanwhile)
-    assert left == [True]
+    assert results == [True]
     assert path.read_bytes() == NEW
 
 
-def test_a_temporary_file_that_was_swept_before_it_was_locked_is_made_anew(path, monkeypatch):
+def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(path, monkeypatch):
     lock, swept = local.fcntl.flock, []
 
     def sweep_first(fd: int, how: int) -> None:
@@ -210,11 +210,11 @@ def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch
         planted.symlink_to(planted if kind == "loop" else victim)
         if kind == "link":
             victim.write_bytes(b"x")
-    opened: list[object] = []
+    paths: list[object] = []
     really_open = os.open
-    monkeypatch.setattr(os, "open", lambda name, *more, **options: opened.append(name) or really_open(name, *more, **options))
+    monkeypatch.setattr(os, "open", lambda name, *more, **options: paths.append(name) or really_open(name, *more, **options))
     append(path)
-    assert str(planted) not in map(str, opened)
+    assert str(planted) not in map(str, paths)
     assert os.path.lexists(planted)
     assert path.read_bytes() == NEW
 

@@ -25,7 +25,7 @@ def path(tmp_path):
 # Reading
 
 
-def test_a_range_is_exactly_what_was_asked_for(path):
+def test_a_range_has_exactly_the_requested_bytes(path):
     with LocalSource(path) as source:
         assert source.size == 100
         assert source.read(10, 5) == bytes(range(10, 15))
@@ -52,9 +52,9 @@ def test_a_file_that_becomes_shorter_is_unreadable(path):
 
 def test_what_is_open_stays_what_it_was_when_the_name_is_given_to_another(path):
     with LocalSource(path) as source:
-        other = path.with_name("other")
-        other.write_bytes(b"x" * 100)
-        os.rename(other, path)
+        other_path = path.with_name("other")
+        other_path.write_bytes(b"x" * 100)
+        os.rename(other_path, path)
         assert source.read(1, 2) == b"\1\2"
         with source.open_arrow() as stream:
             assert stream.read(3) == b"\0\1\2"
@@ -76,11 +76,11 @@ def rewrite_and_set_the_time_back(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def close_to_others(path: Path) -> None:
+def restrict_to_owner(path: Path) -> None:
     path.chmod(0o600)
 
 
-CHANGES = [append, touch, os.unlink, rewrite_and_set_the_time_back, close_to_others]
+CHANGES = [append, touch, os.unlink, rewrite_and_set_the_time_back, restrict_to_owner]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -89,10 +89,10 @@ def test_a_change_is_noticed(path, change):
     with LocalSource(path) as source:
         assert source.is_unchanged()
         # The clock of file times stands still for some milliseconds.
-        other = path.with_name("other")
-        other.touch()
-        while other.stat().st_ctime_ns == path.stat().st_ctime_ns:
-            other.touch()
+        other_path = path.with_name("other")
+        other_path.touch()
+        while other_path.stat().st_ctime_ns == path.stat().st_ctime_ns:
+            other_path.touch()
         change(path)
         assert not source.is_unchanged()
 
@@ -167,8 +167,8 @@ PARQUET_FILES = ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1
 """The Parquet files of `lake`, in the order in which they are listed."""
 
 
-def names(folder: Path, what: str) -> list[str]:
-    return [os.path.relpath(path, folder) for path in parquet_files(str(folder / what))]
+def names(folder: Path, pattern: str) -> list[str]:
+    return [os.path.relpath(path, folder) for path in parquet_files(str(folder / pattern))]
 
 
 def test_a_folder_means_the_parquet_files_below_it_but_hidden_ones(lake):
@@ -179,11 +179,11 @@ def test_a_folder_means_the_parquet_files_below_it_but_hidden_ones(lake):
 @pytest.mark.parametrize("backwards", [False, True])
 def test_the_order_does_not_depend_on_the_file_system(lake, monkeypatch, backwards):
     """`os.scandir` returns names in any order, which stays the same for one folder: two listings in a row show nothing."""
-    scandir, listed = os.scandir, []
+    scandir, calls = os.scandir, []
 
     @contextmanager
     def ordered(path):
-        listed.append(path)
+        calls.append(path)
         with scandir(path) as entries:
             yield iter(sorted(entries, key=lambda entry: entry.name, reverse=backwards))
 
@@ -191,10 +191,10 @@ def test_the_order_does_not_depend_on_the_file_system(lake, monkeypatch, backwar
     assert names(lake, "") == PARQUET_FILES
     assert names(lake, "?.parquet") == ["a.parquet", "b.parquet"]
     assert names(lake, "day=*") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
-    assert listed
+    assert calls
 
 
-def test_a_file_means_itself_whatever_it_is_called(lake):
+def test_a_file_path_is_never_read_as_a_pattern(lake):
     for name in ("notes.txt", "_hidden.parquet", "odd[1].parquet", "missing.parquet"):
         assert names(lake, name) == [name]
 
@@ -205,11 +205,11 @@ def test_a_pattern_means_what_it_matches_and_folders_their_files(lake):
     assert names(lake, "**/part-*.parquet") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
 
 
-@pytest.mark.parametrize(("what", "complaint"), [("*.orc", "no file matches"), ("_temporary/empty", r"no \*\.parquet file")])
-def test_nothing_found_is_an_error(lake, what, complaint):
+@pytest.mark.parametrize(("pattern", "complaint"), [("*.orc", "no file matches"), ("_temporary/empty", r"no \*\.parquet file")])
+def test_nothing_found_is_an_error(lake, pattern, complaint):
     (lake / "_temporary" / "empty").mkdir()
     with pytest.raises(UnreadableError, match=complaint):
-        list(parquet_files(str(lake / what)))
+        list(parquet_files(str(lake / pattern)))
 
 
 def test_a_folder_that_links_to_itself_is_walked_once(lake):

@@ -55,7 +55,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, content):
 
 
 @pytest.mark.parametrize("name", ["report.parquet", "report.jsonl"])
-def test_a_report_on_a_full_disk_is_none(tmp_path, name):
+def test_a_report_is_not_written_on_a_full_disk(tmp_path, name):
     with small_disk(tmp_path / "disk", "4k") as disk:
         (disk / "rest").write_bytes(bytes(4 << 10))
         with pytest.raises(WriteError, match="no space left"):

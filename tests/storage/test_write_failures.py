@@ -33,7 +33,7 @@ def path(tmp_path):
     return path
 
 
-def accept(written: LocalSource) -> None:
+def accept(draft: LocalSource) -> None:
     pass
 
 
@@ -190,7 +190,7 @@ def test_a_checksum_that_cannot_be_removed(path, monkeypatch):
     assert sorted(os.listdir(path.parent)) == [".a.parquet.crc", "a.parquet"]
 
 
-def test_a_folder_that_does_not_reach_the_disk_is_told_and_the_file_is_there(path, monkeypatch):
+def test_a_failed_fsync_of_the_folder_is_reported_and_the_file_remains(path, monkeypatch):
     """The file has its name already: to call that a failure would be wrong, and so would be to say nothing."""
     monkeypatch.setattr(local, "sync_folder", fails(errno.EIO))
     (warning,) = append(path)
@@ -248,9 +248,9 @@ def test_a_process_killed_in_the_middle_leaves_the_old_file_and_the_next_one_swe
         assert writer.stdout.readline() == b"now\n"
         writer.send_signal(signal.SIGKILL)
     assert path.read_bytes() == OLD
-    left = [name for name in os.listdir(path.parent) if name != "a.parquet"]
-    assert len(left) == 1
-    assert left[0].startswith(".a.parquet.")
+    remaining = [name for name in os.listdir(path.parent) if name != "a.parquet"]
+    assert len(remaining) == 1
+    assert remaining[0].startswith(".a.parquet.")
     assert append(path) == []
     assert path.read_bytes() == NEW
     assert os.listdir(path.parent) == ["a.parquet"]
@@ -267,7 +267,7 @@ def test_a_process_that_lives_keeps_others_from_writing(path):
 
 
 @pytest.mark.timeout(60)
-def test_whenever_a_process_is_killed_readers_see_one_whole_file_or_the_other(path):
+def test_readers_see_a_whole_file_whenever_a_process_is_killed(path):
     when = random.Random(4)
     whole = {letter * 300_000 for letter in (b"a", b"b")}
     path.write_bytes(b"a" * 300_000)

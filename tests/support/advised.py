@@ -37,8 +37,8 @@ def table(seed: int = 1) -> pa.Table:
 
 
 def write(path: Path, rows: pa.Table | None = None, **options: object) -> Path:
-    known = {"row_group_size": GROUP, "use_dictionary": ["country"], "store_schema": False}
-    pq.write_table(table() if rows is None else rows, path, **{**known, **options})
+    defaults = {"row_group_size": GROUP, "use_dictionary": ["country"], "store_schema": False}
+    pq.write_table(table() if rows is None else rows, path, **{**defaults, **options})
     return path
 
 

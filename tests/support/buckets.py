@@ -32,7 +32,7 @@ class Bucket:
         head: dict[str, Any] = self.client.head_object(Bucket=self.name, Key=key)
         return head
 
-    def listed(self) -> list[str]:
+    def list_keys(self) -> list[str]:
         return [entry["Key"] for entry in self.client.list_objects_v2(Bucket=self.name).get("Contents", ())]
 
     def unfinished(self) -> list[str]:

@@ -45,10 +45,10 @@ def _utc(moments: list[dt.datetime]) -> list[dt.datetime]:
 def _decimal(name: str, arrow: pa.DataType, step: int, offset: int) -> Kind:
     most = 10**arrow.precision - 1
     edges = [unscaled for unscaled in (0, 1, -1, most, -most, 127, 128, -128, -129) if abs(unscaled) <= most]
-    return Kind(name, arrow, lambda n: _scaled(n * step + offset, arrow), [_scaled(unscaled, arrow) for unscaled in edges])
+    return Kind(name, arrow, lambda n: _scale(n * step + offset, arrow), [_scale(unscaled, arrow) for unscaled in edges])
 
 
-def _scaled(unscaled: int, arrow: pa.DataType) -> Decimal:
+def _scale(unscaled: int, arrow: pa.DataType) -> Decimal:
     return Decimal(unscaled).scaleb(-arrow.scale, Context(prec=arrow.precision))
 
 

@@ -30,7 +30,7 @@ class Pair(NamedTuple):
     before: Path
     after: Path
     stored: Texts
-    others: Texts
+    candidates: Texts
     """Values that fit between the stored ones, in the order of their rows; some are stored as well."""
     absent: Texts
     """Those of them that are not stored; leaves that have none are missing."""
@@ -42,25 +42,25 @@ class PairMaker:
     def __init__(self, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self._folder = folder
         self._spark = spark
-        self._made: dict[tuple[str, str, frozenset[str]], Pair] = {}
+        self._pairs: dict[tuple[str, str, frozenset[str]], Pair] = {}
 
     def __call__(self, writer: str, engine: str, variant: str = "many") -> Pair:
         unreadable = frozenset(UNREADABLE.get(engine, ()) if BY_NAME[writer].writer != engine else ())
         key = (writer, variant, unreadable)
-        if key not in self._made:
-            self._made[key] = self._make(*key)
-        return self._made[key]
+        if key not in self._pairs:
+            self._pairs[key] = self._make(*key)
+        return self._pairs[key]
 
     def _make(self, writer: str, variant: str, unreadable: frozenset[str]) -> Pair:
         style = BY_NAME[writer].without(unreadable)
         pytest.importorskip({"spark": "pyspark"}.get(style.writer, style.writer))
-        name = f"{writer}-{variant}-{len(self._made)}"
+        name = f"{writer}-{variant}-{len(self._pairs)}"
         before = write(style, variant, self._folder / f"{name}-before.parquet", self._spark, filters=False)
-        odd = write(style, "others", self._folder / f"{name}-others.parquet", self._spark, filters=False)
+        between = write(style, "others", self._folder / f"{name}-others.parquet", self._spark, filters=False)
         after = self._folder / f"{name}-after.parquet"
         with ParquetFile.open(before) as file:
             columns = [column.name for column in file.footer.columns if column.physical != "BOOLEAN"]
         add_filters(before, columns, output=after, fpp=0.001)
-        stored, others = written_values(before, style), written_values(odd, style)
-        absent = {path: sorted(set(texts) - set(stored.get(path, ()))) for path, texts in others.items()}
-        return Pair(before, after, stored, others, {path: texts for path, texts in absent.items() if texts})
+        stored, candidates = written_values(before, style), written_values(between, style)
+        absent = {path: sorted(set(texts) - set(stored.get(path, ()))) for path, texts in candidates.items()}
+        return Pair(before, after, stored, candidates, {path: texts for path, texts in absent.items() if texts})

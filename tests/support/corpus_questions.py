@@ -38,7 +38,7 @@ class Question(NamedTuple):
     key: str | None = None
 
 
-class Asked(Protocol):
+class BatchEngine(Protocol):
     """An engine that can be asked."""
 
     @property
@@ -48,7 +48,7 @@ class Asked(Protocol):
         """For each question the `n` of the rows it finds, sorted."""
 
 
-class AskedPruner(Asked, Protocol):
+class BatchPruningEngine(BatchEngine, Protocol):
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
         """For each question, asked alone, the row groups that were read."""
 
@@ -102,30 +102,32 @@ def _batches(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
         yield questions[start : start + AT_ONCE]
 
 
-def _sorted(count: int, found: Iterable[tuple[int, int]]) -> list[list[int]]:
+def _sorted(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     rows: list[list[int]] = [[] for _ in range(count)]
-    for number, n in found:
+    for number, n in pairs:
         rows[number].append(n)
     return [sorted(row) for row in rows]
 
 
 def _all_of(questions: Sequence[Question], condition: Callable[[Question], str], table: str) -> str:
-    return " UNION ALL ".join(f"SELECT {number} AS q, n FROM {table} WHERE {condition(one)}" for number, one in enumerate(questions))
+    return " UNION ALL ".join(
+        f"SELECT {number} AS q, n FROM {table} WHERE {condition(question)}" for number, question in enumerate(questions)
+    )
 
 
-class AskedDuckDB(engines.DuckDB, _Dialect):
+class BatchDuckDB(engines.DuckDB, _Dialect):
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
         for batch in _batches(questions):
-            query = _all_of(batch, lambda one: self.condition(path, one), f"'{path}'")
+            query = _all_of(batch, lambda question: self.condition(path, question), f"'{path}'")
             rows += _sorted(len(batch), self._connection.execute(query).fetchall())
         return rows
 
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        return [self.row_groups_read(path, "", self.condition(path, one)) for one in questions]
+        return [self.row_groups_read(path, "", self.condition(path, question)) for question in questions]
 
-    def _select(self, path: Path, column: str, wanted: Any) -> tuple[str, list[Any]]:
-        return f"FROM '{path}' WHERE {wanted}", []
+    def _select(self, path: Path, column: str, operand: Any) -> tuple[str, list[Any]]:
+        return f"FROM '{path}' WHERE {operand}", []
 
     def type_of(self, path: Path, expression: str) -> str:
         ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {expression} FROM '{path}')").fetchall()
@@ -145,7 +147,7 @@ class AskedDuckDB(engines.DuckDB, _Dialect):
         return f"CAST({self.quoted(text)} AS {kind})"
 
 
-class AskedDataFusion(engines.DataFusion, _Dialect):
+class BatchDataFusion(engines.DataFusion, _Dialect):
     field = "{parent}['{name}']"
     contains = "array_has({column}, {value})"
 
@@ -153,16 +155,16 @@ class AskedDataFusion(engines.DataFusion, _Dialect):
         rows = []
         context = self._context(path, filters=True)
         for batch in _batches(questions):
-            found = context.sql(_all_of(batch, lambda one: self.condition(path, one), "t")).to_pylist()
-            rows += _sorted(len(batch), ((row["q"], row["n"]) for row in found))
+            matches = context.sql(_all_of(batch, lambda question: self.condition(path, question), "t")).to_pylist()
+            rows += _sorted(len(batch), ((row["q"], row["n"]) for row in matches))
         return rows
 
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        return [self.row_groups_read(path, "", self.condition(path, one)) for one in questions]
+        return [self.row_groups_read(path, "", self.condition(path, question)) for question in questions]
 
-    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> tuple[Any, Any]:
+    def _matching(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> tuple[Any, Any]:
         context = self._context(path, filters=filters)
-        return context, context.sql(f"SELECT * FROM t WHERE {wanted}")
+        return context, context.sql(f"SELECT * FROM t WHERE {operand}")
 
     def _context(self, path: Path, *, filters: bool) -> Any:
         from datafusion import SessionConfig, SessionContext
@@ -177,15 +179,15 @@ class AskedDataFusion(engines.DataFusion, _Dialect):
         return str(row["kind"])
 
     def element_of(self, kind: str) -> str | None:
-        found = re.match(r"List\((\w+)", kind)
-        return found[1] if found else None
+        match = re.match(r"List\((\w+)", kind)
+        return match[1] if match else None
 
     def literal(self, kind: str, text: str) -> str:
         value = f"X'{text[2:]}'" if "Binary" in kind else self.quoted(text)
         return f"arrow_cast({value}, {self.quoted(kind)})"
 
 
-class AskedSpark(engines.Spark, _Dialect):
+class BatchSpark(engines.Spark, _Dialect):
     quote = "`"
     contains = "array_contains({column}, {value})"
 
@@ -198,25 +200,25 @@ class AskedSpark(engines.Spark, _Dialect):
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
         for batch in _batches(questions):
-            found = self._union(path, batch).collect()
-            rows += _sorted(len(batch), ((row["q"], row["n"]) for row in found))
+            matches = self._union(path, batch).collect()
+            rows += _sorted(len(batch), ((row["q"], row["n"]) for row in matches))
         return rows
 
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
         """As `row_groups_read` counts, for all the scans of one union."""
-        found = []
+        results = []
         for batch in _batches(questions):
             frame = self._union(path, batch)
             frame.collect()
             leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
             rows = [leaves.apply(number).metrics().apply("numOutputRows").value() for number in range(leaves.size())]
             assert len(rows) == len(batch)
-            found += [engines._row_groups_holding(path, count) for count in rows]
-        return found
+            results += [engines._row_groups_holding(path, count) for count in rows]
+        return results
 
     def _union(self, path: Path, questions: Sequence[Question]) -> DataFrame:
         self._frame(path).createOrReplaceTempView("t")
-        return self._session.sql(_all_of(questions, lambda one: self.condition(path, one), "t"))
+        return self._session.sql(_all_of(questions, lambda question: self.condition(path, question), "t"))
 
     def _frame(self, path: Path) -> DataFrame:
         """What is not asked for a filter is switched off, and the file's schema is looked at once."""
@@ -237,7 +239,7 @@ class AskedSpark(engines.Spark, _Dialect):
         return f"X'{text[2:]}'" if kind == "binary" else f"CAST({self.quoted(text)} AS {kind})"
 
 
-class AskedClickHouse(_Dialect):
+class BatchClickHouse(_Dialect):
     name = "clickhouse"
     quote = "`"
     contains = "has({column}, {value})"
@@ -248,26 +250,26 @@ class AskedClickHouse(_Dialect):
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
         for batch in _batches(questions):
-            query = _all_of(batch, lambda one: self.condition(path, one), f"file('{path}', Parquet)")
+            query = _all_of(batch, lambda question: self.condition(path, question), f"file('{path}', Parquet)")
             lines = self._engine._ask(query, "TSV").decode().splitlines()
             rows += _sorted(len(batch), ((int(q), int(n)) for q, n in (line.split("\t") for line in lines)))
         return rows
 
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        found = []
-        for one in questions:
+        results = []
+        for question in questions:
             before = self._engine._rows_compared()
-            self._engine._ask(f"SELECT * FROM file('{path}', Parquet) WHERE {self.condition(path, one)}", "Null")
-            found.append(engines._row_groups_holding(path, self._engine._rows_compared() - before))
-        return found
+            self._engine._ask(f"SELECT * FROM file('{path}', Parquet) WHERE {self.condition(path, question)}", "Null")
+            results.append(engines._row_groups_holding(path, self._engine._rows_compared() - before))
+        return results
 
     def type_of(self, path: Path, expression: str) -> str:
         answer = self._engine._ask(f"SELECT toTypeName({expression}) FROM file('{path}', Parquet) LIMIT 1", "TSVRaw").decode().strip()
         return re.sub(r"^Nullable\((.*)\)$", r"\1", answer)
 
     def element_of(self, kind: str) -> str | None:
-        found = re.fullmatch(r"Array\((?:Nullable\()?(\w+)\)*", kind)
-        return found[1] if found else None
+        match = re.fullmatch(r"Array\((?:Nullable\()?(\w+)\)*", kind)
+        return match[1] if match else None
 
     def literal(self, kind: str, text: str) -> str:
         if kind == "UUID":
@@ -281,14 +283,14 @@ class AskedClickHouse(_Dialect):
         return f"CAST({self.quoted(text)} AS {kind})"
 
 
-class AskedPyArrow:
+class BatchPyArrow:
     """Filters by statistics only, and by no leaf of a list or map."""
 
     name = "pyarrow"
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         data = ds.dataset(path)
-        return [sorted(data.to_table(["n"], filter=self._condition(data, one))["n"].to_pylist()) for one in questions]
+        return [sorted(data.to_table(["n"], filter=self._condition(data, question))["n"].to_pylist()) for question in questions]
 
     def _condition(self, data: Any, question: Question) -> pc.Expression:
         values = typed(question.texts, leaf_type(data.schema, question.path))
@@ -296,7 +298,7 @@ class AskedPyArrow:
         return column.isin(values) if question.many else column == values[0]
 
 
-class AskedPolars:
+class BatchPolars:
     """Filters by statistics only."""
 
     name = "polars"
@@ -306,12 +308,13 @@ class AskedPolars:
 
         schema = pq.read_schema(path)
         frames = []
-        for one in questions:
-            values = pl.Series(pl.from_arrow(typed(one.texts, leaf_type(schema, one.path))))
-            column = pl.col(one.path[0])
-            for name in one.path[1:]:
+        for question in questions:
+            values = pl.Series(pl.from_arrow(typed(question.texts, leaf_type(schema, question.path))))
+            column = pl.col(question.path[0])
+            for name in question.path[1:]:
                 column = column.struct.field(name)
-            condition = column.is_in(values.implode()) if one.many else column == pl.lit(values)  # an item of it would lose nanoseconds
+            # An item of the series would lose nanoseconds.
+            condition = column.is_in(values.implode()) if question.many else column == pl.lit(values)
             frames.append(pl.scan_parquet(path).filter(condition).select("n"))
         return [sorted(frame["n"].to_list()) for frame in pl.collect_all(frames)]
 

@@ -33,8 +33,8 @@ def written_values(path: Path, style: Style) -> Texts:
     """What the file holds, as an engine that did not write it reads it."""
     names = pq.read_schema(path).names
     apart = [name for name in names if name in _READ_BY_PYARROW.get(style.writer, ())]
-    others = _read_with(OTHER_READER[style.writer], path, [name for name in names if name not in apart])
-    return texts_of(others) | texts_of(_read_with("pyarrow", path, apart))
+    rest = _read_with(OTHER_READER[style.writer], path, [name for name in names if name not in apart])
+    return texts_of(rest) | texts_of(_read_with("pyarrow", path, apart))
 
 
 def texts_of(table: pa.Table) -> Texts:

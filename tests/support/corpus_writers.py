@@ -71,7 +71,7 @@ class Style:
     def without(self, names: Collection[str]) -> Style:
         """The same without these columns."""
         kinds = [kind for kind in self.kinds if kind.name not in names]
-        return replace(self, kinds=kinds, expressions=tuple(one for one in self.expressions if one.name not in names))
+        return replace(self, kinds=kinds, expressions=tuple(expression for expression in self.expressions if expression.name not in names))
 
 
 _DUCKDB_KINDS = [
@@ -154,13 +154,13 @@ def write(style: Style, variant: str, path: Path, spark: Callable[[], SparkSessi
 
 
 def _write_pyarrow(style: Style, rows: pa.Table, path: Path, filters: bool) -> None:
-    wanted: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if filters:
         # BOOLEAN is an error; the leaves are named as in the file.
         pq.write_table(rows.slice(0, 0), path)
         leaves = [pq.read_metadata(path).schema.column(n) for n in range(len(pq.read_metadata(path).schema))]
-        wanted = {leaf.path: {"ndv": 200, "fpp": 0.01} for leaf in leaves if leaf.physical_type != "BOOLEAN"}
-    with pq.ParquetWriter(path, rows.schema, use_dictionary=style.dictionary, bloom_filter_options=wanted, **style.options) as writer:
+        options = {leaf.path: {"ndv": 200, "fpp": 0.01} for leaf in leaves if leaf.physical_type != "BOOLEAN"}
+    with pq.ParquetWriter(path, rows.schema, use_dictionary=style.dictionary, bloom_filter_options=options, **style.options) as writer:
         for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
             writer.write_batch(batch)
 
@@ -193,8 +193,8 @@ def _write_duckdb(style: Style, rows: pa.Table, variant: str, path: Path, filter
         options["ROW_GROUP_SIZE"] = _rows_per_group(rows)
         options["DICTIONARY_SIZE_LIMIT"] = 100_000 if style.dictionary else 1
         selected = ", ".join(["*", *_select(style.expressions, variant, "[{}][{}]", "//")])
-        given = ", ".join(f"{name} {value}" for name, value in options.items())
-        connection.execute(f"COPY (SELECT {selected} FROM rows) TO '{path}' ({given})")
+        settings = ", ".join(f"{name} {value}" for name, value in options.items())
+        connection.execute(f"COPY (SELECT {selected} FROM rows) TO '{path}' ({settings})")
 
 
 def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: SparkSession, filters: bool) -> None:

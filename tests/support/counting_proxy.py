@@ -70,18 +70,18 @@ class Proxy:
     fault: Fault | None = None
 
     def operations(self) -> list[str]:
-        return [one.operation for one in self.exchanges]
+        return [exchange.operation for exchange in self.exchanges]
 
     def count(self, operation: str) -> int:
         return self.operations().count(operation)
 
     @property
     def uploaded(self) -> int:
-        return sum(one.uploaded for one in self.exchanges)
+        return sum(exchange.uploaded for exchange in self.exchanges)
 
     @property
     def downloaded(self) -> int:
-        return sum(one.downloaded for one in self.exchanges)
+        return sum(exchange.downloaded for exchange in self.exchanges)
 
     def forget(self) -> None:
         self.exchanges.clear()
@@ -122,18 +122,18 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
         length = int(headers.get("content-length", 0))
-        told = proxy.fault(Exchange(self.command, parts.path, parts.query, headers, length, 0, 0)) if proxy.fault else None
-        if told == "cut":
+        fault = proxy.fault(Exchange(self.command, parts.path, parts.query, headers, length, 0, 0)) if proxy.fault else None
+        if fault == "cut":
             uploaded = len(self.rfile.read(length // 2))
             proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, 0, 0))
-            self._cut()
+            self._break_off()
             return
         body = self.rfile.read(length)
-        if isinstance(told, int):
-            code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(told, "InternalError")
+        if isinstance(fault, int):
+            code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(fault, "InternalError")
             answer = f"<Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
-            self._record(proxy, parts, headers, length, told, len(answer))
-            self._answer(told, [("Content-Type", "application/xml")], answer)
+            self._record(proxy, parts, headers, length, fault, len(answer))
+            self._answer(fault, [("Content-Type", "application/xml")], answer)
             return
         connection = http.client.HTTPConnection(urlsplit(proxy.upstream).netloc, timeout=60)
         try:
@@ -145,11 +145,11 @@ class _Handler(BaseHTTPRequestHandler):
             answer = connection.getresponse()
             data = answer.read()
             self._record(proxy, parts, headers, length, answer.status, len(data))
-            if told == "lose answer":
-                self._cut()
-            elif told == "cut answer":
+            if fault == "lose answer":
+                self._break_off()
+            elif fault == "cut answer":
                 self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=len(data))
-                self._cut()
+                self._break_off()
             else:
                 self._answer(answer.status, answer.getheaders(), data)
         finally:
@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
         self.wfile.flush()
 
-    def _cut(self) -> None:
+    def _break_off(self) -> None:
         """With a reset, as of a cable: closing politely would send what is buffered first."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

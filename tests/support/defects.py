@@ -142,7 +142,7 @@ def bloom_of(plain: Iterable[bytes], size: int = SIZE) -> BloomFilter:
 # One function a defect; its name is the rule's. It writes the defective file.
 
 
-def values_missed(path: Path) -> None:
+def miss_values(path: Path) -> None:
     """The filter was built before the second half of the values had come."""
     edit = Edit()
     bloom = bloom_of(edit.values(1, "id")[: ROWS // 2])
@@ -253,7 +253,7 @@ def overlapping_filter(path: Path) -> None:
 
 def oversized_page(path: Path) -> None:
     stored = compress(CompressionCodec.ZSTD, bytes(8 * ROWS))
-    write_pages(path, CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, stated=2**31 - 1)])
+    write_pages(path, CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, stated_size=2**31 - 1)])
 
 
 def unknown_header(path: Path) -> None:
@@ -387,7 +387,7 @@ class Defect:
 
 
 DEFECTS = {
-    "false-negatives": Defect(values_missed),
+    "false-negatives": Defect(miss_values),
     "hashed-as-text": Defect(hashed_as_text),
     "hashed-at-wrong-width": Defect(hashed_at_wrong_width),
     "wrong-block": Defect(wrong_block),

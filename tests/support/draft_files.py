@@ -25,8 +25,8 @@ def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str
             column = find_column(file.footer.columns, row.column)
             is_number = hasher_for(drafted, column, 1).is_number
             values = stored_values(file, row.row_group, column)
-            built = build_draft_filter(drafted, values, row.bitset_bytes, is_number=is_number)
-            filters[row.row_group, column.index] = (built,)
+            bitset = build_draft_filter(drafted, values, row.bitset_bytes, is_number=is_number)
+            filters[row.row_group, column.index] = (bitset,)
         patch = plan_append(file.footer, file.source.size, filters)
         target.write_bytes(b"".join((file.source.read(0, patch.keep), *map(bytes, patch.pieces))))
 

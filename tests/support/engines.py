@@ -41,7 +41,7 @@ class Engine(Protocol):
 
     name: str
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table: ...
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table: ...
 
 
 class PruningEngine(Engine, Protocol):
@@ -49,7 +49,7 @@ class PruningEngine(Engine, Protocol):
 
     can_ignore_filters: bool
 
-    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan: ...
+    def row_groups_read(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> Scan: ...
 
 
 class DuckDB:
@@ -64,13 +64,13 @@ class DuckDB:
         self._connection = duckdb.connect()
         self._connection.execute("SET TimeZone = 'UTC'; SET threads = 1")  # several threads hand out rows in any order
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
-        query, parameters = self._select(path, column, wanted)
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
+        query, parameters = self._select(path, column, operand)
         return _in_schema_of(path, self._connection.sql(query, params=parameters).to_arrow_table())
 
-    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
+    def row_groups_read(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> Scan:
         assert filters, "DuckDB has no setting to ignore Bloom filters"
-        query, parameters = self._select(path, column, wanted)
+        query, parameters = self._select(path, column, operand)
         ((_, profile),) = self._connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", parameters).fetchall()
         counts = json.loads(profile)["query"]
         return Scan(counts["total_row_groups_scanned"], counts["total_row_groups_to_scan"])
@@ -80,11 +80,11 @@ class DuckDB:
         query = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, ?, ?) ORDER BY row_group_id"
         return [excluded for (excluded,) in self._connection.execute(query, [str(path), column, value]).fetchall()]
 
-    def _select(self, path: Path, column: str, wanted: Any) -> tuple[str, list[Any]]:
-        described = self._connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()
-        kind = next(column_type for name, column_type, *_ in described if name == column)
-        condition = _condition(wanted, [f"CAST(? AS {kind})"] * len(_values(wanted)))
-        return f'FROM read_parquet(?) WHERE "{column}" {condition}', [str(path), *_values(wanted)]
+    def _select(self, path: Path, column: str, operand: Any) -> tuple[str, list[Any]]:
+        columns = self._connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()
+        kind = next(column_type for name, column_type, *_ in columns if name == column)
+        condition = _condition(operand, [f"CAST(? AS {kind})"] * len(_values(operand)))
+        return f'FROM read_parquet(?) WHERE "{column}" {condition}', [str(path), *_values(operand)]
 
 
 class DataFusion:
@@ -93,31 +93,31 @@ class DataFusion:
     name = "datafusion"
     can_ignore_filters = True
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
-        _, frame = self._matching(path, column, wanted)
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
+        _, frame = self._matching(path, column, operand)
         return _in_schema_of(path, frame.to_arrow_table())
 
-    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
-        context, frame = self._matching(path, column, wanted, filters=filters)
+    def row_groups_read(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> Scan:
+        context, frame = self._matching(path, column, operand, filters=filters)
         plan = frame.execution_plan()
         for _ in context.execute(plan, 0):
             pass
         (scan,) = (metrics for operator, metrics in plan.collect_metrics() if operator.startswith("DataSourceExec"))
-        total = pruned = 0
+        total = pruned_groups = 0
         for metric in scan.metrics():
             if metric.name in ("row_groups_pruned_statistics", "row_groups_pruned_bloom_filter"):
-                seen, left = map(int, re.findall(r"\d+", str(metric)))  # "4 total → 1 matched"
-                total = max(total, seen)
-                pruned += seen - left
-        return Scan(total - pruned, total)
+                before, after = map(int, re.findall(r"\d+", str(metric)))  # "4 total → 1 matched"
+                total = max(total, before)
+                pruned_groups += before - after
+        return Scan(total - pruned_groups, total)
 
-    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> tuple[Any, Any]:
+    def _matching(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> tuple[Any, Any]:
         from datafusion import SessionConfig, SessionContext, col, functions, lit
 
         settings = {"datafusion.execution.parquet.bloom_filter_on_read": str(filters).lower()}
         context = SessionContext(SessionConfig(settings).with_target_partitions(1))
-        literals = [lit(value) for value in _typed(path, column, wanted)]
-        condition = functions.in_list(col(f'"{column}"'), literals) if _is_list(wanted) else col(f'"{column}"') == literals[0]
+        literals = [lit(value) for value in _typed(path, column, operand)]
+        condition = functions.in_list(col(f'"{column}"'), literals) if _is_list(operand) else col(f'"{column}"') == literals[0]
         return context, context.read_parquet(path).filter(condition)
 
 
@@ -130,25 +130,25 @@ class Spark:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
         with quiet_about_pandas():
-            return _in_schema_of(path, self._matching(path, column, wanted).toArrow())
+            return _in_schema_of(path, self._matching(path, column, operand).toArrow())
 
-    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
-        frame = self._matching(path, column, wanted, filters=filters)
+    def row_groups_read(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> Scan:
+        frame = self._matching(path, column, operand, filters=filters)
         frame.collect()
         scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)  # the metrics have no public door
         return _row_groups_holding(path, scan.metrics().apply("numOutputRows").value())
 
-    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> DataFrame:
+    def _matching(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> DataFrame:
         from pyspark.sql.functions import col, lit
 
         reader = self._session.read.option("parquet.filter.bloom.enabled", filters)
         for means in ("stats", "dictionary", "columnindex"):
             reader = reader.option(f"parquet.filter.{means}.enabled", False)
         frame = reader.parquet(str(path))
-        literals = [lit(value).cast(frame.schema[column].dataType) for value in _values(wanted)]
-        return frame.where(col(f"`{column}`").isin(literals) if _is_list(wanted) else col(f"`{column}`") == literals[0])
+        literals = [lit(value).cast(frame.schema[column].dataType) for value in _values(operand)]
+        return frame.where(col(f"`{column}`").isin(literals) if _is_list(operand) else col(f"`{column}`") == literals[0])
 
 
 class ClickHouse:
@@ -176,12 +176,12 @@ class ClickHouse:
         ):
             self._session.query(f"SET {setting}")
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
-        return _in_schema_of(path, pa.ipc.open_stream(self._select(path, column, wanted, filters=True)).read_all())
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
+        return _in_schema_of(path, pa.ipc.open_stream(self._select(path, column, operand, filters=True)).read_all())
 
-    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
+    def row_groups_read(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> Scan:
         before = self._rows_compared()
-        self._select(path, column, wanted, filters=filters)
+        self._select(path, column, operand, filters=filters)
         return _row_groups_holding(path, self._rows_compared() - before)
 
     def close(self) -> None:
@@ -190,18 +190,18 @@ class ClickHouse:
     def _rows_compared(self) -> int:
         return int(self._ask("SELECT sum(value) FROM system.events WHERE event = 'ParquetRowsFilterExpression'", "TSV"))
 
-    def _select(self, path: Path, column: str, wanted: Any, *, filters: bool) -> bytes:
+    def _select(self, path: Path, column: str, operand: Any, *, filters: bool) -> bytes:
         source = "file({path:String}, Parquet)"
         kind = self._ask(f"SELECT toTypeName(`{column}`) FROM {source} LIMIT 1", "TSVRaw", path=str(path)).decode().strip()
         parameters, literals = {"path": str(path)}, []
-        for number, value in enumerate(_values(wanted)):
+        for number, value in enumerate(_values(operand)):
             if isinstance(value, bytes):
                 parameters[f"value{number}"] = value.hex()
                 literals.append(f"unhex({{value{number}:String}})")
             else:
                 parameters[f"value{number}"] = str(value).removesuffix("+00:00")
                 literals.append(f"{{value{number}:{kind}}}")
-        condition = _condition(wanted, literals)
+        condition = _condition(operand, literals)
         settings = f"input_format_parquet_bloom_filter_push_down = {int(filters)}"
         return self._ask(f"SELECT * FROM {source} WHERE `{column}` {condition} SETTINGS {settings}", "ArrowStream", **parameters)
 
@@ -218,9 +218,9 @@ class PyArrow:
 
     name = "pyarrow"
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
-        values = _typed(path, column, wanted)
-        condition = pc.field(column).isin(values) if _is_list(wanted) else pc.field(column) == values[0]
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
+        values = _typed(path, column, operand)
+        condition = pc.field(column).isin(values) if _is_list(operand) else pc.field(column) == values[0]
         return _in_schema_of(path, ds.dataset(path).to_table(filter=condition))
 
 
@@ -229,12 +229,12 @@ class Polars:
 
     name = "polars"
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
         import polars as pl
 
         frame = pl.scan_parquet(path)
-        values = pl.Series(_values(wanted), dtype=frame.collect_schema()[column])
-        condition = pl.col(column).is_in(values.implode()) if _is_list(wanted) else pl.col(column) == values[0]
+        values = pl.Series(_values(operand), dtype=frame.collect_schema()[column])
+        condition = pl.col(column).is_in(values.implode()) if _is_list(operand) else pl.col(column) == values[0]
         return _in_schema_of(path, frame.filter(condition).collect().to_arrow())
 
 
@@ -247,29 +247,29 @@ class FastParquet:
 
     name = "fastparquet"
 
-    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+    def rows(self, path: Path, column: str, operand: Any) -> pa.Table:
         from fastparquet import ParquetFile
 
         with path.open("rb") as file:
-            frame = ParquetFile(file).to_pandas(filters=[[(column, "in", _values(wanted))]], row_filter=True)
+            frame = ParquetFile(file).to_pandas(filters=[[(column, "in", _values(operand))]], row_filter=True)
         return pa.Table.from_pandas(frame, pq.read_schema(path).remove_metadata(), preserve_index=False)
 
 
-def _is_list(wanted: Any) -> bool:
-    return isinstance(wanted, list)
+def _is_list(operand: Any) -> bool:
+    return isinstance(operand, list)
 
 
-def _values(wanted: Any) -> list[Any]:
-    return wanted if _is_list(wanted) else [wanted]
+def _values(operand: Any) -> list[Any]:
+    return operand if _is_list(operand) else [operand]
 
 
-def _typed(path: Path, column: str, wanted: Any) -> pa.Array:
-    return pa.array(_values(wanted), pq.read_schema(path).field(column).type)
+def _typed(path: Path, column: str, operand: Any) -> pa.Array:
+    return pa.array(_values(operand), pq.read_schema(path).field(column).type)
 
 
-def _condition(wanted: Any, literals: list[str]) -> str:
+def _condition(operand: Any, literals: list[str]) -> str:
     """The right side of a comparison in SQL."""
-    return f"IN ({', '.join(literals)})" if _is_list(wanted) else f"= {literals[0]}"
+    return f"IN ({', '.join(literals)})" if _is_list(operand) else f"= {literals[0]}"
 
 
 def _in_schema_of(path: Path, table: pa.Table) -> pa.Table:

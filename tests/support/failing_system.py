@@ -33,14 +33,14 @@ class Disturbance:
         self, at: int | None, strike: Callable[[], None], when: str = BEFORE, only: tuple[str, ...] = CALLS, lasting: bool = False
     ):
         self.at, self.strike, self.when, self.only, self.lasting = at, strike, when, only, lasting
-        self.seen: list[str] = []
+        self.calls: list[str] = []
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def disturbed(*arguments: Any, **options: Any) -> Any:
             if name == "open" and not arguments[1] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
                 return call(*arguments, **options)
-            number = len(self.seen)
-            self.seen.append(name)
+            number = len(self.calls)
+            self.calls.append(name)
             if self.at is None or number < self.at or (number > self.at and not self.lasting):
                 return call(*arguments, **options)
             if self.when == BEFORE or number > self.at:
@@ -58,22 +58,22 @@ class Disturbance:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Calls made in the block are neither counted nor disturbed."""
-        seen, at, self.at = self.seen, self.at, None
-        self.seen = []
+        calls, at, self.at = self.calls, self.at, None
+        self.calls = []
         try:
             yield
         finally:
-            self.seen, self.at = seen, at
+            self.calls, self.at = calls, at
 
     @contextmanager
     def in_force(self) -> Iterator[Disturbance]:
-        kept = {name: getattr(os, name) for name in self.only}
-        for name, call in kept.items():
+        functions = {name: getattr(os, name) for name in self.only}
+        for name, call in functions.items():
             setattr(os, name, self.wrap(name, call))
         try:
             yield self
         finally:
-            for name, call in kept.items():
+            for name, call in functions.items():
                 setattr(os, name, call)
 
 
@@ -152,17 +152,17 @@ def _serve() -> None:
             random.seed(os.getpid())
             with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
                 code = {**WRITE_PATHS, **TABLE_PATHS}[order["path"]].act(Path(order["folder"]))
-            os.write(forth, json.dumps(disturbance.seen).encode())
+            os.write(forth, json.dumps(disturbance.calls).encode())
             os._exit(code)
         os.close(forth)
         if "seconds" in order:
             time.sleep(order["seconds"])
             os.kill(child, signal.SIGKILL)
         with os.fdopen(back, encoding="ascii") as stream:
-            said = stream.read()
+            output = stream.read()
         _, status = os.waitpid(child, 0)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        answer = {"killed": killed, "seconds": time.perf_counter() - start, "calls": json.loads(said) if said else []}
+        answer = {"killed": killed, "seconds": time.perf_counter() - start, "calls": json.loads(output) if output else []}
         print(json.dumps(answer), flush=True)
 
 

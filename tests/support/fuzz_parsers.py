@@ -28,22 +28,22 @@ CORPUS = Path(__file__).parents[1] / "faults" / "corpus"
 
 def footer(data: bytes) -> None:
     """A footer that parses can also be spliced, and then says of filters what it was told, and all else as before."""
-    parsed = Footer(data, 4)
-    for number in range(parsed.num_row_groups):
-        for column in parsed.columns:
-            parsed.filter_place(number, column.index)
+    parsed_footer = Footer(data, 4)
+    for number in range(parsed_footer.num_row_groups):
+        for column in parsed_footer.columns:
+            parsed_footer.filter_place(number, column.index)
     chunks = [
         (number, column.index)
-        for number in range(parsed.num_row_groups)
-        for column in parsed.columns
-        if parsed.chunk(number, column.index) is not None
+        for number in range(parsed_footer.num_row_groups)
+        for column in parsed_footer.columns
+        if parsed_footer.chunk(number, column.index) is not None
     ][:8]
     places = {key: FilterPlace(1000 + at, 47) for at, key in enumerate(chunks)}
     fresh = Footer(set_filters(data, places), 4)
     for key, place in places.items():
         assert fresh.filter_place(*key) == place
-    bare = dict.fromkeys(chunks)
-    assert set_filters(fresh.raw, bare) == set_filters(data, bare)
+    no_filters = dict.fromkeys(chunks)
+    assert set_filters(fresh.raw, no_filters) == set_filters(data, no_filters)
 
 
 def tail(data: bytes) -> None:
@@ -97,9 +97,9 @@ def chunk(data: bytes) -> None:
 def compact_struct(data: bytes) -> None:
     """The two walkers of the compact protocol agree on where a struct ends."""
     try:
-        found, stop = compact.fields(data, 0)
+        fields, stop = compact.fields(data, 0)
         assert compact.skip(data, 0, compact.STRUCT) == stop + 1
-        assert all(field.start < field.value <= field.end <= stop for field in found)
+        assert all(field.start < field.value <= field.end <= stop for field in fields)
     except IndexError:
         # How the module says that bytes end too soon; the rooms above put it into words.
         return
@@ -107,11 +107,11 @@ def compact_struct(data: bytes) -> None:
 
 def container(data: bytes) -> None:
     """A Paimon file index that parses is written back as it was, and its filters are inside it."""
-    parsed = parse_container(data)
-    assert build_container(parsed) == data or len(build_container(parsed)) == len(data)
-    for kinds in parsed.indexes.values():
+    parsed_container = parse_container(data)
+    assert build_container(parsed_container) == data or len(build_container(parsed_container)) == len(data)
+    for kinds in parsed_container.indexes.values():
         for index in kinds.values():
-            body = parsed.body_of(index)
+            body = parsed_container.body_of(index)
             assert len(body) == index.length or index.empty
             if index.kind == KIND and body:
                 assert 0 <= parse_bloom64(body).fill_ratio <= 1
@@ -125,9 +125,11 @@ def manifest(data: bytes) -> None:
 
 def key_material(data: bytes) -> None:
     """A key metadata, or the file of them that lies beside a Parquet file. A wrapping key has both a name and bytes, or is none."""
-    one = parse_material(data, lambda reference: data)
-    found = [one] if one is not None else [parse_material(each, lambda reference: None) for each in parse_material_file(data).values()]
-    for material in filter(None, found):
+    single = parse_material(data, lambda reference: data)
+    materials = (
+        [single] if single is not None else [parse_material(each, lambda reference: None) for each in parse_material_file(data).values()]
+    )
+    for material in filter(None, materials):
         assert (material.wrapping_key_id is None) == (material.wrapped_wrapping_key is None)
 
 

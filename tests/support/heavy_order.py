@@ -29,10 +29,10 @@ ROOMS = {
 """Packages whose tests also lie in another folder than the one of the same name."""
 
 
-def find_test_paths(changed: Iterable[str]) -> set[str]:
+def find_test_paths(changed_files: Iterable[str]) -> set[str]:
     """Return the folders and files of the tests of changed files."""
     paths = set()
-    for name in changed:
+    for name in changed_files:
         path = PurePosixPath(name)
         if path.parts[0] == "sbbf_tool" and len(path.parts) > 2:
             paths.add(f"tests/{path.parts[1]}")
@@ -42,9 +42,9 @@ def find_test_paths(changed: Iterable[str]) -> set[str]:
     return paths
 
 
-def draw_order(names: Iterable[str], changed: Iterable[str], commit: str) -> list[str]:
+def draw_order(names: Iterable[str], changed_files: Iterable[str], commit: str) -> list[str]:
     """Sort the names of tests: those of changed rooms first, each part in the order of a hash of commit and name."""
-    paths = [PurePosixPath(path) for path in find_test_paths(changed)]
+    paths = [PurePosixPath(path) for path in find_test_paths(changed_files)]
 
     def key(name: str) -> tuple[bool, bytes]:
         file = PurePosixPath(name.partition("::")[0])

@@ -92,7 +92,7 @@ class Calls:
             parts.append(length.to_bytes(4, "little") + value)
         return b"".join(parts) + bytes(self._random.choice((0, 0, 1, 3)))
 
-    def one(self) -> None:
+    def call_once(self) -> None:
         width = self._random.choice((4, 8))
         bitset = self.buffer()
         blocks = len(bitset) // 32 if isinstance(bitset, bytes | bytearray | memoryview) else 1
@@ -120,17 +120,17 @@ class Calls:
 
 
 def main(seconds: float, seed: int) -> None:
-    answered = refused = 0
+    answers = refused = 0
     calls = Calls(seed)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for _ in range(500):
             try:
-                calls.one()
-                answered += 1
+                calls.call_once()
+                answers += 1
             except REFUSALS:
                 refused += 1
-    print(f"{_kernel.__file__} {_kernel.instructions()} {answered} {refused}")
+    print(f"{_kernel.__file__} {_kernel.instructions()} {answers} {refused}")
 
 
 if __name__ == "__main__":

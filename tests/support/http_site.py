@@ -1,4 +1,4 @@
-"""An HTTP server of files in memory, which serves ranges, or fails, as a test sets it."""
+"""An HTTP server of files in memory, which serves validators, or fails, as a test sets it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Site:
     tags: str | None = '"{}"'
     modified: float | None = None
     status: int | None = None
-    asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
     def put(self, path: str, data: bytes) -> str:
         self.files[path] = data
@@ -33,28 +33,28 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site, headers = self.site, {name.lower(): value for name, value in self.headers.items()}
-        site.asked.append((self.command, self.path, headers))
+        site.requests.append((self.command, self.path, headers))
         data = site.files.get(unquote(urlsplit(self.path).path).lstrip("/"))
         if data is None or site.status:
             self._answer(site.status or 404, b"no", [])
             return
-        told = []
+        validators = []
         tag = site.tags.format(md5(data, usedforsecurity=False).hexdigest()) if site.tags else None
         if tag:
-            told.append(("ETag", tag))
+            validators.append(("ETag", tag))
         if site.modified is not None:
-            told.append(("Last-Modified", formatdate(site.modified, usegmt=True)))
+            validators.append(("Last-Modified", formatdate(site.modified, usegmt=True)))
         if headers.get("if-match", tag) != tag:
-            self._answer(412, b"", told)
+            self._answer(412, b"", validators)
         elif "range" in headers and site.knows_ranges:
             first, last = headers["range"].removeprefix("bytes=").split("-")
             start, end = (max(0, len(data) - int(last)), len(data)) if not first else (int(first), min(int(last) + 1, len(data)))
             if start >= len(data):
-                self._answer(416, b"", told)
+                self._answer(416, b"", validators)
             else:
-                self._answer(206, data[start:end], [*told, ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")])
+                self._answer(206, data[start:end], [*validators, ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")])
         else:
-            self._answer(200, data, told)
+            self._answer(200, data, validators)
 
     do_HEAD = do_GET  # noqa: N815
 

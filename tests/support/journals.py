@@ -40,8 +40,8 @@ class Plant(NamedTuple):
 
 def _text(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path, dict[str, Any]], None]:
     def make(journal: Path, entry: dict[str, Any]) -> None:
-        changed = change(entry)
-        journal.write_bytes(changed if isinstance(changed, bytes) else json.dumps(changed).encode())
+        new_text = change(entry)
+        journal.write_bytes(new_text if isinstance(new_text, bytes) else json.dumps(new_text).encode())
         journal.chmod(0o600)
 
     return make
@@ -142,5 +142,5 @@ def planted(name: str, file: Path, entry: dict[str, Any]) -> Iterator[Path]:
             journal.rmdir()
         else:
             journal.unlink()
-        for other in ("sound", "other"):
-            journal.with_name(other).unlink(missing_ok=True)
+        for journal_name in ("sound", "other"):
+            journal.with_name(journal_name).unlink(missing_ok=True)

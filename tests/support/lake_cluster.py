@@ -32,26 +32,26 @@ class Run:
             self.process = subprocess.Popen(
                 command, cwd=scratch, env={**os.environ, "PYTHONPATH": package}, stdout=log, stderr=log, start_new_session=True
             )
-        self._seen: set[int] = set()
+        self._processes: set[int] = set()
 
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._seen |= set(self.descendants())
-        for pid in (self.process.pid, *self._seen):
+        self._processes |= set(self.descendants())
+        for pid in (self.process.pid, *self._processes):
             kill(pid)
         self.process.wait()
 
     def descendants(self) -> list[int]:
         """Every process that this run started, in whatever generation."""
-        found, frontier = [], [self.process.pid]
+        processes, frontier = [], [self.process.pid]
         while frontier:
             children = [child for pid in frontier for child in _children(pid)]
-            found += children
+            processes += children
             frontier = children
-        self._seen |= set(found)
-        return found
+        self._processes |= set(processes)
+        return processes
 
     def executors(self) -> list[int]:
         return [pid for pid in self.descendants() if b"CoarseGrainedExecutorBackend" in _command(pid)]
@@ -68,7 +68,7 @@ class Run:
             time.sleep(0.05)
         return False
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         return self.log.read_text(errors="replace")
 
 
@@ -78,11 +78,11 @@ def kill(pid: int) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
+            children += [int(child) for child in (task / "children").read_text().split()]
+    return children
 
 
 def _command(pid: int) -> bytes:

@@ -22,12 +22,12 @@ _SECONDS_TO_START = 120
 
 def run_program(python: str, *arguments: str, folder: Path, **environment: str) -> dict[str, Any]:
     """What a program says on its last line. It runs in `folder`, and finds this package only where `environment` says so."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON", "JAVA_HOME")}
-    done = subprocess.run([python, *arguments], cwd=folder, env={**kept, **environment}, capture_output=True, text=True, timeout=600)
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON", "JAVA_HOME")}
+    done = subprocess.run([python, *arguments], cwd=folder, env={**inherited, **environment}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-5000:]
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    _remove_work_of(told.get("application"))
-    return told
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    _remove_work_of(result.get("application"))
+    return result
 
 
 def _remove_work_of(application: str | None) -> None:
@@ -59,8 +59,8 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
     environment = {**os.environ, **{name: str(place) for name, place in places.items()}, "SPARK_NO_DAEMONIZE": "1"}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment.pop("PYTHONPATH", None)
-    with open(folder / "server.txt", "w") as said:
-        server = subprocess.Popen(["bash", *command], cwd=folder, env=environment, stdout=said, stderr=said, start_new_session=True)
+    with open(folder / "server.txt", "w") as output:
+        server = subprocess.Popen(["bash", *command], cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True)
     try:
         _wait_for(server, port, folder / "server.txt")
         yield f"sc://127.0.0.1:{port}"
@@ -69,7 +69,7 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
         server.wait(60)
 
 
-def _wait_for(server: subprocess.Popen[bytes], port: int, said: Path) -> None:
+def _wait_for(server: subprocess.Popen[bytes], port: int, output: Path) -> None:
     started = time.monotonic()
     while time.monotonic() - started < _SECONDS_TO_START and server.poll() is None:
         try:
@@ -77,4 +77,4 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, said: Path) -> None:
             return
         except OSError:
             time.sleep(0.2)
-    raise AssertionError(f"the Connect server does not answer: {said.read_text()[-5000:]}")
+    raise AssertionError(f"the Connect server does not answer: {output.read_text()[-5000:]}")

@@ -38,7 +38,7 @@ def main(address: str, lake: str, how: str = "") -> None:
     from pyspark.sql.functions import col
 
     rows = spark.read.format("sbbf").option("filesPerTask", "1").load(lake)
-    told = {
+    result = {
         "application": None if remote else spark.sparkContext.applicationId,
         "rows": [row.asDict(recursive=True) for row in rows.collect()],
         "chosen": rows.filter(col("file").endswith("events.parquet")).filter("column = 'session'").count(),
@@ -48,7 +48,7 @@ def main(address: str, lake: str, how: str = "") -> None:
             for row in spark.range(0, 8, 1, 8).mapInArrow(about_worker, "pid long, parent long, place string, kernel string").collect()
         ],
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
     spark.stop()
 
 

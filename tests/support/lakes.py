@@ -79,8 +79,8 @@ def mixed(folder: Path) -> Path:
     add_filters(folder / "filtered.parquet", ["id", "name"], in_place=True)
     add_filters(folder / "half-filtered.parquet", ["id"], in_place=True)
     (folder / "empty.parquet").touch()
-    broken = folder / "broken.parquet"
-    broken.write_bytes(broken.read_bytes()[:-20] + b"\0" * 12 + b"PAR1....")
+    unreadable = folder / "broken.parquet"
+    unreadable.write_bytes(unreadable.read_bytes()[:-20] + b"\0" * 12 + b"PAR1....")
     _spoil_pages(folder / "unreadable-pages.parquet")
     _encrypted(folder / "encrypted.parquet")
     managed = small_files(folder / "managed" / "orders", 1) / "part-00000.parquet"
@@ -110,8 +110,8 @@ class _Base64(pe.KmsClient):
 
 
 def _encrypted(path: Path) -> None:
-    wish = pe.EncryptionConfiguration(footer_key="f", column_keys={"k": ["id", "name"]})
-    properties = pe.CryptoFactory(_Base64).file_encryption_properties(pe.KmsConnectionConfig(), wish)
+    configuration = pe.EncryptionConfiguration(footer_key="f", column_keys={"k": ["id", "name"]})
+    properties = pe.CryptoFactory(_Base64).file_encryption_properties(pe.KmsConnectionConfig(), configuration)
     with pq.ParquetWriter(path, table(0).schema, encryption_properties=properties) as writer:
         writer.write_table(table(0))
 
@@ -128,12 +128,12 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def assert_filled(folder: Path, columns: tuple[str, ...]) -> None:
+def assert_has_filters(folder: Path, columns: tuple[str, ...]) -> None:
     """Every file has a proven filter for each of the columns in each row group, reads back, and nothing lies about."""
     assert not [path for path in folder.rglob(".*") if path.is_file()]
     for path in sorted(folder.rglob("*.parquet")):
         report = verify(path)
         metadata = pq.read_metadata(path)
-        wanted = {(number, column) for number in range(metadata.num_row_groups) for column in columns}
-        assert {(proof.row_group, proof.column) for proof in report.filters if proof.is_verified} >= wanted, path
+        expected = {(number, column) for number in range(metadata.num_row_groups) for column in columns}
+        assert {(result.row_group, result.column) for result in report.filters if result.is_verified} >= expected, path
         pq.read_table(path)

@@ -56,7 +56,7 @@ def file_metadata(row_groups: Sequence[Struct], columns: int, *more: Field) -> S
     )
 
 
-def footer_of_one(meta: Struct) -> bytes:
+def footer_with_column(meta: Struct) -> bytes:
     """A footer of one row group of one column."""
     return wire.write(file_metadata([row_group([column_chunk(meta)])], 1))
 
@@ -117,7 +117,7 @@ def values(kind: int, depth: int) -> st.SearchStrategy[object]:
     if kind in (wire.LIST, wire.SET):
         return kinds(depth - 1).flatmap(
             lambda inner: st.builds(
-                lambda found, long: wire.items(inner, tuple(found), long=long),
+                lambda items, long: wire.items(inner, tuple(items), long=long),
                 st.lists(values(inner, depth - 1), max_size=3 if inner > wire.BINARY else 17),
                 st.booleans(),
             )
@@ -151,7 +151,7 @@ def random_fields(depth: int = 2) -> st.SearchStrategy[Field]:
 
 
 def _one_of_each(ids: list[int]) -> list[Field]:
-    return [Field(ids[at % len(ids)], *one, long=at % 3 == 0) for at, one in enumerate(ONE_OF_EACH.values())]
+    return [Field(ids[at % len(ids)], *value, long=at % 3 == 0) for at, value in enumerate(ONE_OF_EACH.values())]
 
 
 UNKNOWN_FIELDS = _one_of_each([41, 55, 56, 57, 600, -7, 2**15 - 1, -(2**15)])
@@ -166,9 +166,9 @@ PRESENT_FILTERS = [
 
 
 @st.composite
-def mixed(draw: st.DrawFn, known: Struct, more: list[Field] = UNKNOWN_FIELDS) -> Struct:
+def mixed(draw: st.DrawFn, struct: Struct, more: list[Field] = UNKNOWN_FIELDS) -> Struct:
     """The known fields, in order or not, one in three with a long header, with others between them."""
-    fields = list(known)
+    fields = list(struct)
     order = draw(st.randoms(use_true_random=False))
     if draw(st.booleans()):
         order.shuffle(fields)
@@ -182,8 +182,8 @@ def footers(draw: st.DrawFn, *, with_filters: bool) -> tuple[Struct, int, int]:
     """A footer with its number of row groups and of columns."""
     row_groups, columns = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     more = [*UNKNOWN_FIELDS, *TAKEN_FOR_ANOTHER_USE, *(PRESENT_FILTERS * 3 if with_filters else [])]
-    made = []
+    parts = []
     for _ in range(row_groups):
         chunks = [draw(mixed(column_chunk(draw(mixed(column_metadata(), more))))) for _ in range(columns)]
-        made.append(draw(mixed(row_group(chunks))))
-    return draw(mixed(file_metadata(made, columns))), row_groups, columns
+        parts.append(draw(mixed(row_group(chunks))))
+    return draw(mixed(file_metadata(parts, columns))), row_groups, columns

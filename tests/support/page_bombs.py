@@ -40,10 +40,10 @@ class Page(NamedTuple):
     encoding: int
     values: int
     stored: bytes
-    stated: int
+    stated_size: int
 
     def header(self) -> PageHeader:
-        header = PageHeader(type=self.kind, compressed_page_size=len(self.stored), uncompressed_page_size=self.stated)
+        header = PageHeader(type=self.kind, compressed_page_size=len(self.stored), uncompressed_page_size=self.stated_size)
         if self.kind == PageType.DICTIONARY_PAGE:
             header.dictionary_page_header = DictionaryPageHeader(num_values=self.values, encoding=self.encoding)
         elif self.kind == PageType.DATA_PAGE:
@@ -65,7 +65,7 @@ class Page(NamedTuple):
         return header
 
 
-def written(struct: object) -> bytes:
+def serialize(struct: object) -> bytes:
     buffer = TMemoryBuffer()
     struct.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))  # type: ignore[attr-defined]
     data: bytes = buffer.getvalue()
@@ -74,7 +74,7 @@ def written(struct: object) -> bytes:
 
 def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = Type.INT64) -> Path:
     """A file of one required column `v` with these pages, and a filter in which every bit is set: no value is missed."""
-    chunk = b"".join(written(page.header()) + page.stored for page in pages)
+    chunk = b"".join(serialize(page.header()) + page.stored for page in pages)
     header = build_header(BITSET_BYTES)
     body = MAGIC + chunk + header + b"\xff" * BITSET_BYTES
     first, has_dictionary = pages[0], pages[0].kind == PageType.DICTIONARY_PAGE
@@ -85,10 +85,10 @@ def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = T
         path_in_schema=["v"],
         codec=codec,
         num_values=values,
-        total_uncompressed_size=sum(page.stated for page in pages),
+        total_uncompressed_size=sum(page.stated_size for page in pages),
         total_compressed_size=len(chunk),
         dictionary_page_offset=len(MAGIC) if has_dictionary else None,
-        data_page_offset=len(MAGIC) + (len(written(first.header())) + len(first.stored) if has_dictionary else 0),
+        data_page_offset=len(MAGIC) + (len(serialize(first.header())) + len(first.stored) if has_dictionary else 0),
         bloom_filter_offset=len(MAGIC) + len(chunk),
         bloom_filter_length=len(header) + BITSET_BYTES,
         encoding_stats=[PageEncodingStats(page_type=page.kind, encoding=page.encoding, count=1) for page in pages],
@@ -98,7 +98,7 @@ def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = T
         SchemaElement(name="v", type=physical, repetition_type=FieldRepetitionType.REQUIRED),
     ]
     group = RowGroup(columns=[ColumnChunk(file_offset=0, meta_data=meta)], total_byte_size=len(chunk), num_rows=values)
-    footer = written(FileMetaData(version=2, schema=schema, num_rows=values, row_groups=[group], created_by="by hand"))
+    footer = serialize(FileMetaData(version=2, schema=schema, num_rows=values, row_groups=[group], created_by="by hand"))
     path.write_bytes(body + footer + build_tail(footer))
     return path
 

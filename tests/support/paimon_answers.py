@@ -14,15 +14,15 @@ from sbbf_tool.paimon.data_types import DataType
 Answers = dict[str, Any]
 
 
-def bloom_answers(told: Answers) -> Iterator[tuple[Answers, str, Answers]]:
+def bloom_answers(bloom: Answers) -> Iterator[tuple[Answers, str, Answers]]:
     """Each data file, column and what Paimon says of its filter."""
-    for file in told["files"]:
+    for file in bloom["files"]:
         for column, answer in (file["index"] or {}).items():
             if f"entry:{KIND}" in answer:
                 yield file, column, answer
 
 
-def written(value: Any, data_type: DataType) -> str:
+def format_value(value: Any, data_type: DataType) -> str:
     """A value of the answers as a person would write it."""
     if isinstance(value, dict) and "hex" in value:
         return f"0x{value['hex']}"

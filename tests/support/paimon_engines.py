@@ -53,8 +53,10 @@ class PaimonJava:
 
     def query(self, table: Path, column: str, literal: str) -> tuple[set[str], set[int], set[int]]:
         """The data files that were planned, the ids of the rows that were read, and of those that are the answer."""
-        planned, reached, passed = (text.strip("[]") for text in self.ask("query", str(table), column, literal))
-        return set(planned.split(", ")) - {""}, *(({int(one) for one in text.split(", ") if one}) for text in (reached, passed))
+        planned_files, files_read, passed = (text.strip("[]") for text in self.ask("query", str(table), column, literal))
+        return set(planned_files.split(", ")) - {""}, *(
+            ({int(number) for number in text.split(", ") if number}) for text in (files_read, passed)
+        )
 
     def close(self) -> None:
         if self._process.stdin is not None:
@@ -65,8 +67,8 @@ class PaimonJava:
 
 
 def _jar() -> Path:
-    if named := os.environ.get("SBBF_PAIMON_JAR"):
-        return Path(named)
+    if path := os.environ.get("SBBF_PAIMON_JAR"):
+        return Path(path)
     return next(install("paimon-java-0.9.0", _download_jar).glob("*.jar"))
 
 
@@ -90,8 +92,8 @@ def _hadoop_jars() -> list[str]:
 
 def rust_python() -> Path:
     """The interpreter of an environment with pypaimon-rust."""
-    if named := os.environ.get("SBBF_PAIMON_RUST_PYTHON"):
-        return Path(named)
+    if path := os.environ.get("SBBF_PAIMON_RUST_PYTHON"):
+        return Path(path)
     return install_python("pypaimon-rust-0.4.0", "pypaimon-rust==0.4.0", "pyarrow")
 
 

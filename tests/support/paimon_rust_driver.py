@@ -76,8 +76,8 @@ def make(context: SQLContext, outside: str) -> list[str]:
     for at, first in enumerate((0, 1)):
         context.register_batch(f"rows{at}", rows(first))
     for name, (options, partitioned) in shapes.items():
-        given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-        context.sql(f"CREATE TABLE p.fx.{name} ({fields}) {partitioned} WITH ({given})")
+        settings = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        context.sql(f"CREATE TABLE p.fx.{name} ({fields}) {partitioned} WITH ({settings})")
         for at in range(2):
             context.sql(f"INSERT INTO p.fx.{name} SELECT * FROM rows{at}")
     return list(shapes)

@@ -96,7 +96,7 @@ class NewFile:
     extra_files: tuple[str, ...] = ()
     external_path: str | None = None
     name: str = ""
-    written: Path = field(default=Path(), compare=False)
+    path: Path = field(default=Path(), compare=False)
 
 
 @dataclass
@@ -140,9 +140,9 @@ class TableMaker:
         """A snapshot with these files, whose Parquet data is written below `directory`."""
         for new in files:
             new.name = new.name or f"data-{zlib.crc32(str(self.root).encode()):08x}-{len(self.committed)}.parquet"
-            new.written = Path(new.external_path) if new.external_path else self.root / directory / new.name
-            new.written.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.table(dict(new.columns)), new.written)
+            new.path = Path(new.external_path) if new.external_path else self.root / directory / new.name
+            new.path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table(dict(new.columns)), new.path)
             self.committed.append(new)
         self._snapshot([self._entry(0, new) for new in files], sum(self._rows(new) for new in files))
 
@@ -156,7 +156,7 @@ class TableMaker:
     def _entry(self, kind: int, new: NewFile) -> dict[str, Any]:
         file = {
             "_FILE_NAME": new.name,
-            "_FILE_SIZE": new.written.stat().st_size,
+            "_FILE_SIZE": new.path.stat().st_size,
             "_ROW_COUNT": self._rows(new),
             "_MIN_KEY": EMPTY_ROW,
             "_MAX_KEY": EMPTY_ROW,
@@ -185,7 +185,7 @@ class TableMaker:
         self.rows += rows
         number = self.snapshots
         manifest = build_file(manifest_header(self.extra_file_fields), entries)
-        listed = {
+        list_entry = {
             "_VERSION": 2,
             "_FILE_NAME": f"manifest-{number}{self.manifest_suffix}",
             "_FILE_SIZE": len(manifest),
@@ -199,10 +199,10 @@ class TableMaker:
         }
         header = avro_header("record", {**LIST_FIELDS, **self.extra_list_fields})
         folder = self.root / "manifest"
-        (folder / listed["_FILE_NAME"]).write_bytes(manifest)
+        (folder / list_entry["_FILE_NAME"]).write_bytes(manifest)
         (folder / f"manifest-list-{number}-0").write_bytes(build_file(header, self.manifests))
-        (folder / f"manifest-list-{number}-1").write_bytes(build_file(header, [listed]))
-        self.manifests.append(listed)
+        (folder / f"manifest-list-{number}-1").write_bytes(build_file(header, [list_entry]))
+        self.manifests.append(list_entry)
         snapshot = {
             "version": 3,
             "id": number,

@@ -64,10 +64,10 @@ class Encryption:
 
     def keys(self) -> dict[str, Any]:
         """The same as our tool takes it."""
-        found: dict[str, Any] = {"footer_key": self.footer_key, "columns": dict(self.column_keys)}
+        options: dict[str, Any] = {"footer_key": self.footer_key, "columns": dict(self.column_keys)}
         if self.aad_prefix is not None and not self.store_prefix:
-            found["aad_prefix"] = self.aad_prefix
-        return found
+            options["aad_prefix"] = self.aad_prefix
+        return options
 
 
 class ParquetJava:
@@ -114,34 +114,34 @@ class ParquetJava:
         support = self._hadoop.example.GroupReadSupport()
         builder = self._hadoop.ParquetReader.builder(support, self._path(path)).withConf(self._conf)
         reader = builder.withDecryption(self._decryption(encryption)).build()
-        found = []
+        records = []
         while (group := reader.read()) is not None:
             nested = group.getGroup("nested", 0)
             tags = tuple(nested.getString("tag", at) for at in range(nested.getFieldRepetitionCount("tag")))
             name = group.getString("name", 0) if group.getFieldRepetitionCount("name") else None
-            found.append(Row(group.getLong("id", 0), name, group.getDouble("score", 0), nested.getInteger("code", 0), tags))
+            records.append(Row(group.getLong("id", 0), name, group.getDouble("score", 0), nested.getInteger("code", 0), tags))
         reader.close()
-        return found
+        return records
 
     def filters(self, path: Path, encryption: Encryption) -> dict[tuple[int, str], Any]:
         """By row group and column, parquet-java's own filter objects: each has `findHash` and `hash`."""
         reader = self._open(path, encryption)
-        found = {}
+        filter_by_place = {}
         for number, block in enumerate(reader.getRowGroups()):
             source = reader.getBloomFilterDataReader(block)
             for chunk in block.getColumns():
                 bloom = source.readBloomFilter(chunk)
                 if bloom is not None:
-                    found[number, chunk.getPath().toDotString()] = bloom
+                    filter_by_place[number, chunk.getPath().toDotString()] = bloom
         reader.close()
-        return found
+        return filter_by_place
 
-    def row_groups_left(self, path: Path, encryption: Encryption, column: str, value: object) -> int:
+    def row_groups_read(self, path: Path, encryption: Encryption, column: str, value: object) -> int:
         """How many row groups `column = value` leaves by filters alone: neither statistics nor dictionaries are asked."""
         reader = self._open(path, encryption, self._equals(column, value))
-        left = reader.getRowGroups().size()
+        count = reader.getRowGroups().size()
         reader.close()
-        return int(left)
+        return int(count)
 
     def holds(self, bloom: Any, value: object) -> bool:
         if isinstance(value, str):

@@ -26,10 +26,10 @@ def without_privileges() -> Iterator[None]:
 
 
 @contextmanager
-def as_user(user: int, group: int, *others: int) -> Iterator[None]:
+def as_user(user: int, group: int, *more_groups: int) -> Iterator[None]:
     """As this user, with this group and `others`. Only root can."""
     groups = os.getgroups()
-    os.setgroups(others)
+    os.setgroups(more_groups)
     os.setresgid(group, group, 0)
     os.setresuid(user, user, 0)
     try:

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 _WIDE = Context(prec=76)  # Python's default of 28 digits would round the larger decimals
 
 
-def matching(path: Path, column: str, wanted: Any) -> pa.Table:
+def matching(path: Path, column: str, operand: Any) -> pa.Table:
     """The rows whose `column` is `wanted` (or one of it, for a list), found without any pruning."""
     table = pq.ParquetFile(path).read()
-    values = wanted if isinstance(wanted, list) else [wanted]
+    values = operand if isinstance(operand, list) else [operand]
     mask = [value in values for value in table[column].to_pylist()]
     return table.filter(pa.array(mask, pa.bool_())).replace_schema_metadata().combine_chunks()
 

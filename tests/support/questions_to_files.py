@@ -18,21 +18,21 @@ def outcome(work: Callable[[], object]) -> Outcome:
     try:
         return work()
     except SbbfError as error:
-        found = error
-    assert found.message
-    assert found.file, f"an error that names no file: {found}"
-    assert "\n" not in found.message
-    return found
+        exception = error
+    assert exception.message
+    assert exception.file, f"an error that names no file: {exception}"
+    assert "\n" not in exception.message
+    return exception
 
 
-def ask_everything(path: Path, column: str, value: object, others: Iterable[str] = ()) -> dict[str, Outcome]:
+def ask_everything(path: Path, column: str, value: object, columns: Iterable[str] = ()) -> dict[str, Outcome]:
     """What inspect, probe, add and remove answer; what they write is checked as far as it can be, and gone afterwards."""
     answers = {
         "inspect": outcome(lambda: inspect(path, all_chunks=True)),
         "probe": outcome(lambda: probe(path, column, [value, None])),
     }
     changes: dict[str, Callable[[Path], object]] = {
-        "add": lambda out: add_filters(path, [column, *others], output=out, replace=True, jobs=1),
+        "add": lambda out: add_filters(path, [column, *columns], output=out, replace=True, jobs=1),
         "remove": lambda out: remove_filters(path, output=out),
         "remove one, compact": lambda out: remove_filters(path, [column], output=out, compact=True),
     }
@@ -41,14 +41,14 @@ def ask_everything(path: Path, column: str, value: object, others: Iterable[str]
         out = path.with_name("out.parquet")
         answers[name] = outcome(lambda change=change, out=out: change(out))
         if not isinstance(answers[name], SbbfError):
-            _check_written(name, path, out)
+            _check_output(name, path, out)
             os.unlink(out)
         assert sorted(os.listdir(path.parent)) == [path.name]
     assert path.read_bytes() == before
     return answers
 
 
-def _check_written(name: str, path: Path, out: Path) -> None:
+def _check_output(name: str, path: Path, out: Path) -> None:
     if name == "add":
         assert out.read_bytes()[: path.stat().st_size] == path.read_bytes()
     if name == "remove":

@@ -57,14 +57,14 @@ class Place:
 def places(path: Path) -> dict[tuple[int, str], Place]:
     """Every filter of a file, by row group and path of its column, as pyarrow's own reader of footers has it."""
     metadata = pq.read_metadata(path)
-    found = {}
+    filters = {}
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for at in range(group.num_columns):
             chunk = group.column(at)
             if chunk.bloom_filter_offset is not None:
-                found[number, chunk.path_in_schema] = Place(chunk.bloom_filter_offset, chunk.bloom_filter_length)
-    return found
+                filters[number, chunk.path_in_schema] = Place(chunk.bloom_filter_offset, chunk.bloom_filter_length)
+    return filters
 
 
 def filter_at(path: Path, place: Place) -> BloomFilter:

@@ -13,12 +13,12 @@ from sbbf_tool.parquet.values import read_chunk
 
 def stored(path: Path, name: str = "v") -> list[bytes]:
     """All plain values of a column, row group by row group, checked against the hashes that were given with them."""
-    found = []
+    plain_values = []
     with ParquetFile.open(path) as file:
         column = find_column(file.footer.columns, name)
         for row_group in range(file.footer.num_row_groups):
             for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
                 plain = [values[position] for position in range(len(values))]
                 assert list(values.hashes()) == [xxhash.xxh64_intdigest(value, 0) for value in plain]
-                found += plain
-    return found
+                plain_values += plain
+    return plain_values

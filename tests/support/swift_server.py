@@ -124,11 +124,11 @@ def running() -> Iterator[str]:
 
 def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    for socket_ in sockets:
+        socket_.bind(("127.0.0.1", 0))
+    ports = [socket_.getsockname()[1] for socket_ in sockets]
+    for socket_ in sockets:
+        socket_.close()
     return ports
 
 
@@ -169,5 +169,5 @@ def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path | None = 
             return
         except OSError:
             time.sleep(0.05)
-    said = "".join(path.read_text()[-2000:] for path in folder.glob("*.out")) if folder else ""
-    raise RuntimeError(f"the server did not start: {said}")
+    output = "".join(path.read_text()[-2000:] for path in folder.glob("*.out")) if folder else ""
+    raise RuntimeError(f"the server did not start: {output}")

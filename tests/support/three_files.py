@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sbbf_tool import add_filters
 
 VALUE = 4242
-BROKEN = b"PAR1, it says"
+UNREADABLE = b"PAR1, it says"
 
 
 class Case(NamedTuple):
@@ -30,8 +30,8 @@ def file_of(*values: int, column: str = "id", has_filter: bool = True) -> bytes:
         return path.read_bytes()
 
 
-def _placed(one: bytes, at: int, others: tuple[bytes, bytes]) -> tuple[bytes, bytes, bytes]:
-    files = [*others[:at], one, *others[at:]]
+def _place(content: bytes, at: int, others_content: tuple[bytes, bytes]) -> tuple[bytes, bytes, bytes]:
+    files = [*others_content[:at], content, *others_content[at:]]
     return files[0], files[1], files[2]
 
 
@@ -39,12 +39,12 @@ WITH, WITHOUT = file_of(VALUE), file_of(1)
 CASES = {
     "none has it": Case((WITHOUT,) * 3, 1),
     "all have it": Case((WITH,) * 3, 0),
-    **{f"file {at} has it": Case(_placed(WITH, at, (WITHOUT, WITHOUT)), 0) for at in range(3)},
-    **{f"file {at} has no filter": Case(_placed(file_of(1, has_filter=False), at, (WITHOUT, WITHOUT)), 0) for at in range(3)},
-    **{f"file {at} is broken, none has it": Case(_placed(BROKEN, at, (WITHOUT, WITHOUT)), 3) for at in range(3)},
-    **{f"file {at} is broken, the first other one has it": Case(_placed(BROKEN, at, (WITH, WITHOUT)), 3) for at in range(3)},
-    **{f"file {at} is broken, the last other one has it": Case(_placed(BROKEN, at, (WITHOUT, WITH)), 3) for at in range(3)},
-    **{f"file {at} lacks the column": Case(_placed(file_of(column="x"), at, (WITH, WITHOUT)), 2) for at in range(3)},
+    **{f"file {at} has it": Case(_place(WITH, at, (WITHOUT, WITHOUT)), 0) for at in range(3)},
+    **{f"file {at} has no filter": Case(_place(file_of(1, has_filter=False), at, (WITHOUT, WITHOUT)), 0) for at in range(3)},
+    **{f"file {at} is broken, none has it": Case(_place(UNREADABLE, at, (WITHOUT, WITHOUT)), 3) for at in range(3)},
+    **{f"file {at} is broken, the first other one has it": Case(_place(UNREADABLE, at, (WITH, WITHOUT)), 3) for at in range(3)},
+    **{f"file {at} is broken, the last other one has it": Case(_place(UNREADABLE, at, (WITHOUT, WITH)), 3) for at in range(3)},
+    **{f"file {at} lacks the column": Case(_place(file_of(column="x"), at, (WITH, WITHOUT)), 2) for at in range(3)},
 }
 """By what is so of the files; also `no filter` and a dictionary of several pages never say that a value is absent."""
 
@@ -63,8 +63,8 @@ FEW = {form: list(CASES)[::2][number :: len(FORMS)] for number, form in enumerat
 
 def words(form: str, folder: str, files: list[str]) -> list[str]:
     """Return the arguments of a form of the question, of this folder or these files."""
-    named = {"FOLDER": [folder], "FILES": files}
-    return [word for argument in FORMS[form] for word in named.get(argument, [argument])]
+    arguments = {"FOLDER": [folder], "FILES": files}
+    return [word for argument in FORMS[form] for word in arguments.get(argument, [argument])]
 
 
 def expected(case: str, form: str) -> int:

@@ -113,7 +113,7 @@ def read(data: bytes) -> Struct:
 
 
 def _struct(data: bytes, at: int) -> tuple[Struct, int]:
-    found = []
+    fields = []
     last = 0
     while data[at]:
         kind, distance = data[at] & 15, data[at] >> 4
@@ -126,8 +126,8 @@ def _struct(data: bytes, at: int) -> tuple[Struct, int]:
             at = end
         # Of a boolean field the kind is the value.
         value, at = (b"", at) if kind in (TRUE, FALSE) else _value(data, at, kind)
-        found.append(Field(last, kind, value, not distance))
-    return tuple(found), at + 1
+        fields.append(Field(last, kind, value, not distance))
+    return tuple(fields), at + 1
 
 
 def _value(data: bytes, at: int, kind: int) -> tuple[object, int]:
@@ -154,9 +154,9 @@ def _value(data: bytes, at: int, kind: int) -> tuple[object, int]:
         header = data[start:at]
         entries = []
         for _ in range(count):
-            left, at = _element(data, at, kinds[0])
-            right, at = _element(data, at, kinds[1])
-            entries.append((left, right))
+            key, at = _element(data, at, kinds[0])
+            item, at = _element(data, at, kinds[1])
+            entries.append((key, item))
         return Pairs(header, kinds, tuple(entries)), at
     if kind in FIXED:
         end = at + FIXED[kind]
@@ -202,7 +202,7 @@ def find(struct: Struct, field_id: int, kind: int) -> Field:
     return [field for field in struct if (field.id, field.kind) == (field_id, kind)][-1]
 
 
-def replaced(struct: Struct, old: Field, value: object) -> Struct:
+def replace_field(struct: Struct, old: Field, value: object) -> Struct:
     return tuple(replace(field, value=value) if field is old else field for field in struct)
 
 
