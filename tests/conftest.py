@@ -59,7 +59,7 @@ def conformance() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One Spark on two threads for the whole run: its files lie in a folder of their own, and its clock is UTC."""
+    """One Spark on two threads for the whole run, with its own folder for files and UTC as its time zone."""
     pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
     from sbbf_tool.spark.java import find_java
     from sbbf_tool.spark.session import session, spark_version

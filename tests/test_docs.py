@@ -156,7 +156,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[Callable[[Block], str]]:
-    """Run a block in the place of its page; return what it prints."""
+    """Run a block in the folder of its page; return its output."""
     places: dict[Path, Place] = {}
 
     def run_block(block: Block) -> str:

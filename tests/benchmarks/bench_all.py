@@ -1,9 +1,9 @@
-"""All figures of speed in one run, beside what was asked of each: a table, and the same as JSON.
+"""Print all figures of speed in one run, each beside its target, as a table or as JSON.
 
     python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0] [--only NAME ...] [--folder DIR]
 
-Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01` tries it out. What is measured, and how,
-is told in `bench_kernel.py` and `bench_files.py`; runs over many files have `bench_runners.py`.
+Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01` tries it out. `bench_kernel.py` and
+`bench_files.py` describe what is measured and how; `bench_runners.py` measures runs over many files.
 """
 
 from __future__ import annotations

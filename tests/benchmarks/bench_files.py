@@ -135,7 +135,7 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: t
         def once() -> float:
             copy.unlink(missing_ok=True)
             shutil.copyfile(source, copy)
-            os.sync()  # a file that lies there is on the disk already, and its bytes are not ours to wait for
+            os.sync()  # An existing file is already on the disk; the measurement must not wait for its bytes.
             return timed([SBBF, "add-filter", str(copy), "-c", "id", "-c", "key", "--in-place", *options])
 
         return once

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_kernel.py [--json] [--rounds 5] [--scale 1.0]
 
-Two columns of distinct values, 10 M of int64 and 2 M of 36-byte strings, go into filters for an error rate of 1 %. The yardsticks:
+Two columns of distinct values, 10 M of int64 and 2 M of 36-byte strings, go into filters with an FPP of 1 %. The yardsticks:
 
 - pyarrow: the *extra* time that its Parquet writer takes when it also builds the filter of the same column.
 - floor: what any kernel has to do, and nothing else: a C loop that reads every value, picks a random block by one multiplication, and

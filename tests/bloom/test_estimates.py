@@ -1,4 +1,4 @@
-"""Estimates against what happens: error rates and counts of filters built from random hashes, with fixed seeds.
+"""Estimates against measurements: FPPs and counts of filters built from random hashes, with fixed seeds.
 
 Bounds are five standard deviations, those of the counts measured once over two hundred filters: about 5 % / sqrt(blocks), and more
 when few bits are left unset.

@@ -18,7 +18,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
-# Bytes, blocks: one block; no power of two; what parquet-java writes when told so; less than a block over.
+# Bytes, blocks: one block; no power of two; a size that parquet-java writes on request; less than a block over.
 SIZES = [(32, 1), (64, 2), (96, 3), (1000, 31), (1023, 31), (1024, 32)]
 
 
@@ -225,7 +225,7 @@ def test_repr() -> None:
     assert repr(BloomFilter(b"\xff" * 1024 + bytes(1024))) == "<BloomFilter: 2,048 bytes, 50.0% full>"
 
 
-# --- A filter that somebody else made ---
+# --- A filter that another writer made ---
 
 
 def test_a_public_filter(conformance: Path) -> None:

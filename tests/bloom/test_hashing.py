@@ -111,7 +111,7 @@ def test_plain_page(kernel: Kernel, data: list[bytes]) -> None:
 
 @given(data=values, behind=st.binary(min_size=1, max_size=9))
 def test_a_page_with_bytes_after_its_last_value_is_refused(kernel: Kernel, data: list[bytes], behind: bytes) -> None:
-    """Whoever counts the values wrong, or takes levels for values, is left with bytes."""
+    """A reader that miscounts the values, or takes levels for values, has bytes left over."""
     with pytest.raises(ValueError, match=f"has {len(behind)} bytes after its last value"):
         kernel.hash_length_prefixed(plain_page(data) + behind, len(data))
 

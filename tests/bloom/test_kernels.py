@@ -171,7 +171,7 @@ def test_what_is_no_buffer_is_refused(kernel: Kernel) -> None:
 
 
 def test_no_buffer_is_kept(kernel: Kernel) -> None:
-    """A bytearray that somebody still looks into cannot grow."""
+    """A bytearray with an exported buffer cannot grow."""
     buffers = {
         "bitset": bytearray(64),
         "hashes": bytearray(16),

@@ -1,4 +1,4 @@
-"""The compiled kernel under AddressSanitizer and UndefinedBehaviorSanitizer: its own tests, and calls that nobody should make."""
+"""The compiled kernel under AddressSanitizer and UndefinedBehaviorSanitizer: its own tests, and invalid calls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "PYTHONPATH": str(folder),
         "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONMALLOC": "malloc",  # or small buffers share a block of Python's, and what is next to them is nobody's
+        "PYTHONMALLOC": "malloc",  # Otherwise small buffers share a block of Python's allocator, and an overrun goes unnoticed.
         "LD_PRELOAD": f"{runtime(compiler, 'libasan.so')} {runtime(compiler, 'libubsan.so')}",
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -1,4 +1,4 @@
-"""Size, count and error rate: the specification's own figures, and each one from the other two."""
+"""Size, count and FPP: the specification's own figures, and each of the three computed from the other two."""
 
 from __future__ import annotations
 

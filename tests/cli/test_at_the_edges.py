@@ -72,7 +72,7 @@ def test_a_footer_that_lost_its_row_groups(path):
 
 
 def test_a_schema_of_another_type_than_the_chunks(path):
-    """A value of that type would be hashed as nobody hashed it."""
+    """No writer hashes values of that type in the same way."""
 
     def change(metadata) -> None:
         next(element for element in metadata.schema if element.name == "id").type = 6

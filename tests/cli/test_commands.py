@@ -160,7 +160,7 @@ class TestProbe:
         assert [document["file"] for document in documents] == [str(tmp_path / "day=1" / "copy.parquet"), str(filtered)]
         assert (
             run(["probe", str(tmp_path / "**" / "*.parquet"), "user_id", str(self.present(filtered))]) == 3
-        )  # _hidden.parquet was asked for
+        )  # _hidden.parquet was named explicitly
 
 
 class TestInspect:

@@ -1,4 +1,4 @@
-"""What every command that changes files has: a report of each file that is saved, and a place for results, said before files are read."""
+"""Options that every command which changes files has: a report that is saved, and a destination that is checked before files are read."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
             strings = {string for line in out.splitlines() for string in strings_of(json.loads(line))}
             assert name == "engines" or strings & {planted[FILE], planted[TABLE]}, strings
             if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain"):
-                # A name with a dot stands in backticks, to tell it from a path.
+                # Backticks distinguish a name with a dot from a path.
                 assert strings & {text, f"`{text}`"}, strings
         elif form == ["--format", "sarif"]:
             (results,) = (run["results"] for run in json.loads(out)["runs"])

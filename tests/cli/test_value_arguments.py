@@ -1,4 +1,4 @@
-"""Values on the command line and in files: none is taken for another without a word."""
+"""Values on the command line and in files: one that may mean something else causes a warning."""
 
 from __future__ import annotations
 

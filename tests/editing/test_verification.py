@@ -1,6 +1,6 @@
-"""Nothing is published that was not read back: filters, bitsets, headers and footers that lie are found before the file has its name.
+"""Nothing is published that was not read back: wrong filters, bitsets, headers and footers are detected before the file has its name.
 
-The tests make a step of the work lie, and the steps that check it stay as they are.
+The tests falsify one step of the work; the steps that check it stay as they are.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ CASES = {
 
 
 def strace(folder: Path, case: Case, options: list[str], log: Path) -> tuple[int, str]:
-    """The command, traced; its exit code and what it said."""
+    """Trace the command; return its exit code and output."""
     words = [str(folder / word) if word in (FILE, "out.parquet") else word for word in case.arguments]
     command = ["strace", "-f", "-qq", "-o", str(log), *options, sys.executable, "-B", "-m", "sbbf_tool", *words]
     # The interpreter looks for modules in the working folder, which is none of ours.

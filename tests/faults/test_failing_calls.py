@@ -17,7 +17,7 @@ from support.write_paths import FILE, Before, contents
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
 ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
-"""Calls that a full disk may refuse. It refuses them again until somebody makes room."""
+"""Calls that a full disk may refuse. It refuses them again until there is room."""
 
 
 def calls_of(before: Before, folder, only: tuple[str, ...]) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_cluster_file_system_that_does_not_copy(before, tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("change", ["replaced", "truncated", "removed", "longer"])
 def test_a_source_that_changes_meanwhile(before, tmp_path, change):
-    """At any call; whatever comes of it, what was put there by somebody else is not lost, and nothing false gets a name."""
+    """A change by another program at any call: its bytes are not lost, and no wrong file is published."""
     replacement = b"somebody else's bytes"
 
     def replace_bytes() -> None:

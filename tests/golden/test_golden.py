@@ -1,8 +1,8 @@
-"""What is said of each defect, to the letter. `pytest tests/golden --bless` writes what is said now; read the difference before taking it.
+"""The exact report of each defect. `pytest tests/golden --bless` writes the present reports; read the difference before committing it.
 
 A report of `check` is kept with its findings and the rules that failed; the one of the sound file is kept whole.
 
-Also: each finding is the one that the folder is named after, a sound file has none, and the command that a finding names cures it.
+Also: the folder is named after its finding, a sound file has no findings, and the command in a finding fixes it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Compare = Callable[[Path, str], None]
 
 @pytest.fixture
 def compare(request: pytest.FixtureRequest) -> Compare:
-    """Compares with the file, or writes it where that was asked for. JSON is kept with a value a line."""
+    """Compare with the file, or write it with `--bless`. JSON is stored with one value per line."""
 
     def compare_or_bless(path: Path, output: str) -> None:
         if path.suffix == ".json":

@@ -90,15 +90,15 @@ def test_no_row_is_lost_for_any_type(pruning_engine: PruningEngine, add_to_write
     assert problems == []
 
 
-# DuckDB's own fault, which no filter of ours can cure without ceasing to be what other writers write; strict, to be told when it is mended.
+# A defect of DuckDB. A filter that avoided it would differ from those of other writers. Strict, so that the fix of DuckDB fails the test.
 @pytest.mark.xfail(
     strict=True,
     raises=AssertionError,
-    reason="DuckDB asks filters of such types with another type's bytes, and loses rows",
+    reason="DuckDB queries filters of such types with another type's bytes, and loses rows",
 )
 @pytest.mark.parametrize("column", ["half", "dec45"])
 def test_duckdb_loses_no_row_of_a_type_it_reads_as_another(duckdb_engine: DuckDB, tmp_path: Path, column: str) -> None:
-    """DuckDB 2.0 reads FLOAT16 as FLOAT and decimals of more than 38 digits as DOUBLE, and asks the filter with those bytes."""
+    """DuckDB 2.0 reads FLOAT16 as FLOAT and decimals of more than 38 digits as DOUBLE, and queries the filter with those bytes."""
     before, after = tmp_path / "before.parquet", tmp_path / "after.parquet"
     kind = pa.float16() if column == "half" else pa.decimal256(45, 2)
     pq.write_table(pa.table({column: pa.array(range(0, 20, 2)).cast(pa.string()).cast(kind)}), before, row_group_size=5)
@@ -123,7 +123,7 @@ def test_zeros_and_nans_are_found_as_before(engine: Engine, add_to_writer: AddFi
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_the_old_file_is_still_there(add_to_writer: AddFilters, writer: str) -> None:
-    """Whoever remembers the old length, as table formats do, reads the old file: its bytes come first, its footer among them."""
+    """A reader that stored the old length, as table formats do, reads the old file: its bytes, with the old footer, come first."""
     before = FIXTURES / f"{writer}-plain.parquet"
     old, new = before.read_bytes(), add_to_writer(before, MIXED_COLUMNS).read_bytes()
 
@@ -151,7 +151,7 @@ def _one_of_each_row_group(path: Path, column: str) -> list[Any]:
 
 
 def _typed(engine: PruningEngine) -> tuple[Path, list[str]]:
-    """A file with many types that the engine can read, and those of its columns that it can be asked for."""
+    """Write a file with many types that the engine can read; return it with the columns that the engine can query."""
     path = FIXTURES / ("spark-types.parquet" if engine.name == "spark" else "pyarrow-types.parquet")
     unsupported = {"point", "words", "half"} | ({"clock"} if engine.name == "clickhouse" else set())
     return path, [name for name in pq.read_schema(path).names if name not in unsupported]

@@ -1,4 +1,4 @@
-"""What today's engines make of filters of the format's drafts: nobody gains, two fail, and no row is lost unless the header lies.
+"""How today's engines treat filters of the format's drafts: none uses them, two fail, and rows are lost only under a wrong header.
 
 docs/reference/drafts.md says so. When one of these fails because an engine changed, that page is to change too.
 """

@@ -1,6 +1,6 @@
 """Encrypted files of Arrow C++, whose Python interface writes and reads them by a key service alone: pages of both versions, page indexes.
 
-It cannot write filters into them; ours are added, proven and taken away, and it reads the rows as before.
+It cannot write filters into them. Ours are added, verified and removed, and it reads the rows as before.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_filters_added(tmp_path: Path, algorithm: str, keys: str, footer: str, p
     assert report.is_sound
     assert sum(result.verified_values for result in report.filters) == 5000 + 4000 + 10000
     assert [result.problem for result in report.filters] == [None] * 9
-    # Asked for a column with a key of its own in a signed file, pyarrow 26 ends the process.
+    # pyarrow 26 aborts the process when it reads a column with its own key in a signed file.
     readable = ["id"] if (keys, footer) == ("columns", "signed") else TABLE.column_names
     properties = FACTORY.file_decryption_properties(pe.KmsConnectionConfig())
     assert pq.read_table(path, columns=readable, decryption_properties=properties).equals(TABLE.select(readable))

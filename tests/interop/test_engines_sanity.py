@@ -1,7 +1,7 @@
-"""The adapters tell the truth: a later test that says "this engine used our filter" is able to fail.
+"""The adapters report correctly: a later test that states "this engine used our filter" is able to fail.
 
-The same rows with filters and without, both by pyarrow, and a value that is absent although it lies between the minimum and the
-maximum of every row group. With filters an engine skips row groups; without, or told to ignore them, it reads every one.
+The same rows with filters and without, both by pyarrow, and an absent value between the minimum and the maximum of every row
+group. With filters an engine skips row groups; without, or with filters disabled, it reads every one.
 """
 
 from __future__ import annotations

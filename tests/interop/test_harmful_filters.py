@@ -22,26 +22,26 @@ THOUSAND_BYTES = FIXTURES / "spark-1000-bytes.parquet"
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_datafusion_and_spark_lose_the_other_zero(datafusion_engine: DataFusion, spark_engine: Spark, zero: float) -> None:
-    """+0 and -0 are equal and hash differently: a row group that holds only one of them is skipped when asked for the other."""
+    """+0 and -0 are equal and hash differently: a row group that holds only one of them is skipped for a query of the other."""
     for engine in (datafusion_engine, spark_engine):
         assert engine.rows(FLOATS, "wide", zero).num_rows == 4
         assert engine.rows(FLOATS_WITH_FILTERS, "wide", zero).num_rows == 3
 
 
 def test_spark_loses_nans_with_a_payload(spark_engine: Spark) -> None:
-    """One NaN equals every other in Spark, which asks the filter for the canonical one only."""
+    """NaNs are equal in Spark, which queries the filter for the canonical one only."""
     assert spark_engine.rows(FLOATS, "wide", math.nan).num_rows == 5
     assert spark_engine.rows(FLOATS_WITH_FILTERS, "wide", math.nan).num_rows == 1
 
 
 def test_duckdb_loses_every_half_float(duckdb_engine: DuckDB) -> None:
-    """It reads FLOAT16 as FLOAT and asks the filter with four bytes where two were hashed."""
+    """DuckDB reads FLOAT16 as FLOAT and queries the filter with four bytes where two were hashed."""
     assert duckdb_engine.rows(TYPES, "half", 7.5).num_rows == 1
     assert duckdb_engine.rows(TYPES_WITH_FILTERS, "half", 7.5).num_rows == 0
 
 
 def test_a_filter_of_1000_bytes_fails_clickhouse(clickhouse_engine: ClickHouse) -> None:
-    """Not a multiple of 32, as parquet-java writes it when told so."""
+    """Not a multiple of 32; parquet-java writes such sizes on request."""
     with pytest.raises(RuntimeError, match="Invalid bloom filter size"):
         clickhouse_engine.rows(THOUSAND_BYTES, "id", 1000)
 

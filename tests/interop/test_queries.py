@@ -1,7 +1,7 @@
-"""The same rows with our filters and without, in every engine that can be had here, for random questions to columns of every type.
+"""The same rows with our filters and without, in every engine that is installed here, for random queries of columns of every type.
 
-`before` is a file without filters, as its writer left it; `after` is what `add_filters` made of it. The values asked for are stored ones,
-and ones between minimum and maximum that are not. Rows that an engine loses by its own fault are in `test_queries_faults.py`.
+`before` is a file without filters, as its writer left it; `after` is the output of `add_filters`. The queried values are stored, or
+absent and between minimum and maximum. `test_queries_faults.py` has the rows that an engine loses by its own defects.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNUSED = {
     "clickhouse": r"FLOAT|DOUBLE|DECIMAL|DATE|TIME|UUID|^words|^dict",
     "spark": r"unsigned|,local|JSON|^words|^dict",
 }
-"""Columns, by name and stored type, for which the engine asks no filter. When it starts to, a test fails: that is good news."""
+"""Columns, by name and stored type, for which the engine queries no filter. When it starts to, a test fails and this table changes."""
 
 CANNOT_MEASURE = {"clickhouse": {"point"}}
 """For a condition on a leaf of a struct ClickHouse counts no row as compared, whether it reads it or not."""
@@ -73,7 +73,7 @@ def engine(request: pytest.FixtureRequest) -> BatchEngine:
 
 
 def askable(engine: BatchEngine, pair: Pair) -> list[tuple[str, ...]]:
-    """The leaves that the engine can be asked for, a map's by the path of its values."""
+    """Return the leaves that the engine can query; a map's by the path of its values."""
     left_out = UNQUERYABLE | CANNOT_ASK[engine.name]
     return sorted(path for path in pair.stored if path[0] not in left_out and path != ("dict", "key"))
 
@@ -107,7 +107,7 @@ def check(engine: BatchEngine, pair: Pair, count: int, seed: int) -> None:
     differences = [question for question, was, now in zip(questions, before, after, strict=True) if was != now]
     assert differences == []
     empty = [question for (question, present), answer in zip(asking, before, strict=True) if present and not answer]
-    assert empty == [], "asked for what is stored, and not found even without filters: the question was put wrongly"
+    assert empty == [], "the engine does not find a stored value even without filters: the query is wrong"
 
 
 def with_writers(*engines: str) -> list[ParameterSet]:
@@ -139,7 +139,7 @@ def test_the_same_rows_for_a_thousand_questions_each(engine: BatchEngine, pairs:
 
 @pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS), indirect=["engine"])
 def test_the_same_rows_for_extremes(engine: BatchEngine, pairs: PairMaker, writer: str) -> None:
-    """Each value that is stored, asked for alone: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
+    """Each stored value in a query of its own: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
     check_extremes(engine, pairs, writer, every=False)
 
 
@@ -170,8 +170,8 @@ def check_extremes(engine: BatchEngine, pairs: PairMaker, writer: str, *, every:
 
 @pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS), indirect=["engine"])
 def test_each_engine_prunes_by_each_type_it_can(engine: BatchPruningEngine, pairs: PairMaker, writer: str) -> None:
-    """For a value inside some row group's range that is in none, the engine reads less of `after` than of `before`, or as much where it
-    asks no filter of that type. And what is stored it still reads.
+    """For an absent value inside the range of some row group, the engine reads less of `after` than of `before`, or as much where it
+    queries no filter of that type. It still reads stored values.
     """
     pair = pairs(writer, engine.name)
     leaves = [path for path in askable(engine, pair) if path in pair.absent and path[0] not in CANNOT_MEASURE.get(engine.name, ())]
@@ -189,7 +189,7 @@ def test_each_engine_prunes_by_each_type_it_can(engine: BatchPruningEngine, pair
 
 
 def absent_inside(pair: Pair, path: tuple[str, ...]) -> str:
-    """The value of the middle row of those that are not stored; it lies between the least and the greatest of some row group."""
+    """Return the middle one of the absent values, which is between the least and the greatest value of some row group."""
     absent = set(pair.absent[path])
     absent_texts = [text for text in pair.candidates[path] if text in absent]
     return absent_texts[len(absent_texts) // 2]

@@ -46,7 +46,7 @@ def write(path: Path, kind: Kind, *, filters: bool) -> Path:
     ],
 )
 def test_duckdb_2_0_loses_every_row_of_a_type_that_it_reads_as_another(tmp_path: Path, kind: Kind, read_as: str) -> None:
-    """It asks the filter for the bytes of its own type: four or eight, of a floating-point number, where others were stored."""
+    """DuckDB queries the filter with the bytes of its own type: four or eight, of a floating-point number, where others were stored."""
     unfiltered, filtered = write(tmp_path / "bare.parquet", kind, filters=False), write(tmp_path / "filtered.parquet", kind, filters=True)
     with duckdb.connect() as connection:
         assert connection.execute(f"SELECT DISTINCT typeof({kind.name}) FROM '{unfiltered}'").fetchall() == [(read_as,)]
@@ -99,7 +99,7 @@ def with_filter_of(path: Path, output: Path, hashes: Callable[[PlainValues], mem
 
 
 def test_duckdb_loses_intervals_where_only_what_is_stored_was_hashed(spans: Path, tmp_path: Path) -> None:
-    """Its mark stays in the footer, and so it asks for the normalised form, as comparisons do."""
+    """DuckDB's mark stays in the footer, so DuckDB queries the normalised form, as comparisons do."""
     plain_only = with_filter_of(spans, tmp_path / "plain.parquet", PlainValues.hashes)
 
     assert find_rows(spans, "span = INTERVAL '30 days'") == [1, 1, 2, 2, 3, 3]
@@ -136,7 +136,7 @@ def test_duckdb_queries_no_interval_filter_without_its_mark(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
 def test_pyarrow_reads_no_row_of_a_list_that_begins_with_an_empty_page(tmp_path: Path, codec: str) -> None:
-    """pyarrow 26 writes such pages itself when told to keep them tiny; DuckDB reads the row, and `read_chunk` raises."""
+    """pyarrow 26 writes such pages itself with a tiny page size; DuckDB reads the row, and `read_chunk` raises."""
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"n": [1], "v": pa.array([[7]], pa.list_(pa.int32()))}), path, data_page_size=1, compression=codec)
 

@@ -29,14 +29,14 @@ PROGRAM = Path(__file__).parent / "hyparquet"
 INTEGERS, LONGS = {"i8", "i16", "i32", "u8", "u16", "u32"}, {"i64", "u64"}
 FLOATS, TEXTS, BYTES = {"f32", "f64", "f32_zero", "f64_zero"}, {"text", "short", "bits", "bignum"}, {"blob", "fixed4"}
 USED = INTEGERS | LONGS | FLOATS | TEXTS | BYTES
-"""Columns of types for which it asks filters: no times, no decimals, no UUIDs."""
+"""Columns of types for which hyparquet queries filters: no times, no decimals, no UUIDs."""
 
 Ask = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
-    """`ask(path, questions, bloom=...)`: rows found and bytes fetched for each."""
+    """`query(path, questions, bloom=...)`: the rows and the fetched bytes of each question."""
     try:
         installed = install_npm("hyparquet", (PROGRAM / "package.json").read_text())
     except NotInstallableError as error:
@@ -93,7 +93,7 @@ def test_the_same_rows(ask: Ask, pairs: PairMaker, writer: str) -> None:
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_it_prunes_by_each_type_it_can(ask: Ask, pairs: PairMaker, writer: str) -> None:
-    """For what is not stored it fetches the filters and no page of the column; told not to use filters, it fetches pages."""
+    """For an absent value it fetches the filters and no page of the column; with filters disabled, it fetches pages."""
     pair = pairs(writer, "hyparquet")
     questions = []
     for column in columns_of(pair):
@@ -113,8 +113,8 @@ def test_it_prunes_by_each_type_it_can(ask: Ask, pairs: PairMaker, writer: str) 
 
 
 def test_bytes_that_are_no_text_are_lost_when_queried_as_text(ask: Ask, tmp_path: Path) -> None:
-    """hyparquet 1.31 decodes unannotated bytes to text unless told otherwise (`utf8`), compares the text, and hashes that text's bytes:
-    where decoding loses something, what it shows cannot be asked for any more.
+    """hyparquet 1.31 decodes unannotated bytes to text by default (`utf8`), compares the text, and hashes that text's bytes: where
+    decoding loses something, a query for the text that it shows finds no row.
     """
     before, after = tmp_path / "before.parquet", tmp_path / "after.parquet"
     pq.write_table(pa.table({"n": [0, 1], "blob": [b"\xff", b"text"]}), before)

@@ -1,7 +1,7 @@
 """The same rows when a column is read as a wider type than it is stored in, or compared with a literal of one.
 
-Tables outlive their schemas: an INT column becomes BIGINT, and its old files still hold, and hash, four bytes. An engine that asks the
-filter for the wide value's bytes loses every row; Trino and Hudi did. None of these does.
+Tables outlive their schemas: an INT column becomes BIGINT, and its old files still hold, and hash, four bytes. An engine that queries
+the filter with the bytes of the wide value loses every row; Trino and Hudi did. None of these does.
 """
 
 from __future__ import annotations

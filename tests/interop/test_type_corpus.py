@@ -51,7 +51,7 @@ every_file = pytest.mark.parametrize(("style", "variant"), [(style, variant) for
 
 @pytest.fixture(scope="session")
 def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """`corpus(style, variant)`: a file, made when it is first asked for, with the filters of its writer."""
+    """`corpus(style, variant)`: a file, made at the first call, with the filters of its writer."""
     folder = tmp_path_factory.mktemp("corpus")
 
     def spark() -> SparkSession:
@@ -68,7 +68,7 @@ def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def with_ours(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """The same files, every leaf but BOOLEAN with a filter of ours in the place of the writer's, each of `SIZE` bytes."""
+    """The same files, with our filters instead of the writer's on every leaf but BOOLEAN, each of `SIZE` bytes."""
     folder = tmp_path_factory.mktemp("with_ours")
 
     def make(style: str, variant: str) -> Path:

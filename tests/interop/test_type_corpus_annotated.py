@@ -1,6 +1,6 @@
-"""Types that no writer at hand writes, or not from here: pyarrow's pages and filters, and a footer that says what they mean.
+"""Types that no available writer writes, or not from Python: pyarrow's pages and filters, and a footer that annotates them.
 
-The filters are Arrow C++'s, of the bytes in the pages; asked in the notation of the annotated type they must answer, and so must ours.
+The filters are Arrow C++'s, of the bytes in the pages. Queries in the notation of the annotated type must be right, as with ours.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_other_values_are_absent(
 
 
 def test_decimals_of_byte_arrays_may_be_padded_as_a_writer_likes(tmp_path: Path) -> None:
-    """The specification wants the fewest bytes; a value with more of them is there all the same, and the answer says what was asked."""
+    """The specification requires the fewest bytes. Files hold values with more of them too, and the answer states what was queried."""
     stored = [(n * (-1) ** n).to_bytes(width, "big", signed=True) for n, width in enumerate(range(2, 33))]
     path, ours = annotated(tmp_path / "f.parquet", edits.decimal(9, 2), pa.binary(), stored, filters=False), tmp_path / "ours.parquet"
     add_filters(path, ["v"], output=ours, fpp=1e-9)
@@ -109,7 +109,7 @@ def test_the_leaves_of_a_variant_are_bytes(tmp_path: Path) -> None:
 
 
 def test_interval_filters_marked_in_an_unknown_way_are_refused(tmp_path: Path) -> None:
-    """Whoever reads the mark asks the filter for bytes that are not known here."""
+    """A reader that honours the mark queries the filter for bytes that are unknown here."""
     from sbbf_tool.parquet.idl.ttypes import KeyValue
 
     path = annotated(tmp_path / "f.parquet", edits.INTERVAL, pa.binary(12), [bytes(12)], filters=False)
@@ -124,8 +124,8 @@ def test_interval_filters_marked_in_an_unknown_way_are_refused(tmp_path: Path) -
 
 @pytest.mark.engines
 def test_null_arrays_of_duckdb(tmp_path: Path) -> None:
-    """DuckDB 2.0 gives a null ARRAY as many entries as others have, and pyarrow takes that for a broken file. PLAIN pages need nobody to
-    decode them; where others are, there is no filter.
+    """DuckDB 2.0 gives a null ARRAY as many entries as others have, and pyarrow takes that for a broken file. PLAIN pages need no
+    decoder; a column with other pages gets no filter.
     """
     duckdb = pytest.importorskip("duckdb")
     path, ours = tmp_path / "f.parquet", tmp_path / "ours.parquet"

@@ -30,7 +30,7 @@ from support.swift_server import free_ports, wait_for
 Put = Callable[[str, bytes], str]
 """Puts an object there and answers with its URL."""
 
-# Known to everybody: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
+# A public key: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 

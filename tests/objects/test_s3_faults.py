@@ -127,7 +127,7 @@ def command(url: str) -> list[str]:
 
 
 def killed_at(bucket, url: str, step: str, number: int) -> int:
-    """The exit code of a command that is sent this signal when it asks for this step, which is answered a while later."""
+    """Run a command and send it this signal when it requests this step, whose answer is delayed; return its exit code."""
     running: list[subprocess.Popen[bytes]] = []
 
     def kill(exchange):

@@ -158,7 +158,7 @@ def test_folders_and_globs(bucket):
     assert names("lake/a=[12]/?.parquet") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet"]
     assert names("lake*") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet", "lake2/q.parquet"]
     assert names("lake/a=1/x.parquet") == ["lake/a=1/x.parquet"]
-    assert names("lake/none.parquet") == ["lake/none.parquet"]  # who opens it will be told
+    assert names("lake/none.parquet") == ["lake/none.parquet"]  # opening it reports the error
     for pattern, why in (("none/", "below this prefix"), ("lake/*.csv", "no file matches")):
         with pytest.raises(UnreadableError, match=why):
             names(pattern)

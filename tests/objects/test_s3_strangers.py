@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
     answer: Callable[[str], Answer]
 
     def handle(self) -> None:
-        # A client need not read to the end what it did not ask for.
+        # A client need not read an unrequested response to its end.
         with suppress(ConnectionError):
             super().handle()
 

@@ -1,4 +1,4 @@
-"""`check`: which rules run, what becomes of each, and what makes a file fail."""
+"""`check`: which rules run, the outcome of each, and what makes a file fail."""
 
 from __future__ import annotations
 

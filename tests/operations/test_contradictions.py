@@ -79,7 +79,7 @@ def test_a_chunk_that_claims_fewer_bytes_than_its_pages_have(plain, tmp_path, si
 
 
 def test_a_chunk_that_ends_between_two_pages(tmp_path):
-    """Readers stop there without a word; the values of the pages behind would be missing in the filter."""
+    """Readers stop there silently; the filter would lack the values of the pages that follow."""
     path = write_column(
         tmp_path / "v.parquet", pa.array(range(4000)), use_dictionary=False, data_page_size=1000, write_batch_size=100, compression="none"
     )

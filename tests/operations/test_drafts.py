@@ -1,4 +1,4 @@
-"""Filters of the format's drafts, in Parquet files and bare: made, seen, asked, proven, repaired; and never relied on unless told to."""
+"""Filters of the format's drafts, in Parquet files and standalone: inspected, queried, verified, repaired; used only on request."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def build(dialect: str, values: list[bytes], size: int, *, is_number: bool = Fal
     return bytes(bloom)
 
 
-# Made, seen, proven
+# Build, inspect, verify
 
 
 @pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
@@ -106,7 +106,7 @@ def test_an_empty_name_is_refused(events):
         probe(events, "id", [1], dialect="draft9")
 
 
-# Asked
+# Query
 
 
 @pytest.mark.parametrize("dialect", NAMES)
@@ -130,7 +130,7 @@ def test_an_unnamed_dialect_gives_no_answer(events, dialect):
 @pytest.mark.parametrize("dialect", ["today", *DRAFT_DIALECTS])
 @pytest.mark.parametrize("column", ["id", "name"])
 def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column, dialect):
-    """A wrong name is found out by the column's own values; today's filters are asked as today's."""
+    """The values of the column expose a wrong dialect; today's filters are queried as today's."""
     path = with_filters(events, dialect, (column,))
     values = pq.read_table(events)[column].drop_null().unique().to_pylist()[::7]
     for name in ("today", *NAMES):
@@ -202,7 +202,7 @@ def test_a_writer_that_only_forgot_the_compression(texts):
 
 
 def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
-    """No dialect, but what it is can be said."""
+    """No dialect, but the finding can name what it is."""
     put(texts, build_draft_header(find_dialect("draft1-thrift"), 1024), build("draft1-raw", VALUES, 1024))
     (result,) = verify(texts).filters
     assert (result.dialect, result.cause) == (None, "draft")
@@ -224,7 +224,7 @@ def test_a_chunk_without_values(tmp_path):
     assert (result.dialect, result.verified_values, result.false_negatives) == (None, 0, 0)
 
 
-# Cured
+# Repair
 
 
 @pytest.mark.parametrize("dialect", NAMES)
@@ -262,7 +262,7 @@ def test_check_names_it_without_reading_the_data(events, dialect):
     assert all(dialect in evidence.fact for evidence in finding.evidence)
 
 
-# Bare files
+# Standalone files
 
 
 def test_every_file_of_the_branch_answers_for_all_its_values_in_its_dialect_alone(conformance):
@@ -345,7 +345,7 @@ def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
         verify_standalone(path, "INT32", [1])
 
 
-# Files that lie
+# Files with wrong headers
 
 
 @pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
@@ -360,7 +360,7 @@ def test_a_filter_that_would_run_into_the_footer(texts, dialect):
 
 @pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_a_header_with_any_byte_changed(texts, dialect):
-    """Whatever it then is, it is said, and a stored value is never called absent."""
+    """The report names what the header is then, and a stored value is never reported as absent."""
     header, bitset = build_draft_header(find_dialect(dialect), 1024), build(dialect, VALUES, 1024)
     values = [value.decode() for value in VALUES[::20]]
     for at in range(len(header)):

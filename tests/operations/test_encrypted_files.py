@@ -284,7 +284,7 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
         except SbbfError as error:
             outcomes.add(type(error))
     assert AuthenticationError in outcomes
-    # In the clear stand how a footer is encrypted, and all of a signed one: such a bit may also make it unreadable, or ask for other keys.
+    # How a footer is encrypted, and all of a signed footer, is not encrypted: such a bit may also make it unreadable, or require other keys.
     for bit in range(last - 8 * 28, last):
         flip(path, data, bit)
         with pytest.raises(AuthenticationError):

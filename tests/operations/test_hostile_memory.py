@@ -1,7 +1,7 @@
-"""Numbers that a file only claims cost no memory: a kilobyte that speaks of exabytes is worked on like a kilobyte.
+"""Numbers that a file only claims cost no memory: a kilobyte that claims exabytes is processed like a kilobyte.
 
-A process of its own asks a sound file everything, and may then have little more memory than that took, reserved or used, for all of
-the others.
+A separate process runs every operation on a sound file. Its memory, reserved and used, is then limited to little more than that
+took, for all of the hostile files.
 """
 
 from __future__ import annotations

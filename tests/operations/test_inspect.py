@@ -1,4 +1,4 @@
-"""What `inspect` tells of filters, columns, and bytes that nothing leads to; all of it without decoding a page."""
+"""`inspect` reports filters, columns, and unreferenced bytes without decoding a page."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_where_a_filter_is_broken_nothing_is_called_unused(filtered):
     assert unused(filtered) == []
 
 
-# What is odd
+# Warnings
 
 
 def test_an_offset_that_means_no_filter_is_reported(plain):

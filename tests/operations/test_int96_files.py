@@ -1,4 +1,4 @@
-"""INT96 in every form, asked in every way: what pyarrow or DuckDB finds is never called absent."""
+"""INT96 in every form, queried in every way: a value that pyarrow or DuckDB finds is never reported as absent."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def footer_of(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", DECOYS)
 def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
-    """Whoever chooses values of a file can put a magic anywhere in it."""
+    """A user who chooses values of a file can put a magic number anywhere in it."""
     old = contents[0]
     decoy = DECOYS[name](old)
     # The old bytes are where the footer says, but for the shortest.
@@ -223,7 +223,7 @@ def test_a_journal_that_another_user_puts_into_a_shared_folder(contents, mode, c
 @needs_root
 @pytest.mark.parametrize(("file", "journal"), [(STRANGER, STRANGER), (STRANGER, 0), (0, 0)], ids=["the owner's", "root's", "both root's"])
 def test_whose_journals_are_followed(path, contents, file, journal):
-    """Those of the file's owner, of root, and of whoever runs the command, who is root here."""
+    """Those of the file's owner, of root, and of the user who runs the command, who is root here."""
     os.chown(path, file, file)
     os.chown(place(path, entry_of(*contents)), journal, journal)
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])

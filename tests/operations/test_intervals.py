@@ -1,4 +1,4 @@
-"""Intervals in DuckDB's files: 24 hours are a day and 30 days a month to DuckDB, so they are to whoever looks a value up there."""
+"""Intervals in DuckDB's files: 24 hours are a day and 30 days a month to DuckDB, and so they must be to a lookup in its files."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def test_every_value_of_a_column_without_a_repetition_type_is_found(tmp_path, pa
 
 
 def test_files_of_fastparquet(tmp_path):
-    """It leaves the field out for columns without nulls, and writes levels all the same where the values are strings: every reader
-    takes those for a value. Then the values are as many as the page says, and bytes are left over.
+    """It leaves the field out for columns without nulls, but writes levels where the values are strings: every reader takes those for
+    a value. Then the page holds as many values as it states, and bytes are left over.
     """
     path = tmp_path / "f.parquet"
     fastparquet.write(str(path), pd.DataFrame({"s": pd.Series(WORDS, dtype=object), "n": range(5)}), has_nulls="infer")

@@ -32,7 +32,7 @@ print(json.dumps([peak, built.values, built.bitset_bytes]))
 
 
 def write_one_row_group(path) -> None:
-    """100 million rows in one row group. pyarrow makes two of them, whose pages follow each other; only the footer tells them apart."""
+    """Write 100 million rows in one row group. pyarrow makes two row groups, whose pages are adjacent; the footer joins them."""
     with pq.ParquetWriter(path, pa.schema({"n": pa.int64()}), use_dictionary=False, column_encoding={"n": "DELTA_BINARY_PACKED"}) as writer:
         writer.write_table(pa.table({"n": np.arange(ROWS)}), row_group_size=ROWS)
     with ParquetFile.open(path) as file:

@@ -104,7 +104,7 @@ def _bytes() -> bytes:
 
 
 class Files:
-    """Fresh files for one call: `plain`, `filtered`, a filter alone (`bare`), and a Paimon table."""
+    """Fresh files for one call: `plain`, `filtered`, a `standalone` filter, and a Paimon table."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -276,7 +276,7 @@ def test_a_single_value_is_accepted_for_a_list(tmp_path, name):
     folder = tmp_path / "files"
     results = []
     for form in range(len(forms_of(value, Files(tmp_path / "forms"))[0]) + 2):
-        # Always of the same name, which reports tell.
+        # Always the same name, because reports contain it.
         files = Files(folder)
         alone, of_list = forms_of(value, files)
         results.append(comparable(call(files, [*of_list, *alone][form])))

@@ -195,7 +195,7 @@ def test_a_broken_filter_can_be_taken_away(plain, out):
     assert inspect(out).unreadable_filters == ()
 
 
-# Cutting back only where it is proven
+# Truncating only where the old footer is verified
 
 
 def test_a_footer_that_only_looks_like_the_one_before_is_not_cut_back_to(plain, tmp_path):

@@ -1,4 +1,4 @@
-"""`remove_filters` with `compact`: known leftovers go, and whatever may be somebody's own stays where it is."""
+"""`remove_filters` with `compact`: known leftovers are removed, and foreign bytes stay where they are."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def end_of_pages(path: Path) -> list[int]:
 
 
 def insert_before_footer(path: Path, blob: bytes) -> int:
-    """Somebody's own bytes between the data and the footer, as embedded indexes have them; answers with their offset."""
+    """Put foreign bytes, such as an embedded index, between the data and the footer; return their offset."""
     data = path.read_bytes()
     start = footer_start(data)
     path.write_bytes(data[:start] + blob + data[start:])

@@ -35,7 +35,7 @@ from support.samples import footer_start, listing, places
 
 # Takes a key: see test_encrypted_files.
 UNDER_A_KEY = {"damaged-encrypted-filter"}
-# Of each defect that the footer alone can cure: what is done without rebuilding.
+# For each defect that the footer alone can fix: the repair without rebuilding.
 LIGHT = {name: light for name, (light, _) in FIXES.items() if light is not None and name not in UNDER_A_KEY}
 # These files have more than one thing wrong with them.
 OTHERS_TOO = {"over-128-mib"}
@@ -87,7 +87,7 @@ def test_findings_that_rebuilding_fixes(rule, path):
 
 def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
     DEFECTS["overlapping-filter"].make(path)
-    # Without the proof nobody knows which of the two is damaged.
+    # Without verification it is unknown which of the two is damaged.
     assert {finding.rule for finding in repair(path, quick=True, dry_run=True).remaining} == {"overlapping-filter"}
     report = repair(path, in_place=True)
     assert [(step.row_group, step.column, step.fix) for step in report.steps] == [(0, "name", "drop")]

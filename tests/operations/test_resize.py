@@ -1,4 +1,4 @@
-"""`resize_filters`: a fold is the filter that would have been built at that size; anything else is built, or left and told."""
+"""`resize_filters`: a fold is the filter that would have been built at that size; other filters are rebuilt, or kept and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify`: what is proven of files whose writers are known, file by file, and what is said where a proof cannot be given."""
+"""`verify`: the expected result for each file of a known writer, and the report where values cannot be verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 
 class Expected(NamedTuple):
-    """What is known to be true of a file: filters, values they were asked for, values they miss, and the rules that find something."""
+    """The expected result for a file: filters, verified values, false negatives, and the rules with findings."""
 
     filters: int
     values: int
@@ -65,7 +65,7 @@ EXPECTED = {
     "pyarrow-filters": Expected(36, 3440, findings=ONE_BLOCK),
     "pyarrow-floats-filters": Expected(12, 54, findings=("zero-form-missing", "nan-forms-missing", *ONE_BLOCK)),
     "pyarrow-types-filters": Expected(72, 3695, findings=("zero-form-missing", *ONE_BLOCK)),
-    # parquet-java takes any size it is told, and never fills the filter of a BOOLEAN column.
+    # parquet-java accepts any size, and never fills the filter of a BOOLEAN column.
     "spark-filters": Expected(32, 3040),
     "spark-types": Expected(48, 2495),
     "spark-int96": Expected(8, 400),
@@ -79,7 +79,7 @@ CONFORMANCE = {
     "parquet-testing/data_index_bloom_encoding_stats.parquet": Expected(1, 14, findings=("missing-length",)),
     "parquet-testing/data_index_bloom_encoding_with_length.parquet": Expected(1, 14),
     "encrypted/plain.parquet": Expected(10, 5858, findings=("zero-form-missing",)),
-    # Encrypted columns have filters that only who holds the key can ask; what is in the clear is proven.
+    # Filters of encrypted columns can be queried only with the key; those of plaintext columns are verified.
     "encrypted/columns_plainfooter.parquet": Expected(10, 2000, unverified=6),
     "encrypted/uniform_plainfooter.parquet": Expected(10, 0, unverified=10),
 }
@@ -131,7 +131,7 @@ def test_filters_in_paimon_tables_have_no_false_negatives(conformance: Path):
 
 @pytest.mark.parametrize("name", [name for name, expected in EXPECTED.items() if expected.filters])
 def test_the_measured_fpp_is_the_estimated_fpp(name: str):
-    """Within five standard deviations of what so many keys can tell."""
+    """The measured FPP is within five standard deviations for so many keys."""
     for result in verify(FIXTURES / f"{name}.parquet").filters:
         if result.type == "BOOLEAN":
             assert result.measured_fpp is None
@@ -155,7 +155,7 @@ def test_two_processes_give_the_same_report():
 
 
 def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
-    """FIXED_LEN_BYTE_ARRAY(1) has 256 values. Where a chunk holds all but ten, ten can be asked for."""
+    """FIXED_LEN_BYTE_ARRAY(1) has 256 values. Where a chunk holds all but ten, ten absent keys can be queried."""
     path = tmp_path / "bytes.parquet"
     pq.write_table(pa.table({"b": pa.array([bytes([n]) for n in range(246)], pa.binary(1))}), path)
     add_filters(path, ["b"], in_place=True)
@@ -226,7 +226,7 @@ def test_our_own_filters_know_both_zeros_and_nan(tmp_path: Path):
         assert report.findings == ()
 
 
-# Where no proof can be given
+# Values that cannot be verified
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_files_that_are_not_parquet(tmp_path: Path):
 
 @pytest.mark.heavy(minutes=3)
 def test_memory_does_not_grow_with_the_data(tmp_path: Path):
-    """A row group of 160 MB is proven in a fraction of that."""
+    """A row group of 160 MB is verified in a fraction of that memory."""
     path = tmp_path / "large.parquet"
     values = [hashlib.md5(str(n).encode(), usedforsecurity=False).hexdigest() * 2 for n in range(2_500_000)]
     pq.write_table(pa.table({"text": values}), path, use_dictionary=False, compression="none", row_group_size=len(values))

@@ -66,7 +66,7 @@ def test_a_size_that_overflows_is_refused(files: LocalFolders, data_file: str) -
 
 
 def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTable) -> None:
-    """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not tell at all."""
+    """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not state the precision."""
     columns = {"t": pa.array([1_700_000_000_123], pa.timestamp("ms"))}
     maker = new_table([("t", "TIMESTAMP(9)")])
     new = NewFile(columns)

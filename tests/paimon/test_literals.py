@@ -101,7 +101,7 @@ def test_a_float_is_the_nearest_to_its_decimal(bits: int, off: int) -> None:
     scale = 10**60
     text = f"{nudged.numerator * scale // nudged.denominator}e-60"
     if abs(nudged) < Fraction(1, 10**25):
-        return  # sixty digits behind the point do not tell such numbers apart
+        return  # sixty decimal places do not distinguish such numbers
     exact = Fraction(text)
     distances = abs(exact - Fraction(float(low))), abs(exact - Fraction(float(high)))
     expected = bits + (distances[1] < distances[0] or (distances[0] == distances[1] and bits % 2 == 1))

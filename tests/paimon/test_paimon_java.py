@@ -141,7 +141,7 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
 @pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("place", ["file", "embedded"])
 def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path, tmp_path: Path, data_format: str, place: str) -> None:
-    """The values of three data files lie between one another, so that only an index can tell where one is."""
+    """The value ranges of three data files overlap, so that only an index can locate a value."""
     plain = warehouse / f"plain_{data_format}_{place}"
     table = tmp_path / "indexed"
     shutil.copytree(plain, table)

@@ -80,7 +80,7 @@ def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: P
 
 @pytest.mark.parametrize("place", ["file", "embedded"])
 def test_rust_reads_indexes_where_paimon_publishes_them(warehouse: Path, tmp_path: Path, place: str) -> None:
-    """An empty filter says that no value is there. Published our way, it makes the engine lose the row: so it asks."""
+    """An empty filter excludes every value. Once published, it makes the engine lose the row, which shows that the engine queries it."""
     name = f"plain_{place}"
     copy = tmp_path / "wh" / "fx.db" / name
     shutil.copytree(warehouse / "fx.db" / name, copy)

@@ -80,7 +80,7 @@ def test_a_page_with_a_checksum_and_a_field_from_the_future():
     assert [(reading.length, reading.num_bytes) for reading in readings(raw + BITSET)] == [(len(raw), 64)] * 2
 
 
-# What does not tell, and what decides
+# Ambiguous headers, and what decides between the readings
 
 
 def test_twelve_bytes_before_four_zeros_are_sixteen_too():

@@ -1,4 +1,4 @@
-"""The header in front of a bitset: today's to the byte, and what is said of every other."""
+"""The header in front of a bitset: today's header byte by byte, and the warnings about every other."""
 
 from __future__ import annotations
 

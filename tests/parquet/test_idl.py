@@ -281,7 +281,7 @@ def test_a_draft_header_without_compression_reads_as_todays(protocol: Any) -> No
 
 
 def test_a_member_from_the_future_leaves_the_union_empty(protocol: Any) -> None:
-    """hash = {2: {}} instead of {1: {}}: not an error to the library, so it must be one to whoever reads the header."""
+    """hash = {2: {}} instead of {1: {}}: the library accepts it, so the caller must reject it."""
     data = bytearray(HEADER_OF_32_BYTES)
     data[7] = 0x2C
     read, length = decode(BloomFilterHeader(), bytes(data), protocol)
@@ -332,7 +332,7 @@ def check_against_pyarrow(path: Path, protocol: Any) -> FileMetaData:
         assert len(group.columns) == theirs.num_columns
         for c, chunk in enumerate(group.columns):
             if chunk.crypto_metadata and chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY:
-                continue  # asked for a column whose key it does not have, pyarrow 26 ends the process
+                continue  # pyarrow 26 aborts the process when it reads a column whose key it does not have
             ours, reference = chunk.meta_data, theirs.row_group(g).column(c)
             assert ".".join(ours.path_in_schema) == reference.path_in_schema
             assert Type._VALUES_TO_NAMES[ours.type] == reference.physical_type

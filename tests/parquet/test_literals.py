@@ -281,7 +281,7 @@ def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> N
 def test_plain_bytes_are_formatted_as_their_value() -> None:
     assert parse(INT32, "0x07000000").note == "plain bytes, which stand for 7"
     assert parse(timestamp("MILLIS"), "0x" + i64(1000).hex()).note == "plain bytes, which stand for 1970-01-01T00:00:01Z"
-    assert parse(INT8, "0x2c010000").note is None  # 300 is none of the type's values, and may be stored all the same
+    assert parse(INT8, "0x2c010000").note is None  # 300 is outside the type's range, but a file may hold it
     assert parse(DECIMAL_BYTES, "0x" + "00" * 39 + "01").forms[0] == bytes(39) + b"\x01"
 
 
@@ -403,5 +403,5 @@ def test_stored_bytes_as_a_person_reads_them(leaf: Column, plain: bytes, text: s
     ],
 )
 def test_an_annotation_on_a_physical_type_that_cannot_have_it_means_nothing(leaf: Column, text: str, plain: bytes) -> None:
-    """As the specification asks of readers; taken at its word it would ask for bytes that are never stored, and be answered `absent`."""
+    """The specification requires this of readers. A query for the literal bytes, which are never stored, would be answered `absent`."""
     assert parse(leaf, text).forms == (plain,)

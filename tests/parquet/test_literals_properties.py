@@ -67,7 +67,7 @@ def plain_values(column: Column) -> st.SearchStrategy[bytes]:
 @some_examples
 @given(st.data())
 def test_what_is_stored_is_never_absent(column: Column, data: st.DataObject) -> None:
-    """The question that a person gets from reading a stored value, asked again, is answered by the form that is stored."""
+    """A query with the printed form of a stored value includes the stored bytes."""
     plain = data.draw(plain_values(column))
     literal = parse(column, format_plain(column, plain))
 
@@ -94,7 +94,7 @@ def test_parse_format_parse_is_the_identity(column: Column, data: st.DataObject)
 @some_examples
 @given(st.data())
 def test_a_value_that_went_in_is_maybe(column: Column, data: st.DataObject) -> None:
-    """Asked as text, and as the bytes themselves."""
+    """Queried as text, and as the bytes themselves."""
     values = data.draw(st.lists(plain_values(column), min_size=1, max_size=20))
     bloom = BloomFilter.empty(1024)
     for plain in values:
@@ -189,7 +189,7 @@ def test_decimals_are_exact(value: Decimal) -> None:
 @pytest.mark.parametrize(("physical", "length", "layout"), [("FLOAT", 0, "<f"), (FLBA, 2, "<e")])
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000))
 def test_the_nearest_narrow_number_is_among_the_queried_forms(physical: str, length: int, layout: str, value: Decimal) -> None:
-    """Rounding text to a double and that to a narrow number may end one step off; exact fractions tell which is the nearest."""
+    """Rounding text to a double and then to a narrow number may be one step off; exact fractions show which number is nearest."""
     column = leaf(physical, "FLOAT16", length=length) if length else leaf(physical)
     forms = parse(column, str(value)).forms
     exact = Fraction(value)

@@ -295,7 +295,7 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
 @pytest.mark.parametrize("use_dictionary", [False, True])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_damaged_chunks_without_checksums_end_in_one_of_our_words(many, tmp_path, version, use_dictionary):
-    """Headers may lose any field and state any size; whoever reads them raises what is for the user, and comes to an end."""
+    """Headers may lack any field and state any size; the reader raises an error of ours and terminates."""
     path = tmp_path / "f.parquet"
     pq.write_table(
         many.slice(0, 300).select(["text", "int64", "list"]),

@@ -1,4 +1,4 @@
-"""Bounds compare as the column's values do, and are not to be had where the footer does not say how."""
+"""Bounds compare as the column's values do; there are none where the footer does not state the order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def footer_of(path: Path) -> Footer:
 
 @pytest.mark.parametrize("values", ORDERED, ids=lambda values: str(values.type))
 def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
-    """A row group a value: each one's bounds lie above those of the one before."""
+    """One value per row group: the bounds of each row group are above those of the previous one."""
     path = tmp_path / "ordered.parquet"
     pq.write_table(pa.table({"c": values}), path, row_group_size=1)
     footer = footer_of(path)

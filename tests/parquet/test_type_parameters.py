@@ -1,4 +1,4 @@
-"""Parameters of types that the format forbids: such a column is of unknown type, with a reason, and its values cannot be told."""
+"""Parameters of types that the format forbids: such a column has an unknown type, with a reason, and cannot be queried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows are decoded at a time, and the page headers that are asked where the footer does not tell."""
+"""The number of rows per batch, and the page headers that are read where the footer does not suffice."""
 
 from __future__ import annotations
 

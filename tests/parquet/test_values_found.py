@@ -1,4 +1,4 @@
-"""Any value of any type, written to a file that then gets a filter: asked for as a Python object, and as text, it is `maybe`."""
+"""Any value of any type, written to a file that then gets a filter: queried as a Python object and as text, it is `maybe`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_any_bytes_of_a_type_that_pyarrow_does_not_write(tmp_path: Path, annotat
 
 
 def probe_values(path: Path, output: Path, objects: list[Any] | None) -> None:
-    """Asks the new filters for these objects, and for every stored value as it is written and as the bytes that it is."""
+    """Query the new filters for these objects, and for every stored value as text and as bytes."""
     output.unlink(missing_ok=True)
     with ParquetFile.open(path) as file:
         columns = file.footer.columns

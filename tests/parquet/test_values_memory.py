@@ -79,7 +79,7 @@ def one_value_in_a_dictionary(path: Path) -> Path:
 
 
 def a_dictionary_that_was_given_up(path: Path) -> Path:
-    """One MiB many times by reference, and then plain pages: no footer tells how many rows are which."""
+    """Write a value of one MiB many times by reference, then in plain pages: the footer does not count the rows of each kind."""
     long, short = pa.array([b"x" * MIB] * 100), pa.array([b"%09d" % n for n in range(100_000)])
     return write(path, [*[long] * 100, *[short] * 4], dictionary_pagesize_limit=MIB + 100_000, write_batch_size=500)
 

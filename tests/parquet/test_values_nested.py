@@ -28,7 +28,7 @@ def required(kind: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", kind, nullable=False))
 
 
-# A type, and what to ask for, with and without the scaffolding; each leaf three groups down at least once.
+# A type, and the names to query, with and without the scaffolding; each leaf three groups down at least once.
 SHAPES: list[tuple[str, pa.DataType]] = [
     ("list", pa.list_(pa.int32())),
     ("list of required", required(pa.int32())),
@@ -131,7 +131,7 @@ def test_nulls_at_each_level(tmp_path: Path) -> None:
 
 
 def test_an_empty_page_at_the_start_hides_no_value(tmp_path: Path) -> None:
-    """pyarrow 26 writes one when it is told to keep pages to a byte, reads no row of such a list, and says nothing of it."""
+    """pyarrow 26 writes such a page with a page size of one byte, reads no row of such a list, and reports no error."""
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"v": pa.array([[1]], pa.list_(pa.int32()))}), path, data_page_size=1)
     assert pq.read_table(path).num_rows == 0

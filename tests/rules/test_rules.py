@@ -30,7 +30,7 @@ MODULE = (44).to_bytes(4, "little") + bytes(44)
 
 
 def write(path: Path, columns: dict[str, pa.Array], *, groups: int = ROW_GROUPS, filters: tuple[str, ...] = (), **options: object) -> Path:
-    """A table in row groups of the same size, plain and uncompressed unless told otherwise."""
+    """Write a table in row groups of the same size, plain and uncompressed by default."""
     table = pa.table(columns)
     settings = {"use_dictionary": False, "compression": "none", **options}
     pq.write_table(table, path, row_group_size=max(1, -(-len(table) // groups)), **settings)
@@ -190,7 +190,7 @@ class TestWorth:
 
 class TestStructure:
     def test_structures_that_a_filter_overlaps_are_named(self, fixtures, tmp_path):
-        """A filter put over pages: which, is said."""
+        """A filter written over pages: the finding names the pages."""
         path = Path(shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path))
         with ParquetFile.open(path) as file:
             footer = file.footer
@@ -314,7 +314,7 @@ class TestPolicy:
 
 class TestBoolean:
     def test_what_arrow_rs_writes_is_true(self, fixtures):
-        """One byte, 0 or 1: no other library hashes so, and nobody may lose a row by it here."""
+        """One byte, 0 or 1: no other library hashes so, and no query may lose a row by it here."""
         report = check(fixtures / "datafusion-defaults.parquet", Policy(select=("correctness",)))
         assert report.findings == ()
 

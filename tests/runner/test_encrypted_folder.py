@@ -47,7 +47,7 @@ def lake(tmp_path, fixtures) -> Path:
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
 def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], str]]:
-    """Runs `sbbf` on a runner: exit code, documents of the files, what was said on standard error. No key is in any of it."""
+    """Run `sbbf` on a runner: return the exit code, the documents of the files, and standard error. None of them may contain a key."""
     runner = ("--jobs", "2")
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
     if request.param == "spark":

@@ -24,7 +24,7 @@ class NumberRow(FileRow):
 
 
 class Numbers(Selection):
-    """Names that are numbers, which need no files; `listed` counts those that were asked for."""
+    """Names that are numbers, which need no files; `listed_count` counts those that were consumed."""
 
     def __init__(self, count: int) -> None:
         super().__init__(())

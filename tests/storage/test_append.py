@@ -35,7 +35,7 @@ def accept(draft: LocalSource) -> None:
 
 
 def any_footer(read, end: int) -> None:
-    """What `recover` asks of a file is tried in test_journal; these have no footer."""
+    """test_journal covers what `recover` requires of a file; these files have no footer."""
 
 
 def test_appends_and_forgets_the_journal(path):

@@ -49,7 +49,7 @@ def allowed(status: os.stat_result, user: int, groups: set[int]) -> int:
 @needs_root
 @pytest.mark.parametrize("groups", [(MY_GROUP,), (MY_GROUP, ANALYSTS)], ids=["not of the group", "of the group"])
 def test_no_user_may_do_more_with_a_new_file(groups):
-    """Every mode, of a file that belongs to somebody else: for users with each set of groups."""
+    """Every mode of a file that belongs to another user: for users with each set of groups."""
     with open_folder() as folder:
         old = folder / "old"
         old.write_bytes(b"old")

@@ -1,4 +1,4 @@
-"""Listing of folders in which anything may lie: no name in them stops the rest."""
+"""Folders may contain anything: no name stops the listing of the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_link_that_leads_nowhere_stops_nothing(lake, name, target):
     second_link.symlink_to(link)
     link.symlink_to(target.format(self=name, other="other"))
     there = sorted(["a.parquet", "day=1/b.parquet", "z.parquet", *([f"{name}@"] if name.endswith(".parquet") else [])])
-    assert names(lake) == there, "who reads the link is told why it cannot be read"
+    assert names(lake) == there, "reading the link reports why it cannot be read"
     assert names(lake, "*.parquet") == [path for path in there if not path.startswith("day")]
 
 

@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 class PairMaker:
-    """`pairs(writer, engine, variant)`: the pair of a style of writing that the engine can read, made when it is first asked for."""
+    """`pairs(writer, engine, variant)`: the pair of a style of writing that the engine can read, made at the first call."""
 
     def __init__(self, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self._folder = folder

@@ -39,7 +39,7 @@ class Question(NamedTuple):
 
 
 class BatchEngine(Protocol):
-    """An engine that can be asked."""
+    """An engine that answers batches of questions."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class BatchEngine(Protocol):
 
 class BatchPruningEngine(BatchEngine, Protocol):
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        """For each question, asked alone, the row groups that were read."""
+        """Return the row groups that were read for each question, run on its own."""
 
 
 class _Dialect(ABC):
@@ -221,7 +221,7 @@ class BatchSpark(engines.Spark, _Dialect):
         return self._session.sql(_all_of(questions, lambda question: self.condition(path, question), "t"))
 
     def _frame(self, path: Path) -> DataFrame:
-        """What is not asked for a filter is switched off, and the file's schema is looked at once."""
+        """Pruning by anything but filters is switched off, and the file's schema is read once."""
         if path not in self._frames:
             reader = self._session.read
             for means in ("stats", "dictionary", "columnindex"):

@@ -1,6 +1,6 @@
 """The corpus, written by each writer in the ways it has: with a dictionary and without, in its old forms and its new ones.
 
-Every writer is told to write Bloom filters wherever it can, of a size that fits, so that ours can be compared with them.
+Every writer writes Bloom filters wherever it can, of a suitable size, so that ours can be compared with them.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _write_datafusion(style: Style, rows: pa.Table, path: Path, filters: bool) -
 
     path.unlink(missing_ok=True)
     context = SessionContext(SessionConfig().with_target_partitions(1))
-    sizes = {"bloom_filter_ndv": 200, "bloom_filter_fpp": 0.01} if filters else {}  # a size is a wish for filters
+    sizes = {"bloom_filter_ndv": 200, "bloom_filter_fpp": 0.01} if filters else {}  # a size requests filters
     options = ParquetWriterOptions(
         bloom_filter_on_write=filters,
         **sizes,

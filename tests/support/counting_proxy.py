@@ -1,4 +1,4 @@
-"""A proxy on loopback between a client and a server: it counts what goes by, and breaks what it is told to break."""
+"""A proxy on loopback between a client and a server: it counts the exchanges and injects faults."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Exchange:
 
 
 Fault = Callable[[Exchange], str | int | None]
-"""Asked before a request is passed on, with status 0: a status answers with that error, `cut` closes the connection amid the body of the
-request, `cut answer` amid that of the answer, `lose answer` passes it on and closes before the answer; None leaves it alone. It may also
-do something of its own first."""
+"""Called before a request is forwarded, with status 0. A status as result answers with that error; `cut` closes the connection within the
+body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; None
+forwards both. The function may have side effects of its own."""
 
 
 @dataclass

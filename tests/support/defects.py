@@ -383,7 +383,7 @@ def _sound(path: Path) -> None:
 class Defect:
     make: Callable[[Path], None]
     options: tuple[str, ...] = ()
-    """Of `sbbf check`: limits, and for files that others wrote what else might be said of them."""
+    """Options of `sbbf check`: limits, and for files of other writers the rules to ignore."""
 
 
 DEFECTS = {

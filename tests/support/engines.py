@@ -1,14 +1,14 @@
-"""Seven readers of Parquet with one face, and for four of them a way to see how much they read.
+"""Seven readers of Parquet with one interface, and for four of them a way to count the row groups that they read.
 
-    rows(path, column, wanted)              the rows of the file whose `column` is `wanted`; a list of values asks with IN, else =
-    row_groups_read(path, column, wanted)   how many row groups the engine had to decode for it: `Scan(read, total)`
+    rows(path, column, operand)              the rows of the file whose `column` equals `operand`, or is IN it if it is a list
+    row_groups_read(path, column, operand)   the number of row groups that the engine decoded for this: `Scan(read, total)`
 
-An engine tells what it read in its own words: DuckDB and DataFusion count row groups, Spark and ClickHouse count rows. Whatever
-else may skip a row group (dictionaries, column indexes, and minimum and maximum where they can be switched off) is switched off,
-so that with a value inside every row group's range a difference between `read` and `total` is the work of Bloom filters.
+Engines count their reads in different units: DuckDB and DataFusion count row groups, Spark and ClickHouse count rows. Everything
+else that may skip a row group (dictionaries, column indexes, and minimum and maximum where possible) is switched off, so that
+with a value inside every row group's range any difference between `read` and `total` comes from Bloom filters.
 
-Columns are top-level ones. Values are sent as the column's own type: a double compared with a float column, for one, makes
-most engines cast the column, and then no filter is asked.
+Columns are top-level ones. Values are sent as the column's own type: most engines cast a float column that is compared with a
+double, for example, and then query no filter.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
 
 class PruningEngine(Engine, Protocol):
-    """An engine that skips row groups by their Bloom filters. `filters=False` tells it not to, where it can be told."""
+    """An engine that skips row groups by their Bloom filters. `filters=False` disables that where the engine can."""
 
     can_ignore_filters: bool
 
@@ -53,7 +53,7 @@ class PruningEngine(Engine, Protocol):
 
 
 class DuckDB:
-    """Reads filters whatever the settings; tells row groups scanned in the profile, and has a function that asks filters directly."""
+    """Reads filters whatever the settings, reports scanned row groups in the profile, and has a function that queries filters directly."""
 
     name = "duckdb"
     can_ignore_filters = False
@@ -155,7 +155,7 @@ class ClickHouse:
     """ClickHouse inside this process (chdb).
 
     A row group that a Bloom filter rules out still counts in its event `ParquetReadRowGroups`; the rows on which the condition
-    was computed, `ParquetRowsFilterExpression`, tell the truth. Its cache of footers is off: these tests rewrite files.
+    was computed, `ParquetRowsFilterExpression`, are exact. Its cache of footers is off: these tests rewrite files.
     """
 
     name = "clickhouse"
@@ -241,7 +241,7 @@ class Polars:
 class FastParquet:
     """Prunes by statistics only.
 
-    The file is opened here because it leaves open what it opens itself, and one value is asked for with IN because its `==`
+    The file is opened here because it leaves open what it opens itself, and a single value is queried with IN because its `==`
     stumbles over nulls in a column of integers.
     """
 

@@ -1,6 +1,6 @@
 """Environments that tests install for themselves: other versions of engines, packages of npm, a fuzzer.
 
-All lie in one folder, `sbbf-tests` in the user's cache or the folder that SBBF_TEST_ENVIRONMENTS names, and stay there for later runs.
+All are in one folder, `sbbf-tests` in the user's cache or the folder that SBBF_TEST_ENVIRONMENTS names, and stay there for later runs.
 Tests that use one are marked `environment(minutes=...)`, with the minutes that the first run takes to install it.
 """
 

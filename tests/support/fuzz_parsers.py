@@ -27,7 +27,7 @@ CORPUS = Path(__file__).parents[1] / "faults" / "corpus"
 
 
 def footer(data: bytes) -> None:
-    """A footer that parses can also be spliced, and then says of filters what it was told, and all else as before."""
+    """A footer that parses can also be spliced; the result has the new places of filters and is otherwise unchanged."""
     parsed_footer = Footer(data, 4)
     for number in range(parsed_footer.num_row_groups):
         for column in parsed_footer.columns:
@@ -124,7 +124,7 @@ def manifest(data: bytes) -> None:
 
 
 def key_material(data: bytes) -> None:
-    """A key metadata, or the file of them that lies beside a Parquet file. A wrapping key has both a name and bytes, or is none."""
+    """Key metadata, or the file of key metadata beside a Parquet file. A wrapping key has both a name and bytes, or neither."""
     single = parse_material(data, lambda reference: data)
     materials = (
         [single] if single is not None else [parse_material(each, lambda reference: None) for each in parse_material_file(data).values()]

@@ -26,7 +26,7 @@ ROOMS = {
     "sbbf_tool/storage": ("tests/faults", "tests/objects"),
     "pyspark_sbbf": ("tests/spark",),
 }
-"""Packages whose tests also lie in another folder than the one of the same name."""
+"""Packages with tests in a further folder beside the one of the same name."""
 
 
 def find_test_paths(changed_files: Iterable[str]) -> set[str]:

@@ -55,7 +55,7 @@ class Calls:
         return self._random.choice((*COUNTS, fitting - 1, fitting + 1)) if chance < 0.95 else self._random.choice((None, 1.5, "1", b"1"))
 
     def buffer(self, *, of_words: bool = False) -> object:
-        """Any bytes, mostly writable ones. Those that are not copied have neighbours which are somebody else's."""
+        """Return any bytes, mostly writable. Bytes that are not copied are followed by memory that is not theirs."""
         length = self._random.choice((0, 1, 3, 4, 7, 8, 15, 31, 32, 33, 36, 63, 64, 65, 96, 128, 256, 288, 2048))
         if of_words:
             length = length // 8 * 8

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sbbf_tool.storage.journal import journal_of
 
 STRANGER = 54321
-"""A user who is neither root, nor whoever runs the tests, nor the owner of any file."""
+"""A user who is neither root, nor the user who runs the tests, nor the owner of any file."""
 
 
 def entry_of(old: bytes, new: bytes) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def run_program(python: str, *arguments: str, folder: Path, **environment: str) 
 
 
 def _remove_work_of(application: str | None) -> None:
-    """Workers of a local cluster leave what executors said in PySpark's own folder, and nothing makes them do otherwise."""
+    """Workers of a local cluster leave the output of executors in PySpark's own folder; no setting changes that."""
     import pyspark
 
     if application:

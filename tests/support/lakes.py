@@ -66,7 +66,7 @@ MIXED = {
     "no-such-column": "refused",
     "unreadable-pages": "failed",
 }
-"""What becomes of each file of `mixed` that is to get filters of `id` and `name`."""
+"""The expected status of each file of `mixed` after adding filters of `id` and `name`."""
 
 
 def mixed(folder: Path) -> Path:
@@ -117,7 +117,7 @@ def _encrypted(path: Path) -> None:
 
 
 def statuses(folder: Path, outcomes: Iterable[AddRow]) -> dict[str, str]:
-    """What became of each file, by its name below the folder, without its ending."""
+    """Return the status of each file by its name below the folder, without its extension."""
     return {outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status for outcome in outcomes}
 
 
@@ -129,7 +129,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def assert_has_filters(folder: Path, columns: tuple[str, ...]) -> None:
-    """Every file has a proven filter for each of the columns in each row group, reads back, and nothing lies about."""
+    """Assert that every file has a verified filter for each of the columns in each row group and is readable, and that no leftovers remain."""
     assert not [path for path in folder.rglob(".*") if path.is_file()]
     for path in sorted(folder.rglob("*.parquet")):
         report = verify(path)

@@ -1,4 +1,4 @@
-"""Known answers of Paimon's Java, in the form in which tests ask for them."""
+"""Known answers of Paimon's Java, in the form that the tests need."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Other readers and writers of Paimon tables: its Java library 0.9.0, and pypaimon-rust 0.4.0.
 
-Both come from PyPI: the jar lies inside the source distribution of pypaimon 0.2.0 (its Hadoop classes are in the jars PySpark bundles),
+Both come from PyPI: the jar is inside the source distribution of pypaimon 0.2.0 (its Hadoop classes are in the jars PySpark bundles),
 the other is a wheel. SBBF_PAIMON_JAR and SBBF_PAIMON_RUST_PYTHON name them where they are already.
 """
 

@@ -1,7 +1,7 @@
 """parquet-java itself, through PySpark's gateway to the JVM: encrypted files written, and read back with their filters.
 
 Spark's own reader shows rows only. These are the classes below it: the example writer, `ParquetFileReader.readBloomFilter`, and the
-row groups that a predicate leaves when nothing but filters is asked.
+row groups that remain for a predicate when only filters are used.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class ParquetJava:
         return filter_by_place
 
     def row_groups_read(self, path: Path, encryption: Encryption, column: str, value: object) -> int:
-        """How many row groups `column = value` leaves by filters alone: neither statistics nor dictionaries are asked."""
+        """Count the row groups that remain for `column = value` by filters alone, without statistics and dictionaries."""
         reader = self._open(path, encryption, self._equals(column, value))
         count = reader.getRowGroups().size()
         reader.close()

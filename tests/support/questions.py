@@ -1,4 +1,4 @@
-"""What to ask the engines, and the right answers, both computed from all rows of a file as pyarrow reads them."""
+"""Queries for the engines and their right answers, both computed from all rows of a file as pyarrow reads them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def present_value(path: Path, column: str) -> Any:
 
 
 def absent_value(path: Path, column: str) -> Any:
-    """A value that no row holds although it lies between the smallest and the largest value of every row group."""
+    """Return an absent value between the smallest and the largest value of every row group."""
     file = pq.ParquetFile(path)
     groups = [file.read_row_group(n, columns=[column])[column].drop_null().to_pylist() for n in range(file.num_row_groups)]
     low, high = max(map(min, groups)), min(map(max, groups))

@@ -1,4 +1,4 @@
-"""The four things one can ask of a file, in one form, so that a test of bad input asks them all."""
+"""The four operations on a file with one interface, so that a test of bad input runs them all."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def _check_output(name: str, path: Path, out: Path) -> None:
     try:
         rows = repr(pq.read_table(path).to_pylist())
     except Exception:
-        # The file was beyond pyarrow before; what becomes of it afterwards says nothing.
+        # pyarrow could not read the file before; whether it can afterwards shows nothing.
         return
     assert repr(pq.read_table(out).to_pylist()) == rows

@@ -120,7 +120,7 @@ class Before:
 
 
 def prepare(path: WritePath, folder: Path) -> Before:
-    """Makes the old file, runs the command once, and proves the new file against its data."""
+    """Make the old file, run the command once, and verify the new file against its data."""
     folder.mkdir()
     path.prepare(folder / FILE)
     old = (folder / FILE).read_bytes()
