@@ -1,4 +1,4 @@
-"""The words that users read, and the names of the package: plain technical English, and one term for one thing."""
+"""The words that people read, and the names in the package and its tests: plain technical English, and one term for one thing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -20,7 +20,14 @@ PACKAGE = ROOT / "sbbf_tool"
 GENERATED = PACKAGE / "parquet" / "idl"
 
 LISTS = tomllib.loads((Path(__file__).parent / "language.toml").read_text())
-BANNED_PHRASE = re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(LISTS['banned_phrases'])})(?![\w-])")
+
+
+def compile_phrases(*phrases: str) -> re.Pattern[str]:
+    return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(phrases)})(?![\w-])")
+
+
+BANNED_PHRASE = compile_phrases(*LISTS["banned_phrases"])
+BANNED_IN_TESTS = compile_phrases(*LISTS["banned_phrases"], *LISTS["tests"]["banned_phrases"])
 BANNED_NAMES = set(LISTS["banned_names"])
 ALLOWED_NAMES = set(LISTS["allowed_names"])
 
@@ -37,12 +44,32 @@ def strings_of(text: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
-def banned_in(texts: Iterator[tuple[int, str]]) -> list[str]:
-    """Line and surroundings of each banned word."""
+def prose_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield every comment, docstring and assertion message of a module with its line; other strings of a test are its data."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(text)):
+        parts = (node.msg,) if isinstance(node, ast.Assert) else (node.value,) if isinstance(node, ast.Expr) else ()
+        for part in parts:
+            for constant in (part,) if isinstance(node, ast.Expr) else ast.walk(part) if part else ():
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                    yield constant.lineno, constant.value
+
+
+def sentences_of_tests(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the name of every test of a module as a sentence, with its line."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name.replace("_", " ")
+
+
+def banned_in(texts: Iterable[tuple[int, str]], banned: re.Pattern[str] = BANNED_PHRASE) -> list[str]:
+    """Return the line and surroundings of each banned phrase."""
     return [
         f"{line + text[: match.start()].count(chr(10))}: {text[max(0, match.start() - 40) : match.end() + 40]!r}"
         for line, text in texts
-        for match in BANNED_PHRASE.finditer(text)
+        for match in banned.finditer(text)
     ]
 
 
@@ -65,11 +92,16 @@ def is_bad(name: str) -> bool:
     return bool(words) and words[0] not in ("is", "are", "has", "was", "can", "needs", "keeps") and words[-1] in BANNED_NAMES
 
 
+def is_sentence(name: str) -> bool:
+    """Whether a name is a sentence, which may end with a participle: `test_no_row_is_lost`, `assert_nothing_is_published`."""
+    return name.startswith(("test_", "assert_"))
+
+
 def bad_names(text: str) -> list[str]:
     tree = ast.parse(text)
     methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and [arg.arg for arg in node.args.args[:1]] == ["self"]]
     allowed = ALLOWED_NAMES | ({"other"} if any(arg.arg == "other" for method in methods for arg in method.args.args) else set())
-    return [f"{line}: {name}" for line, name in names_of(tree) if is_bad(name) and name not in allowed]
+    return [f"{line}: {name}" for line, name in names_of(tree) if is_bad(name) and name not in allowed and not is_sentence(name)]
 
 
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -77,9 +109,9 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
     if isinstance(command, click.Group):
         with click.Context(command) as context:
             for name in command.list_commands(context):
-                found = command.get_command(context, name)
-                assert found is not None
-                yield from commands(found, (*path, name))
+                subcommand = command.get_command(context, name)
+                assert subcommand is not None
+                yield from commands(subcommand, (*path, name))
 
 
 PAGES = [path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
@@ -121,6 +153,20 @@ def test_names_are_nouns_and_verbs(path):
     assert bad_names(path.read_text()) == []
 
 
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tests_are_in_plain_words(path):
+    text = path.read_text()
+    assert banned_in((*prose_of(text), *sentences_of_tests(text)), BANNED_IN_TESTS) == []
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_in_tests_are_nouns_and_verbs(path):
+    assert bad_names(path.read_text()) == []
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -137,6 +183,18 @@ def test_banned_words_are_found(text, count):
 
 
 @pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("def test_what_is_told(): pass", 1),
+        ('def f():\n    """What is said."""\n    assert x, f"{y} is anew"', 2),
+        ("x = 'nobody'  # data may be anything", 0),
+    ],
+)
+def test_banned_words_of_tests_are_found(text, count):
+    assert len(banned_in((*prose_of(text + "\n"), *sentences_of_tests(text)), BANNED_IN_TESTS)) == count
+
+
+@pytest.mark.parametrize(
     ("text", "names"),
     [
         ("def told(): pass", ["told"]),
@@ -147,7 +205,8 @@ def test_banned_words_are_found(text, count):
         ("stored_filter = planned_fingerprint = 1", []),
         ("def is_named(): pass", []),
         ("class A:\n def __eq__(self, other): pass", []),
+        ("def test_no_row_is_lost(): pass", []),
     ],
 )
 def test_bad_names_are_found(text, names):
-    assert [found.partition(": ")[2] for found in bad_names(text)] == names
+    assert [line.partition(": ")[2] for line in bad_names(text)] == names

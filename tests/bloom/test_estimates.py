@@ -59,14 +59,14 @@ def test_a_filter_sized_for_an_fpp_stays_within_it(seed: int) -> None:
 
 @pytest.mark.parametrize("per_block", [0.1, 1, 5, 12, 25, 50, 100])
 @pytest.mark.parametrize("num_blocks", [31, 1024, 32768])
-def test_the_fill_tells_the_count(num_blocks: int, per_block: float) -> None:
+def test_the_fill_ratio_estimates_the_count(num_blocks: int, per_block: float) -> None:
     ndv = round(num_blocks * per_block)
     estimate = build(32 * num_blocks, ndv).estimated_ndv
     assert estimate == pytest.approx(ndv, rel=5 * 0.09 / math.sqrt(num_blocks))
 
 
 @pytest.mark.parametrize("per_block", [150, 200])
-def test_the_fill_of_a_nearly_saturated_filter_tells_the_count_less_well(per_block: int) -> None:
+def test_the_fill_ratio_of_a_nearly_saturated_filter_estimates_less_well(per_block: int) -> None:
     ndv = 1024 * per_block
     assert build(32 * 1024, ndv).estimated_ndv == pytest.approx(ndv, rel=0.04)
 

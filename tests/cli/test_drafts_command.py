@@ -62,7 +62,7 @@ def test_a_parquet_file(drafted, capfd):
     assert run_sbbf(capfd, "verify", str(drafted))[0] == 0
 
 
-def test_json_tells_the_dialect(drafted, capfd):
+def test_json_contains_the_dialect(drafted, capfd):
     _, out, _ = run_sbbf(capfd, "inspect", str(drafted), "--json")
     for row in json.loads(out)["filters"]:
         assert (row["dialects"], row["dialect"]) == (["draft1-page", "draft2-page"], "draft2-page")

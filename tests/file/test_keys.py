@@ -60,7 +60,7 @@ def test_keys_from_a_pipe_get_no_warning(fixtures, capfd):
 
 
 @pytest.mark.parametrize("argument", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
-def test_a_key_in_the_place_of_a_file_is_not_shown(argument):
+def test_a_key_instead_of_a_file_name_is_not_shown(argument):
     with pytest.raises(UsageError, match="not on the command line") as caught:
         read_keys(argument)
     assert argument not in str(caught.value)

@@ -75,7 +75,7 @@ def test_datafusion_takes_columns_for_what_arrow_schema_says(tmp_path: Path, nam
     context.register_parquet("t", path)
     for at in (3, 512):
         value = UUIDS[at] if is_binary else AMOUNTS[at]
-        # The type that the file's decimals have to DataFusion without ARROW:schema; with a wider literal DataFusion would not query the filter.
+        # DataFusion reads the decimals as this type without ARROW:schema. With a wider literal it would not query the filter.
         cast = "Decimal256" if name == "decimal256" and store_schema else "Decimal128"
         literal = f"X'{UUIDS[at].hex}'" if is_binary else f"arrow_cast('{value}', '{cast}({getattr(kind, 'precision', 0)}, 2)')"
         plan = str(context.sql(f"EXPLAIN ANALYZE SELECT * FROM t WHERE c = {literal}").to_pandas().iloc[0, 1])

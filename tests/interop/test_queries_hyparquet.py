@@ -31,24 +31,24 @@ FLOATS, TEXTS, BYTES = {"f32", "f64", "f32_zero", "f64_zero"}, {"text", "short",
 USED = INTEGERS | LONGS | FLOATS | TEXTS | BYTES
 """Columns of types for which hyparquet queries filters: no times, no decimals, no UUIDs."""
 
-Ask = Callable[..., list[dict[str, Any]]]
+Query = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+def query(tmp_path_factory: pytest.TempPathFactory) -> Query:
     """`query(path, questions, bloom=...)`: the rows and the fetched bytes of each question."""
     try:
         installed = install_npm("hyparquet", (PROGRAM / "package.json").read_text())
     except NotInstallableError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("hyparquet")
-    for name in ("package.json", "ask.mjs"):
+    for name in ("package.json", "query.mjs"):
         shutil.copy(PROGRAM / name, folder)
     (folder / "node_modules").symlink_to(installed / "node_modules")
 
     def run(path: Path, questions: list[dict[str, Any]], *, bloom: bool = True, utf8: bool = False) -> list[dict[str, Any]]:
         request = json.dumps({"path": str(path), "bloom": bloom, "utf8": utf8, "questions": questions})
-        done = subprocess.run(["node", "ask.mjs"], cwd=folder, input=request, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(["node", "query.mjs"], cwd=folder, input=request, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr
         answers: list[dict[str, Any]] = json.loads(done.stdout)
         return answers
@@ -57,7 +57,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
 
 
 def value(column: str, text: str) -> Any:
-    """A text of the corpus as the JSON that `ask.mjs` revives."""
+    """A text of the corpus as the JSON that `query.mjs` revives."""
     if column in INTEGERS:
         return int(text)
     if column in LONGS:
@@ -72,7 +72,7 @@ def columns_of(pair: Pair) -> list[str]:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_the_same_rows(ask: Ask, pairs: PairMaker, writer: str) -> None:
+def test_the_same_rows(query: Query, pairs: PairMaker, writer: str) -> None:
     pair = pairs(writer, "hyparquet")
     chance = random.Random(20261121)
     questions, present = [], []
@@ -85,14 +85,14 @@ def test_the_same_rows(ask: Ask, pairs: PairMaker, writer: str) -> None:
         questions.append({"column": column, "values": [value(column, text) for text in texts], "many": many})
         present.append(there)
 
-    before, after = ask(pair.before, questions), ask(pair.after, questions)
+    before, after = query(pair.before, questions), query(pair.after, questions)
 
     assert [entry["rows"] for entry in before] == [entry["rows"] for entry in after]
     assert [question for question, there, answer in zip(questions, present, before, strict=True) if there and not answer["rows"]] == []
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_it_prunes_by_each_type_it_can(ask: Ask, pairs: PairMaker, writer: str) -> None:
+def test_it_prunes_by_each_type_it_can(query: Query, pairs: PairMaker, writer: str) -> None:
     """For an absent value it fetches the filters and no page of the column; with filters disabled, it fetches pages."""
     pair = pairs(writer, "hyparquet")
     questions = []
@@ -101,18 +101,18 @@ def test_it_prunes_by_each_type_it_can(ask: Ask, pairs: PairMaker, writer: str) 
         inside = [text for text in pair.candidates[column,] if text in absent]
         questions.append({"column": column, "values": [value(column, inside[len(inside) // 2])], "many": False})
 
-    answers, told_not_to = ask(pair.after, questions), ask(pair.after, questions, bloom=False)
+    answers, unfiltered_answers = query(pair.after, questions), query(pair.after, questions, bloom=False)
 
     unpruned = [
         question["column"]
-        for question, with_filters, without in zip(questions, answers, told_not_to, strict=True)
+        for question, with_filters, without in zip(questions, answers, unfiltered_answers, strict=True)
         if with_filters["bytes"] >= without["bytes"]
     ]
     assert unpruned == []
     assert all(answer["rows"] == [] for answer in answers)
 
 
-def test_bytes_that_are_no_text_are_lost_when_queried_as_text(ask: Ask, tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_lost_when_queried_as_text(query: Query, tmp_path: Path) -> None:
     """hyparquet 1.31 decodes unannotated bytes to text by default (`utf8`), compares the text, and hashes that text's bytes: where
     decoding loses something, a query for the text that it shows finds no row.
     """
@@ -121,6 +121,6 @@ def test_bytes_that_are_no_text_are_lost_when_queried_as_text(ask: Ask, tmp_path
     add_filters(before, ["blob"], output=after)
     questions = [{"column": "blob", "values": ["\ufffd"]}, {"column": "blob", "values": ["text"]}]
 
-    assert [answer["rows"] for answer in ask(before, questions, utf8=True)] == [[0], [1]]
-    assert [answer["rows"] for answer in ask(after, questions, utf8=True)] == [[], [1]]
-    assert ask(after, [{"column": "blob", "values": [{"hex": "ff"}]}])[0]["rows"] == [0]
+    assert [answer["rows"] for answer in query(before, questions, utf8=True)] == [[0], [1]]
+    assert [answer["rows"] for answer in query(after, questions, utf8=True)] == [[], [1]]
+    assert query(after, [{"column": "blob", "values": [{"hex": "ff"}]}])[0]["rows"] == [0]

@@ -57,7 +57,7 @@ def test_a_changed_file_is_an_error_and_no_mixture(site, answer):
 
 
 @pytest.mark.parametrize("tags", [None, 'W/"{}"'])
-def test_a_server_that_does_not_tell_versions_apart_is_not_read(site, tags):
+def test_a_server_that_does_not_distinguish_versions_is_not_read(site, tags):
     site.tags = tags
     with pytest.raises(UnreadableError, match="neither ETag nor Last-Modified"):
         open_source(site.put("x", small()))

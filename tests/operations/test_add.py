@@ -238,7 +238,7 @@ def test_what_is_hashed_is_what_is_stored_and_not_what_it_means(tmp_path):
 # Dry run
 
 
-def test_a_dry_run_tells_all_and_writes_nothing(plain, out, tmp_path):
+def test_a_dry_run_reports_everything_and_writes_nothing(plain, out, tmp_path):
     before = listing(tmp_path)
     stamp = plain.stat().st_mtime_ns
     report = add_filters(plain, ["id", "name"], dry_run=True)

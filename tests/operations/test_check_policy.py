@@ -106,7 +106,7 @@ class TestChoice:
             ran = {rule for rule, outcome in outcomes(report).items() if outcome != "not run"}
             assert ran == {rule.name for rule in RULES if rule.group == group}
 
-    def test_ignore_goes_before_select(self, lying: Path):
+    def test_ignore_overrides_select(self, lying: Path):
         report = check(lying, Policy(select=("format",), ignore=("under-64-bytes",)))
         assert reason(report, "under-64-bytes") == "ignored"
         assert report.findings == ()

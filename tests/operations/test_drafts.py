@@ -185,7 +185,7 @@ def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
 
 
 @pytest.mark.parametrize("bits", [b"\0", b"\xff"], ids=["none", "all"])
-def test_bits_that_tell_nothing(texts, bits):
+def test_ambiguous_bits(texts, bits):
     put(texts, build_draft_header(find_dialect("draft1-thrift"), 64), bits * 64)
     (row,), (result,) = inspect(texts).filters, verify(texts).filters
     assert row.dialect is result.dialect is None

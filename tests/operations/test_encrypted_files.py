@@ -284,7 +284,7 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
         except SbbfError as error:
             outcomes.add(type(error))
     assert AuthenticationError in outcomes
-    # How a footer is encrypted, and all of a signed footer, is not encrypted: such a bit may also make it unreadable, or require other keys.
+    # Parts of an encrypted footer, and all of a signed one, are plaintext: a flipped bit may also make it unreadable, or require other keys.
     for bit in range(last - 8 * 28, last):
         flip(path, data, bit)
         with pytest.raises(AuthenticationError):
@@ -452,7 +452,7 @@ class TestCommands:
         assert "encrypted: score\n" in out
 
     @pytest.mark.parametrize("argument", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
-    def test_a_key_in_the_place_of_a_file(self, file, capsys, argument):
+    def test_a_key_instead_of_a_file_name(self, file, capsys, argument):
         assert run(["inspect", str(file("java-columns")), "--keys", argument]) == 2
         error = capsys.readouterr().err
         assert "not on the command line" in error

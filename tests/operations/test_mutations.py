@@ -138,7 +138,7 @@ def test_pages_and_filters_with_damaged_bytes(original, folder, seeds):
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
-def test_footers_that_are_well_formed_and_lie(original, folder, tmp_path, seeds):
+def test_well_formed_footers_with_wrong_fields(original, folder, tmp_path, seeds):
     def mutants() -> Iterator[bytes]:
         mutant = tmp_path / "made.parquet"
         for number in seeds:

@@ -50,7 +50,7 @@ def list_rules(path: Path) -> set[str]:
     return {finding.rule for finding in verify(path).findings} & FIXES.keys()
 
 
-def test_every_treatment_is_of_a_rule():
+def test_every_fix_belongs_to_a_rule():
     assert FIXES.keys() <= {rule.name for rule in RULES}
 
 
@@ -95,7 +95,7 @@ def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
     assert "overlapping-filter" not in list_rules(path)
 
 
-def test_a_sound_file_is_left_alone(path):
+def test_a_sound_file_stays_as_it_is(path):
     shutil.copyfile(SOUND, path)
     before = path.stat()
     for rebuild in (False, True):

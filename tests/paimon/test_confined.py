@@ -79,7 +79,7 @@ def test_an_external_path_must_be_below_the_declared_ones(files, new_table, tmp_
     assert "is not below the table's data-file.external-paths" in str(live.outside)
 
 
-def test_a_declared_external_path_is_outside_all_the_same(files, new_table, tmp_path):
+def test_a_declared_external_path_is_outside_too(files, new_table, tmp_path):
     maker = external(new_table, f"{tmp_path}/else/a.parquet", f"file://{tmp_path}/else")
     (live,) = open_table(files, str(maker.root)).live_files
     assert live.outside == f"the file is outside the table, at {tmp_path}/else/a.parquet"
@@ -97,7 +97,7 @@ def test_roots_are_compared_by_whole_parts():
 
 @pytest.fixture
 def linked(new_table: NewTable, tmp_path: Path) -> TableMaker:
-    """A table of two data files, of which one is a link to a file that is none of the table's."""
+    """A table of two data files; one of them is a link to a file outside the table."""
     maker = new_table(options=INDEX_FILES)
     maker.commit(NewFile(columns(), name="a.parquet"), NewFile(columns(100), name="b.parquet"))
     secret = tmp_path / "secret.parquet"

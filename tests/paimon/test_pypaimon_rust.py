@@ -22,7 +22,7 @@ from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
-from support.paimon_engines import ask_rust, rust_python
+from support.paimon_engines import run_rust, rust_python
 
 pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
@@ -39,7 +39,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rust")
     outside = folder / "outside"
     outside.mkdir()
-    tables = ask_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
+    tables = run_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
     assert tables == [*INDEXED, *PLAIN]
     return folder / "wh"
 
@@ -72,8 +72,8 @@ def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: P
     queries = [f"SELECT id FROM p.fx.{name} WHERE s = 'value {at}'" for at in (1, 2, 40, 41, 99)]
     queries += [f"SELECT id FROM p.fx.{name} WHERE n = {at * 1000 - 20}" for at in (0, 7, 99)]
     queries += [f"SELECT count(*), sum(id), count(DISTINCT s), sum(n) FROM p.fx.{name}", f"SELECT id FROM p.fx.{name} WHERE \"é😀\" = 'x7'"]
-    before = ask_rust(command="ask", warehouse=str(warehouse), queries=queries)
-    assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=queries) == before
+    before = run_rust(command="query", warehouse=str(warehouse), queries=queries)
+    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
     assert before[0] == [["1"]]
     assert probe_paimon(str(copy), "s", ["value 40"], allow_outside=True).skipped
 
@@ -89,6 +89,6 @@ def test_rust_reads_indexes_where_paimon_publishes_them(warehouse: Path, tmp_pat
     lie = build_container(lay_out({"s": {KIND: build_bloom64(BloomFilter64(np.zeros(9, np.uint8), 3))}}))
     lies = [Addition(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
     query = [f"SELECT id FROM p.fx.{name} WHERE s = 'value 40'"]
-    assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
+    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
     assert publish(files, str(copy), lies) is not None
-    assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=query) == [[]]
+    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[]]

@@ -1,4 +1,4 @@
-"""The drafts' headers: each form to the byte, what it may be, and what is none of them."""
+"""The headers of the drafts: the bytes of each form, the dialects that each may belong to, and bytes that are no such header."""
 
 from __future__ import annotations
 

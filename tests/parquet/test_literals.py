@@ -403,5 +403,5 @@ def test_stored_bytes_as_a_person_reads_them(leaf: Column, plain: bytes, text: s
     ],
 )
 def test_an_annotation_on_a_physical_type_that_cannot_have_it_means_nothing(leaf: Column, text: str, plain: bytes) -> None:
-    """The specification requires this of readers. A query for the literal bytes, which are never stored, would be answered `absent`."""
+    """The specification requires it of readers. A query by the annotation would look up bytes that are never stored: `absent`."""
     assert parse(leaf, text).forms == (plain,)

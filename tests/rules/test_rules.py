@@ -1,4 +1,4 @@
-"""The rules one by one: where each begins to see something, where it stops, and what it must have read. Whole reports are in golden/."""
+"""The rules one by one: where each has a finding and where not, and what it must have read. Whole reports are in golden/."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestSorted:
         assert self.has_finding(tmp_path, pa.array([1, 2, 2**64 - 2, 2**64 - 1], pa.uint64()))
         assert not self.has_finding(tmp_path, pa.array([1, 2**64 - 1, 2, 2**64 - 2], pa.uint64()))
 
-    def test_a_row_group_of_nulls_is_passed_over(self, tmp_path):
+    def test_a_row_group_of_nulls_is_skipped(self, tmp_path):
         assert self.has_finding(tmp_path, pa.array([1, 2, None, None, 3, 4]), groups=3)
 
     def test_without_bounds_nothing_is_known(self, tmp_path):

@@ -303,7 +303,7 @@ def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
 
 
 def test_filters_too_large_to_send_between_processes_are_one_split(large):
-    """The filters of one file have at most `handed_bytes` in rows of other processes, by the sizes in the footer, which are upper bounds."""
+    """Rows of other processes hold at most `handed_bytes` of filters per file, by the sizes in the footer, which are upper bounds."""
     sized = FilterSpec(("id",), ndv=100_000)
     size = Sizing(ndv=100_000).bytes_for(0)
     assert len(plan_file(str(large), sized, EDIT, split_bytes=1, handed_bytes=6 * size).splits) == 6

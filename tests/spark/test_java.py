@@ -63,7 +63,7 @@ def test_which_java_which_spark_takes():
     assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_3, version)} == {*versions, (25, 0, 3)}
 
 
-def test_java_home_goes_before_path(machine, monkeypatch):
+def test_java_home_takes_precedence_over_path(machine, monkeypatch):
     a_java(machine / "named", 'openjdk version "17.0.1"')
     on_path = a_java(machine / "on path", 'openjdk version "21.0.1"')
     monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
@@ -72,7 +72,7 @@ def test_java_home_goes_before_path(machine, monkeypatch):
     assert java.find_java(SPARK_4_3) == str(machine / "named")
 
 
-def test_a_java_home_of_the_wrong_version_is_passed_over(machine, monkeypatch):
+def test_a_java_home_of_the_wrong_version_is_skipped(machine, monkeypatch):
     a_java(machine / "old", 'openjdk version "11.0.22"')
     on_path = a_java(machine / "new", 'openjdk version "21.0.1"')
     monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")

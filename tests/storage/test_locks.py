@@ -183,7 +183,7 @@ def test_without_locks_no_append_is_undone(shim, path, answer):
     assert run(shim, ["repair", str(path), "--in-place", "--quick"])[0] == 0
 
 
-def test_a_file_that_may_only_be_read_is_copied_all_the_same(shim, path, tmp_path):
+def test_a_read_only_file_is_copied(shim, path, tmp_path):
     path.chmod(0o444)
     assert run(shim, ["add-filter", str(path), "-c", "user_id", "-o", str(tmp_path / "out.parquet")])[0] == 0
 

@@ -129,7 +129,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def assert_has_filters(folder: Path, columns: tuple[str, ...]) -> None:
-    """Assert that every file has a verified filter for each of the columns in each row group and is readable, and that no leftovers remain."""
+    """Assert that every file is readable, has a verified filter for each of the columns in each row group, and left nothing behind."""
     assert not [path for path in folder.rglob(".*") if path.is_file()]
     for path in sorted(folder.rglob("*.parquet")):
         report = verify(path)

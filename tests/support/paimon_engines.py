@@ -97,7 +97,7 @@ def rust_python() -> Path:
     return install_python("pypaimon-rust-0.4.0", "pypaimon-rust==0.4.0", "pyarrow")
 
 
-def ask_rust(**question: Any) -> Any:
+def run_rust(**question: Any) -> Any:
     """One question to paimon_rust_driver.py in a process of its own."""
     done = subprocess.run([rust_python(), str(RUST_DRIVER)], input=json.dumps(question), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

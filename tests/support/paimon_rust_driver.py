@@ -1,7 +1,7 @@
 """Run by an interpreter that has pypaimon-rust: a question as JSON on standard input, its answer as JSON on standard output.
 
 make    tables of fixed shapes below `warehouse`; their names
-ask     for each SQL query, the rows as lists, or the error's text
+query   for each SQL query, the rows as lists, or the error's text
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def make(context: SQLContext, outside: str) -> list[str]:
     return list(shapes)
 
 
-def ask(context: SQLContext, queries: list[str]) -> list[Any]:
+def run_queries(context: SQLContext, queries: list[str]) -> list[Any]:
     answers: list[Any] = []
     for query in queries:
         batches = context.sql(query)
@@ -101,7 +101,7 @@ def main() -> None:
         context.set_current_database("fx")
         print(json.dumps(make(context, question["outside"])))
     else:
-        print(json.dumps(ask(context, question["queries"])))
+        print(json.dumps(run_queries(context, question["queries"])))
 
 
 main()

@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 
-const asked = JSON.parse(readFileSync(0, 'utf8'))
-const file = await asyncBufferFromFile(asked.path)
+const request = JSON.parse(readFileSync(0, 'utf8'))
+const file = await asyncBufferFromFile(request.path)
 const metadata = await parquetMetadataAsync(file)
 
 function revive(value) {
@@ -19,7 +19,7 @@ function revive(value) {
 }
 
 const answers = []
-for (const { column, values, many } of asked.questions) {
+for (const { column, values, many } of request.questions) {
   let bytes = 0
   const counted = {
     byteLength: file.byteLength,
@@ -34,8 +34,8 @@ for (const { column, values, many } of asked.questions) {
     metadata,
     columns: ['n'],
     filter: { [column]: many ? { $in: wanted } : { $eq: wanted[0] } },
-    useBloomFilters: asked.bloom,
-    utf8: asked.utf8 ?? false,
+    useBloomFilters: request.bloom,
+    utf8: request.utf8 ?? false,
     compressors,
   })
   answers.push({ rows: rows.map(({ n }) => Number(n)).sort((a, b) => a - b), bytes })
