@@ -284,7 +284,7 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
         except SbbfError as error:
             outcomes.add(type(error))
     assert AuthenticationError in outcomes
-    # Parts of an encrypted footer, and all of a signed one, are plaintext: a flipped bit may also make it unreadable, or require other keys.
+    # Parts of an encrypted footer and all of a signed one are plaintext: a flipped bit may also make it unreadable, or require other keys.
     for bit in range(last - 8 * 28, last):
         flip(path, data, bit)
         with pytest.raises(AuthenticationError):
