@@ -1,4 +1,4 @@
-"""Tables of which the right advice is known."""
+"""Tables for which the right advice is known."""
 
 from __future__ import annotations
 

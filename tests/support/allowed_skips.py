@@ -1,7 +1,7 @@
 """Skipped tests, counted by reason against tests/allowed_skips.toml: a run with `--allowed-skips TABLE` fails if one more is skipped.
 
-A skipped test detects nothing, so a skip that is new has to be noticed. The reasons in the file are regular expressions, each of which
-matches a whole reason.
+A skipped test detects nothing, so the run reports new skips. The reasons in the file are regular expressions that match a whole
+reason.
 """
 
 from __future__ import annotations

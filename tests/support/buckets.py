@@ -1,4 +1,4 @@
-"""A bucket on the tests' server, and what makes clients speak to that."""
+"""A bucket on the tests' server, and the settings that direct clients to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Bucket:
         return f"s3://{self.name}/{key}"
 
     def put(self, key: str, data: bytes, **attributes: Any) -> str:
-        """Put it there without being counted; the URL."""
+        """Store an object without counting the request; return its URL."""
         self.client.put_object(Bucket=self.name, Key=key, Body=data, **attributes)
         self.proxy.forget()
         return self.url(key)
@@ -40,7 +40,7 @@ class Bucket:
 
 
 def environment(url: str) -> dict[str, str]:
-    """What makes S3 clients speak to this address."""
+    """Return the environment that directs S3 clients to this address."""
     return {
         "AWS_ENDPOINT_URL": url,
         "AWS_ACCESS_KEY_ID": swift_server.ACCESS_KEY,
@@ -53,7 +53,7 @@ def environment(url: str) -> dict[str, str]:
 
 
 def forget_clients() -> None:
-    """Clients are kept for as long as a process lives, and the environment is read when they are made."""
+    """Discard the cached clients: a client reads the environment when it is made and then lives as long as the process."""
     from sbbf_tool.storage.objects import s3_bucket, stores
 
     if s3_bucket.client.cache_info().currsize:

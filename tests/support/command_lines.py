@@ -1,4 +1,4 @@
-"""The commands that take a file, and what the end of each must look like."""
+"""The commands that take a file, and the assertions about their output and exit code."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _NAIVE = _EPOCH.replace(tzinfo=None)
 
 @dataclass(frozen=True)
 class Kind:
-    """A column: `value(n)` differs from row to row as far as the type allows, `extremes` are values that readers stumble over."""
+    """A column: `value(n)` differs from row to row as far as the type allows; `extremes` are values that readers often get wrong."""
 
     name: str
     arrow: pa.DataType
@@ -75,7 +75,7 @@ ZEROS_AND_NANS = [
     Kind("f32_zero", pa.float32(), lambda n: float(n % 50), [*_SPECIAL, np.uint32(0x7FC00001).view(np.float32)]),
     Kind("f64_zero", pa.float64(), lambda n: float(n % 50), [*_SPECIAL, np.uint64(0x7FF8000000000001).view(np.float64)]),
 ]
-"""Values that mean the same and have other bits: a filter of ours holds more of them than the writer's does."""
+"""Equal values with different bits: our filters contain all of these forms, the writer's filters only the stored ones."""
 DECIMALS = [
     Kind("dec2", pa.decimal128(2, 1), lambda n: Decimal(n % 90).scaleb(-1), [Decimal("0.0"), Decimal("9.9"), Decimal("-9.9")]),
     _decimal("dec9", pa.decimal128(9, 2), 131, -10_000),
@@ -134,10 +134,10 @@ BOOLEANS = [Kind("flag", pa.bool_(), lambda n: n % 3 == 0, [True, False])]
 
 
 def table(kinds: list[Kind], variant: str) -> pa.Table:
-    """The rows of a variant, in as many batches as there are row groups to be; `n` counts the rows.
+    """Return the rows of a variant, one batch per row group; `n` numbers the rows.
 
-    The numbers of many rows are even, and each group's range spans the others', so that between minimum and maximum there are values
-    that no row has. One more variant, "others", has odd numbers and so such values.
+    The numbers of "many" are even, and the ranges of its groups overlap, so that there are absent values between minimum and maximum.
+    The variant "others" has the numbers between them, and so these absent values.
     """
     if variant == "many":
         return rows(kinds, *(range(2 * group, 2 * GROUPS * ROWS_PER_GROUP, 2 * GROUPS) for group in range(GROUPS)))
@@ -147,7 +147,7 @@ def table(kinds: list[Kind], variant: str) -> pa.Table:
 
 
 def rows(kinds: list[Kind], *groups: range, variant: str = "many") -> pa.Table:
-    """The rows of these numbers, a batch for each group."""
+    """Return the rows of these numbers, one batch per group."""
     schema = pa.schema([("n", pa.int64()), *((kind.name, kind.arrow) for kind in kinds)])
     batches = []
     for numbers in groups:
@@ -160,5 +160,7 @@ def _value(kind: Kind, variant: str, n: int) -> Any:
     if variant == "nulls" or n % NULL_EVERY == 3:
         return None
     if variant == "extremes":
-        return kind.extremes[(n + n // NULL_EVERY) % len(kind.extremes)]  # without the second term the null may always hit the same
+        return kind.extremes[
+            (n + n // NULL_EVERY) % len(kind.extremes)
+        ]  # without the second term the nulls may always fall on the same value
     return kind.value(n % 3 if variant == "few" else n)

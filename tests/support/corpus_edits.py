@@ -1,4 +1,4 @@
-"""Files that no writer at hand makes: pages by pyarrow, and a footer that says something else of them.
+"""Files that no available writer makes: pages by pyarrow, and a footer with other types.
 
 Only the meaning of the pages is changed, never a page: a BYTE_ARRAY column becomes an ENUM, a list of three levels one of two. The
 footer is decoded and encoded again with the package's Thrift classes; offsets of pages stay right, as it comes last.
@@ -31,12 +31,12 @@ from sbbf_tool.parquet.structs import parse_struct
 
 
 def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:
-    """The same file, its footer changed by `change`."""
+    """Change the footer of a file with `change`."""
     content = path.read_bytes()
     assert content.endswith(MAGIC)
     length = int.from_bytes(content[-8:-4], "little")
     metadata = parse_struct(FileMetaData, content[-8 - length : -8])
-    # pyarrow would believe its own idea of the schema, which it keeps here, over the changed one.
+    # pyarrow would prefer the schema that it stores here to the changed one.
     metadata.key_value_metadata = [entry for entry in metadata.key_value_metadata or () if entry.key != "ARROW:schema"] or None
     change(metadata)
     buffer = TMemoryBuffer()
@@ -47,7 +47,7 @@ def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:
 
 
 def annotate(path: Path, annotations: dict[str, dict[str, Any]]) -> Path:
-    """The same file with other annotations (fields of SchemaElement) on the leaves or groups of these names."""
+    """Replace the annotations (fields of SchemaElement) of the leaves or groups of these names."""
 
     def change(metadata: FileMetaData) -> None:
         for element in metadata.schema:
@@ -73,15 +73,15 @@ VARIANT = {"logicalType": LogicalType(VARIANT=VariantType(specification_version=
 
 
 def flatten_lists(path: Path) -> Path:
-    """The same file with its lists of three levels in two, as old writers had them: `group l (LIST) { repeated int32 array }`.
+    """Change lists of three levels into two, as old writers wrote them: `group l (LIST) { repeated int32 array }`.
 
-    The elements must be required and leaves: then the levels in the pages are the same.
+    The elements must be required leaves, so that the levels in the pages stay the same.
     """
     return _without_elements(path, keep_group=True)
 
 
 def bare_repeated(path: Path) -> Path:
-    """The same file with its required lists of required leaves as what Protocol Buffers make of them: `repeated int32 l`."""
+    """Change required lists of required leaves into repeated leaves, as Protocol Buffers write them: `repeated int32 l`."""
     return _without_elements(path, keep_group=False)
 
 

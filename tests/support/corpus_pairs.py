@@ -1,4 +1,4 @@
-"""Files of the corpus twice: as their writers left them, without filters, and as `add_filters` made them of those."""
+"""Pairs of files of the corpus: one without filters, as its writer left it, and the output of `add_filters` for it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ UNREADABLE = {
 
 
 class Pair(NamedTuple):
-    """A file and what it holds, leaf by leaf, as text."""
+    """A pair of files and their values, leaf by leaf, as text."""
 
     before: Path
     after: Path
     stored: Texts
     candidates: Texts
-    """Values that fit between the stored ones, in the order of their rows; some are stored as well."""
+    """Values between the stored ones, in the order of their rows; some are stored as well."""
     absent: Texts
-    """Those of them that are not stored; leaves that have none are missing."""
+    """The candidates that are not stored; leaves without any are missing."""
 
 
 class PairMaker:

@@ -1,4 +1,4 @@
-"""Questions to the columns of the corpus in each engine's own SQL, many in one statement, and how much the engine read for one.
+"""Queries of the columns of the corpus in each engine's own SQL, many in one statement, and the row groups that the engine reads for one.
 
 A question is a condition on one leaf: `=` or IN for scalars and for leaves of structs, "contains" for lists, the value under a key for
 maps. Values are written as `corpus_readers` writes them and cast to the type that the engine says the column has.
@@ -30,7 +30,7 @@ AT_ONCE = 40
 
 
 class Question(NamedTuple):
-    """One leaf and the values, as text, of which one is wanted; IN where `many`. `key` is that of a map."""
+    """A condition: the leaf equals the value, or one of them where `many`; values are text. `key` is the key of a map."""
 
     path: tuple[str, ...]
     texts: tuple[str, ...]
@@ -45,7 +45,7 @@ class BatchEngine(Protocol):
     def name(self) -> str: ...
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
-        """For each question the `n` of the rows it finds, sorted."""
+        """Return for each question the sorted `n` of the rows that satisfy it."""
 
 
 class BatchPruningEngine(BatchEngine, Protocol):
@@ -54,7 +54,7 @@ class BatchPruningEngine(BatchEngine, Protocol):
 
 
 class _Dialect(ABC):
-    """How a condition is written; the engines differ in a few places."""
+    """The SQL of a condition; engines override what they write differently."""
 
     quote = '"'
     field = "{parent}.{name}"
@@ -83,7 +83,7 @@ class _Dialect(ABC):
         return f"{column} IN ({', '.join(literals)})" if question.many else f"{column} = {literals[0]}"
 
     def element_of(self, kind: str) -> str | None:
-        """The type of a list's elements; None for what is no list."""
+        """Return the type of a list's elements; None for other types."""
         return None
 
     def _known_type_of(self, path: Path, expression: str) -> str:
@@ -205,7 +205,7 @@ class BatchSpark(engines.Spark, _Dialect):
         return rows
 
     def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        """As `row_groups_read` counts, for all the scans of one union."""
+        """Count as `row_groups_read` does, for all the scans of one union."""
         results = []
         for batch in _batches(questions):
             frame = self._union(path, batch)
@@ -284,7 +284,7 @@ class BatchClickHouse(_Dialect):
 
 
 class BatchPyArrow:
-    """Filters by statistics only, and by no leaf of a list or map."""
+    """Prunes by statistics only, and by no leaf of a list or map."""
 
     name = "pyarrow"
 
@@ -299,7 +299,7 @@ class BatchPyArrow:
 
 
 class BatchPolars:
-    """Filters by statistics only."""
+    """Prunes by statistics only."""
 
     name = "polars"
 
@@ -327,7 +327,7 @@ def leaf_type(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
 
 
 def typed(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
-    """These texts as values of an Arrow type."""
+    """Parse these texts as values of an Arrow type."""
     if isinstance(kind, pa.BaseExtensionType):
         return typed(texts, kind.storage_type)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):

@@ -1,7 +1,7 @@
-"""What a file of the corpus holds, as an engine that did not write it reads it, and how a person would write each value.
+"""The values of a file of the corpus as text, read by an engine that did not write it.
 
-The texts are made here, from integers and by the rules of ISO 8601 and of SQL, and not by the package's own formatter: they are what
-its parser is held against.
+The texts are formatted here, from integers and by the rules of ISO 8601 and of SQL, and not by the package's own formatter, because
+the tests check the package's parser with them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 Texts = dict[tuple[str, ...], list[str]]
-"""For each leaf, by its path without the scaffolding of lists and maps, every non-null value as a person writes it."""
+"""For each leaf, by its path without the scaffolding of lists and maps, the text of every non-null value."""
 
 
 def written_values(path: Path, style: Style) -> Texts:
-    """What the file holds, as an engine that did not write it reads it."""
+    """Return the values of the file as read by an engine that did not write it."""
     names = pq.read_schema(path).names
     apart = [name for name in names if name in _READ_BY_PYARROW.get(style.writer, ())]
     rest = _read_with(OTHER_READER[style.writer], path, [name for name in names if name not in apart])
@@ -81,7 +81,7 @@ def _leaves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str,
 
 
 def _as_list(array: pa.MapArray) -> pa.ListArray:
-    """A map as the list of structs that it is in memory."""
+    """Return a map as the list of structs that it is in memory."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
     return pa.Array.from_buffers(pa.list_(entries.type), len(array), array.buffers()[:2], offset=array.offset, children=[entries])
 

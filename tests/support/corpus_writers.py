@@ -46,7 +46,7 @@ _FULL_FLOATS = [kind for kind in (*FLOATS, *ZEROS_AND_NANS) if not pa.types.is_f
 
 @dataclass(frozen=True)
 class Expression:
-    """A column that only the writer's own SQL can make: of `n`, and what is extreme of it."""
+    """A column that only the writer's own SQL can make: an expression of `n`, and its extremes."""
 
     name: str
     sql: str
@@ -56,7 +56,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Style:
-    """One way of writing: who, which columns, and the options that make the difference."""
+    """One way of writing: the writer, the columns, and the options that set it apart."""
 
     name: str
     writer: str
@@ -69,7 +69,7 @@ class Style:
         return self.name
 
     def without(self, names: Collection[str]) -> Style:
-        """The same without these columns."""
+        """Return this style without these columns."""
         kinds = [kind for kind in self.kinds if kind.name not in names]
         return replace(self, kinds=kinds, expressions=tuple(expression for expression in self.expressions if expression.name not in names))
 
@@ -119,7 +119,7 @@ _SPARK_TYPES = (
     Expression("variant", """parse_json('{"a": ' || n || '}')""", ("parse_json('null')", "parse_json('[1, \"x\"]')")),
 )
 
-# Large unsigned integers in DuckDB's version 2 pages are such as only DuckDB can read.
+# Only DuckDB can read large unsigned integers in its version 2 pages.
 STYLES = [
     Style("pyarrow", "pyarrow", _ARROW, True, {}),
     Style("pyarrow-plain", "pyarrow", _ARROW, False, {"store_decimal_as_integer": True, "data_page_version": "2.0"}),
@@ -140,7 +140,7 @@ BY_NAME = {style.name: style for style in STYLES}
 
 
 def write(style: Style, variant: str, path: Path, spark: Callable[[], SparkSession], *, filters: bool = True) -> Path:
-    """The rows of `variant` in the style's way at `path`; `spark` starts the session where it is needed."""
+    """Write the rows of `variant` to `path` in this style; `spark` starts the session where it is needed."""
     rows = table(style.kinds, variant)
     if style.writer == "pyarrow":
         _write_pyarrow(style, rows, path, filters)
@@ -156,7 +156,7 @@ def write(style: Style, variant: str, path: Path, spark: Callable[[], SparkSessi
 def _write_pyarrow(style: Style, rows: pa.Table, path: Path, filters: bool) -> None:
     options: dict[str, Any] = {}
     if filters:
-        # BOOLEAN is an error; the leaves are named as in the file.
+        # a filter on BOOLEAN is an error; leaves have the names of the file
         pq.write_table(rows.slice(0, 0), path)
         leaves = [pq.read_metadata(path).schema.column(n) for n in range(len(pq.read_metadata(path).schema))]
         options = {leaf.path: {"ndv": 200, "fpp": 0.01} for leaf in leaves if leaf.physical_type != "BOOLEAN"}
@@ -205,7 +205,7 @@ def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: 
     options["parquet.block.row.count.limit"] = _rows_per_group(rows)
     if filters:
         options |= {"parquet.bloom.filter.enabled": True, "parquet.bloom.filter.max.bytes": 256}
-    session = spark.newSession()  # whose settings are its own
+    session = spark.newSession()  # a session with its own settings
     for name, value in settings.items():
         session.conf.set(name, value)
     with quiet_about_pandas():
@@ -222,7 +222,7 @@ def _rows_per_group(rows: pa.Table) -> int:
 
 
 def _select(expressions: tuple[Expression, ...], variant: str, element: str, divide: str) -> list[str]:
-    """SQL for these columns; `element` takes an element of a list by its number, from 1, and `divide` is the operator for integers."""
+    """Return SQL for these columns; `element` takes an element of a list by its number, from 1; `divide` divides integers."""
     columns = []
     for expression in expressions:
         sql = expression.sql

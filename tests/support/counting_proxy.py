@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and what was answered; sizes are those of the bodies."""
+    """One request and its answer; sizes are those of the bodies."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class Exchange:
 
     @property
     def operation(self) -> str:
-        """What S3 calls it."""
+        """Return the name of the operation in S3."""
         query = parse_qs(self.query, keep_blank_values=True)
         copies = "x-amz-copy-source" in self.headers
         match self.method:
@@ -177,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _break_off(self) -> None:
-        """With a reset, as of a cable: closing politely would send what is buffered first."""
+        """Close the connection with a reset, as a broken cable does; an orderly close would send buffered bytes first."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.shutdown(socket.SHUT_RDWR)

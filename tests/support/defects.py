@@ -45,7 +45,7 @@ SIZE = 2048
 
 
 def write_sound(path: Path) -> None:
-    """The sound file, once more."""
+    """Write the sound file again."""
     from sbbf_tool.operations.add import add_filters
 
     schema = pa.schema(
@@ -70,7 +70,7 @@ def write_sound(path: Path) -> None:
 
 
 class Edit:
-    """A copy of a file in the making: filters put behind the old ones, places changed, then a new footer."""
+    """A copy of a file under construction: filters after the old ones, changed places, then a new footer."""
 
     def __init__(self, source: Path = SOUND) -> None:
         with ParquetFile.open(source) as file:
@@ -88,7 +88,7 @@ class Edit:
         self.encrypted: set[tuple[int, int]] = set()
 
     def values(self, row_group: int, column: str) -> list[bytes]:
-        """The plain bytes of every value."""
+        """Return the plain bytes of every value."""
         return self._values[row_group, column]
 
     def place(self, row_group: int, column: str) -> FilterPlace:
@@ -100,16 +100,16 @@ class Edit:
         self._places[row_group, self._index[column]] = place
 
     def encrypt(self, row_group: int, column: str) -> None:
-        """Say that the chunk is encrypted, and leave it as it is."""
+        """Mark the chunk as encrypted without encrypting it."""
         self.encrypted.add((row_group, self._index[column]))
 
     def append(self, row_group: int, column: str, header: bytes, bitset: bytes | memoryview) -> None:
-        """A filter behind all that is there."""
+        """Append a filter after the last byte."""
         self.set_place(row_group, column, FilterPlace(len(self._body), len(header) + len(bitset)))
         self._body += header + bytes(bitset)
 
     def append_everywhere(self, column: str, build: Callable[[list[bytes]], BloomFilter], header: bytes | None = None) -> None:
-        """A filter for every row group, built from its values."""
+        """Append a filter for every row group, built from its values."""
         for row_group in range(self.footer.num_row_groups):
             bloom = build(self.values(row_group, column))
             self.append(row_group, column, header or build_header(bloom.num_bytes), bloom.bitset)
@@ -143,7 +143,7 @@ def bloom_of(plain: Iterable[bytes], size: int = SIZE) -> BloomFilter:
 
 
 def miss_values(path: Path) -> None:
-    """The filter was built before the second half of the values had come."""
+    """The filter was built from the first half of the values."""
     edit = Edit()
     bloom = bloom_of(edit.values(1, "id")[: ROWS // 2])
     edit.append(1, "id", build_header(SIZE), bloom.bitset)
@@ -163,7 +163,7 @@ def hashed_at_wrong_width(path: Path) -> None:
 
 
 def wrong_block(path: Path) -> None:
-    """The block is the remainder of the upper half of the hash, as in a draft."""
+    """The block is chosen by the remainder of the upper half of the hash, as in a draft."""
 
     def build(values: list[bytes]) -> BloomFilter:
         whole = bytearray(SIZE)
@@ -196,7 +196,7 @@ def hashed_as_draft(path: Path) -> None:
 
 
 def draft_dialect(path: Path) -> None:
-    """A header without compression, which may be the first draft's or the second's, and is the second's."""
+    """A header without compression, which both drafts write; here it is the second draft's."""
     edit = Edit()
     header = build_draft_header(find_dialect("draft2-thrift"), SIZE)
     edit.append_everywhere("name", lambda values: _as_in("draft2-thrift", values), header)
@@ -237,7 +237,7 @@ def wrong_statistics(path: Path) -> None:
 
 
 def unreadable_filter(path: Path) -> None:
-    """The old offset, in a file that was rewritten: it leads into pages."""
+    """The old offset in a rewritten file: it points into pages."""
     edit = Edit()
     edit.set_place(0, "name", FilterPlace(20_000, edit.place(0, "name").length))
     edit.set_place(1, "name", FilterPlace(edit.footer.end + 1000, None))
@@ -245,7 +245,7 @@ def unreadable_filter(path: Path) -> None:
 
 
 def overlapping_filter(path: Path) -> None:
-    """Two columns lead to the filter of one."""
+    """Two columns point to the filter of one column."""
     edit = Edit()
     edit.set_place(0, "name", edit.place(0, "id"))
     edit.write(path)
@@ -257,7 +257,7 @@ def oversized_page(path: Path) -> None:
 
 
 def unknown_header(path: Path) -> None:
-    """As parquetjs writes it: three unions without a member."""
+    """The header as parquetjs writes it: three unions without a member."""
     edit = Edit()
     header = build_header(SIZE)[:3] + b"\x1c\x00" * 3 + b"\x00"
     edit.append_everywhere("id", bloom_of, header)
@@ -273,14 +273,14 @@ def missing_length(path: Path) -> None:
 
 
 def wrong_length(path: Path) -> None:
-    """The length of the bitset alone."""
+    """The footer states the length of the bitset alone."""
     edit = Edit()
     edit.set_place(0, "id", edit.place(0, "id")._replace(length=SIZE))
     edit.write(path)
 
 
 def over_128_mib(path: Path) -> None:
-    """A bitset of 256 MiB that is nearly all hole, at the end of a file that is otherwise sound."""
+    """A sparse bitset of 256 MiB at the end of an otherwise sound file."""
     edit = Edit()
     size = 256 << 20
     header = build_header(size)
@@ -318,7 +318,7 @@ def plaintext_filter_on_encrypted_column(path: Path) -> None:
 
 
 def damaged_encrypted_filter(path: Path) -> None:
-    """A module of the header, and where that of the bitset should be, the next thing in the file."""
+    """The module of the header is there, but that of the bitset is missing."""
     edit = Edit()
     edit.append(0, "id", (44).to_bytes(4, "little") + bytes(44), b"")
     edit.append(1, "id", (44).to_bytes(4, "little") + bytes(44), (28 + SIZE).to_bytes(4, "little") + bytes(28 + SIZE - 4))
@@ -427,4 +427,4 @@ DEFECTS = {
     "too-few-values": Defect(_sound, ("--min-ndv", "1000")),
     "chunk-too-small": Defect(_sound, ("--min-chunk-bytes", "12KiB")),
 }
-"""By the name of the rule that each is about."""
+"""Defects by the name of their rule."""

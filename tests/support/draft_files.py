@@ -1,4 +1,4 @@
-"""Files whose filters are of a draft of the format, which no writer makes any more."""
+"""Files with filters of a draft of the format, which today's writers no longer make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sbbf_tool.parquet.values import read_chunk
 
 
 def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str) -> None:
-    """Write `source` to `target` with filters of a dialect behind it, of the sizes that `add_filters` chooses, and a new footer."""
+    """Write `source` to `target`, followed by filters of a dialect, with the sizes that `add_filters` chooses, and a new footer."""
     drafted = find_dialect(dialect)
     report = add_filters(source, columns, dry_run=True, replace=True)
     with ParquetFile.open(source) as file:
@@ -32,7 +32,7 @@ def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str
 
 
 def stored_values(file: ParquetFile, row_group: int, column: Column) -> Iterator[bytes]:
-    """The plain bytes of a chunk's values, and the other stored forms of its floats."""
+    """Return the plain bytes of a chunk's values, and the other stored forms of its floats."""
     pages = file.pages(row_group, column)
     for values in read_chunk(pages.open_arrow, file.footer, row_group, column, pages.meta):
         yield from (values[position] for position in range(len(values)))

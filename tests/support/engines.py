@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class Scan(NamedTuple):
-    """How many row groups an engine decoded, of how many in the file."""
+    """The number of row groups that an engine decoded, and the number in the file."""
 
     read: int
     total: int
 
 
 class Engine(Protocol):
-    """Anything that answers a question about the rows of a file, in the file's order and the file's schema."""
+    """A reader that returns the matching rows of a file in the file's order and schema."""
 
     name: str
 
@@ -76,7 +76,7 @@ class DuckDB:
         return Scan(counts["total_row_groups_scanned"], counts["total_row_groups_to_scan"])
 
     def ruled_out(self, path: Path, column: str, value: Any) -> list[bool]:
-        """For each row group, whether its filter rules `value` out; never where there is no filter (`parquet_bloom_probe`)."""
+        """Return for each row group whether its filter excludes `value` (`parquet_bloom_probe`); False without a filter."""
         query = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, ?, ?) ORDER BY row_group_id"
         return [excluded for (excluded,) in self._connection.execute(query, [str(path), column, value]).fetchall()]
 
@@ -88,7 +88,7 @@ class DuckDB:
 
 
 class DataFusion:
-    """Counts the row groups that each means of pruning saw and left."""
+    """Reports how many row groups each means of pruning examined and kept."""
 
     name = "datafusion"
     can_ignore_filters = True
@@ -122,7 +122,7 @@ class DataFusion:
 
 
 class Spark:
-    """parquet-java behind Spark's vectorized reader, which hands on every row of a row group that it did not skip."""
+    """parquet-java behind Spark's vectorized reader, which counts every row of a row group that it did not skip."""
 
     name = "spark"
     can_ignore_filters = True
@@ -137,7 +137,7 @@ class Spark:
     def row_groups_read(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> Scan:
         frame = self._matching(path, column, operand, filters=filters)
         frame.collect()
-        scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)  # the metrics have no public door
+        scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)  # the metrics have no public API
         return _row_groups_holding(path, scan.metrics().apply("numOutputRows").value())
 
     def _matching(self, path: Path, column: str, operand: Any, *, filters: bool = True) -> DataFrame:
@@ -208,8 +208,8 @@ class ClickHouse:
     def _ask(self, query: str, answer_format: str, **parameters: str) -> bytes:
         try:
             return self._session.query(query, answer_format, params=parameters).bytes()
-        except RuntimeError:  # chdb.ChdbError is another class than the one that sessions raise
-            self._session.query("SELECT 1", "Null")  # chdb 4.4 prefixes the next answer with what it had of the failed one
+        except RuntimeError:  # sessions raise another class than chdb.ChdbError
+            self._session.query("SELECT 1", "Null")  # chdb 4.4 prefixes the next answer with the start of the failed one
             raise
 
 
@@ -268,17 +268,17 @@ def _typed(path: Path, column: str, operand: Any) -> pa.Array:
 
 
 def _condition(operand: Any, literals: list[str]) -> str:
-    """The right side of a comparison in SQL."""
+    """Return the right side of a comparison in SQL."""
     return f"IN ({', '.join(literals)})" if _is_list(operand) else f"= {literals[0]}"
 
 
 def _in_schema_of(path: Path, table: pa.Table) -> pa.Table:
-    """Engines have their own idea of strings, bytes and nullability; the file's is the one to compare in."""
+    """Cast the rows to the schema of the file, because engines return other types of strings and bytes and other nullability."""
     return table.cast(pq.read_schema(path).remove_metadata()).combine_chunks()
 
 
 def _row_groups_holding(path: Path, rows: int) -> Scan:
-    """For engines that count rows: whole row groups, which must be of equal size for their number to follow."""
+    """Convert a count of rows to a count of row groups, which must be of equal size."""
     metadata = pq.read_metadata(path)
     sizes = {metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)}
     (size,) = sizes

@@ -46,7 +46,7 @@ def install(name: str, build: Callable[[Path], None]) -> Path:
 
 
 def install_python(name: str, *requirements: str, shared: bool = False) -> Path:
-    """Return the interpreter of an environment with these packages; if `shared`, behind them those of the running interpreter."""
+    """Return the interpreter of an environment with these packages; if `shared`, also those of the running interpreter."""
 
     def build(folder: Path) -> None:
         python = folder / "bin" / "python"
@@ -56,7 +56,7 @@ def install_python(name: str, *requirements: str, shared: bool = False) -> Path:
             line = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
             (folder / "lib" / _PYTHON / "site-packages" / "shared.pth").write_text(line)
 
-    # Where packages are shared, the environment belongs to those of one interpreter.
+    # An environment with shared packages belongs to one interpreter.
     place = f"-{Path(sys.prefix).resolve().as_posix().strip('/').replace('/', '-')}" if shared else ""
     return install(f"{name}-{_PYTHON}{place}", build) / "bin" / "python"
 

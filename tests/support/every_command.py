@@ -1,4 +1,4 @@
-"""Every command of the command line, with arguments that work, the formats it prints in, and the parameters that take text."""
+"""Every command of the CLI, with working arguments, its output formats, and the parameters that take text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORKING: dict[str, list[str]] = {
 
 
 def commands() -> dict[str, click.Command]:
-    """Each command that is no group, by its name."""
+    """Return each command that is no group, by its name."""
     return dict(_below(cli, ()))
 
 
@@ -47,7 +47,7 @@ def _below(group: CommandsByName, names: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def formats_of(command: click.Command) -> list[list[str]]:
-    """The options of each format, none among them for the usual one."""
+    """The options of each output format; no option for the default."""
     for parameter in command.params:
         if parameter.name == "form":
             assert isinstance(parameter.type, click.Choice)
@@ -56,7 +56,7 @@ def formats_of(command: click.Command) -> list[list[str]]:
 
 
 def text_options(command: click.Command) -> Iterator[str]:
-    """The options that take any text."""
+    """Return the options that take any text."""
     for parameter in command.params:
         if isinstance(parameter, click.Option) and not parameter.is_flag and parameter.type.name in ("text", "path"):
             yield max(parameter.opts, key=len)

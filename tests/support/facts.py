@@ -1,4 +1,4 @@
-"""What the engines of today do with a Bloom filter, column by column of the fixtures."""
+"""The columns of the fixtures for which today's engines use Bloom filters."""
 
 from __future__ import annotations
 

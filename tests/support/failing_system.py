@@ -1,7 +1,7 @@
-"""A layer below the storage room: the calls by which it changes a disk, counted, and one of them disturbed.
+"""A layer below the storage room that counts the calls which change a disk, and disturbs one of them.
 
-As a program, a server that forks a process for each order: the process runs a command and is killed at a call, or after a time. What
-takes long, to start Python and import Arrow, is done once.
+Run as a program, it is a server that forks a process for each request: the process runs a command and is killed at a call, or after a
+time. The slow part, starting Python and importing Arrow, happens once.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "link", "unlink")
 DIVISIBLE = ("write", "copy_file_range")
-"""Calls that may be carried out in part."""
+"""Calls that may write only a part of the bytes."""
 
 BEFORE, HALF, AFTER = "before", "half", "after"
 
 
 class Disturbance:
-    """`strike` is called at the call number `at` (from 0), before, after, or in the middle of it; at all later ones too if `lasting`."""
+    """Call `strike` at the call number `at` (from 0), before, after, or in the middle of it; at all later calls too if `lasting`."""
 
     def __init__(
         self, at: int | None, strike: Callable[[], None], when: str = BEFORE, only: tuple[str, ...] = CALLS, lasting: bool = False
@@ -95,7 +95,7 @@ def _die() -> None:
 
 
 class Killer:
-    """The server, from the outside. Use as a context manager."""
+    """A client that starts the server. Use it as a context manager."""
 
     def __enter__(self) -> Killer:
         command = [sys.executable, "-m", __name__]
@@ -112,18 +112,18 @@ class Killer:
         return json.loads(self._process.stdout.readline())
 
     def calls(self, path: str, folder: Path) -> list[str]:
-        """Run undisturbed; answers with the calls that were made."""
+        """Run the command undisturbed; return its calls."""
         return self._order(path=path, folder=str(folder), at=None, when=BEFORE)["calls"]
 
     def kill_at(self, path: str, folder: Path, at: int, when: str) -> bool:
-        """Run, killed at that call; answers whether it was."""
+        """Run the command and kill it at that call; return whether it got that far."""
         return self._order(path=path, folder=str(folder), at=at, when=when)["killed"]
 
     def kill_after(self, path: str, folder: Path, seconds: float) -> bool:
         return self._order(path=path, folder=str(folder), at=None, when=BEFORE, seconds=seconds)["killed"]
 
     def seconds(self, path: str, folder: Path) -> float:
-        """How long the command takes."""
+        """Return the seconds that the command takes."""
         return self._order(path=path, folder=str(folder), at=None, when=BEFORE)["seconds"]
 
 

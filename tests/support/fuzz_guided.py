@@ -1,5 +1,5 @@
-"""A run of one target that coverage guides: `python -m support.fuzz_guided TARGET [CORPUS...] [libFuzzer options]`, in
-the folder of the tests.
+"""Fuzz one target with coverage guidance: `python -m support.fuzz_guided TARGET [CORPUS...] [libFuzzer options]`, in the
+folder of the tests.
 """
 
 from __future__ import annotations

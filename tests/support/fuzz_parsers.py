@@ -1,7 +1,7 @@
-"""What fuzzing feeds: footer, filter header, page header, column chunk, the splice that writes footers; Paimon's containers and manifests;
-key material.
+"""The targets of fuzzing: footer, filter header, page header, column chunk, the splice that writes footers; Paimon's containers and
+manifests; key material.
 
-Each target takes any bytes and lets nothing out but the package's own errors; what parses must also keep its word.
+Each target takes any bytes and raises only the package's own errors; parsed input must also have the properties that it asserts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ SHAPES = (("INT64", 0, 0), ("INT64", 1, 0), ("BYTE_ARRAY", 1, 0), ("BYTE_ARRAY",
 
 
 def chunk(data: bytes) -> None:
-    """A column chunk behind two bytes, of which codec and shape are one and the number of values the other."""
+    """A column chunk after two bytes: one for codec and shape, one for the number of values."""
     if len(data) < 2:
         raise UnreadableError("no codec, no shape")
     physical, definition, repetition = SHAPES[data[0] // len(CODECS) % len(SHAPES)]
@@ -101,12 +101,12 @@ def compact_struct(data: bytes) -> None:
         assert compact.skip(data, 0, compact.STRUCT) == stop + 1
         assert all(field.start < field.value <= field.end <= stop for field in fields)
     except IndexError:
-        # How the module says that bytes end too soon; the rooms above put it into words.
+        # The module's error for bytes that end too soon; its callers turn it into a message.
         return
 
 
 def container(data: bytes) -> None:
-    """A Paimon file index that parses is written back as it was, and its filters are inside it."""
+    """A Paimon file index that parses is written back unchanged, and its filters are within its bounds."""
     parsed_container = parse_container(data)
     assert build_container(parsed_container) == data or len(build_container(parsed_container)) == len(data)
     for kinds in parsed_container.indexes.values():
@@ -118,7 +118,7 @@ def container(data: bytes) -> None:
 
 
 def manifest(data: bytes) -> None:
-    """Avro, as Paimon's manifests are."""
+    """Avro, the format of Paimon's manifests."""
     for entry in parse_manifest(data):
         assert "/" not in entry.file.name
 
@@ -140,16 +140,16 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 
 def feed(target: Callable[[bytes], None], data: bytes) -> None:
-    """Bytes may be refused in the package's own words, and in no other way."""
+    """Accept the package's own errors; any other exception fails the target."""
     with suppress(SbbfError):
         target(data)
 
 
 def corpus_of(name: str) -> Path:
-    """The folder of a target's corpus. A footer is a struct like any other."""
+    """Return the folder of a target's corpus. Targets for structs share the corpus of footers."""
     return CORPUS / ("footer" if name == "compact_struct" else name)
 
 
 def seeds(name: str) -> list[bytes]:
-    """The corpus of a target, the smallest first."""
+    """Return the corpus of a target, the smallest file first."""
     return sorted((path.read_bytes() for path in corpus_of(name).iterdir()), key=len)

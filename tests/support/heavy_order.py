@@ -17,7 +17,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 NOT_RUN = "not run"
 MINUTES = 2.0
-"""What a test may take that states nothing."""
+"""The minutes of a test whose marker states none."""
 
 ROOMS = {
     "sbbf_tool/editing": ("tests/faults",),
@@ -75,7 +75,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple
 
 
 class HeavyTests:
-    """Orders the tests and starts those that can end before `end` (of the monotonic clock)."""
+    """A plugin that orders the tests and starts those that can finish before `end` (of the monotonic clock)."""
 
     def __init__(self, end: float) -> None:
         self._end = end
@@ -106,14 +106,14 @@ class HeavyTests:
 
 
 def _drawn_name(item: pytest.Item) -> str:
-    """The name under which a test is drawn: that of its file where tests of a file share what a fixture made for them."""
+    """Return the name by which a test is ordered: its file's name where the tests of a file share an expensive fixture."""
     fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
     shares = any(fixture.scope == "module" and fixture.baseid.endswith(".py") for definitions in fixtures for fixture in definitions)
     return item.nodeid.partition("::")[0] if shares else item.nodeid.partition("[")[0]
 
 
 def _changed_files() -> list[str]:
-    """The files that differ from the commit where this line of work began, or, on the main line, from the parent."""
+    """Return the files that differ from the commit where the branch began, or, on the main branch, from the parent."""
     head, base = _git("rev-parse", "HEAD"), _git("merge-base", "HEAD", "origin/main")
     if not base or base == head:
         base = _git("rev-parse", "-q", "--verify", "HEAD~1")

@@ -2,8 +2,8 @@
 
     python hostile_calls.py SECONDS SEED
 
-Buffers of odd lengths, at odd addresses, that overlap or are no buffers; counts that are negative, too large or do not fit. Each call
-either answers or raises; what it must not do is read or write a byte that is not its own, and that a sanitizer sees and aborts at.
+Buffers of unusual lengths, at unaligned addresses, that overlap or are no buffers; counts that are negative, too large or do not fit.
+Each call either answers or raises. If it reads or writes a byte outside its buffers, a sanitizer aborts the process.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Calls:
         return self._random.choice((None, 7, "text", [1, 2], memoryview(b"")))
 
     def offsets(self, width: int) -> bytes:
-        """Offsets of Arrow's layout, of which some go backwards or out of the data."""
+        """Return offsets of Arrow's layout, some of which decrease or point outside the data."""
         values = [
             self._random.choice((0, 1, 5, 31, 32, 64, 65, 2048, -1, 2 ** (8 * width - 1) - 1)) for _ in range(self._random.randrange(9))
         ]
@@ -84,7 +84,7 @@ class Calls:
         return b"".join(value.to_bytes(width, sys.byteorder, signed=True) for value in values) + bytes(self._random.choice((0, 0, 0, 1, 3)))
 
     def page(self) -> bytes:
-        """Values behind their lengths, of which some are wrong."""
+        """Return values prefixed with their lengths, some of which are wrong."""
         parts = []
         for _ in range(self._random.randrange(9)):
             value = self._random.randbytes(self._random.choice((0, 1, 3, 8, 36, 100)))

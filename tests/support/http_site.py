@@ -1,4 +1,4 @@
-"""An HTTP server of files in memory, which serves validators, or fails, as a test sets it."""
+"""An HTTP server of files in memory; a test configures its validators and failures."""
 
 from __future__ import annotations
 

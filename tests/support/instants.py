@@ -23,18 +23,18 @@ def rounded_down(instant: int) -> bytes:
 
 
 def towards_zero(instant: int) -> bytes:
-    """As C++ divides."""
+    """Split an instant into day and nanoseconds with truncating division, as C++ does."""
     days, nanos = divmod(abs(instant), DAY)
     return stored(EPOCH - days, -nanos) if instant < 0 else stored(EPOCH + days, nanos)
 
 
 def day_early(instant: int) -> bytes:
-    """A day or more of nanoseconds, which no known writer stores."""
+    """Store a day or more of nanoseconds, which no known writer does."""
     return stored(EPOCH + instant // DAY - 1, instant % DAY + DAY)
 
 
 def day_late(instant: int) -> bytes:
-    """A negative time of day, also since 1970 and at midnight."""
+    """Store a negative time of day, also since 1970 and at midnight."""
     return stored(EPOCH + instant // DAY + 1, instant % DAY - DAY)
 
 
@@ -43,7 +43,7 @@ def stored(day: int, nanos: int) -> bytes:
 
 
 def write_int96(path: Path, row_groups: Iterable[list[bytes | None]], created_by: str | None = ARROW_21, **options: Any) -> Path:
-    """A file of one INT96 column, `at`, whose values are these bytes."""
+    """Write a file of one INT96 column, `at`, whose values are these bytes."""
     schema = pa.schema([("at", pa.binary(12))])
     with pq.ParquetWriter(path, schema, **options) as writer:
         for values in row_groups:

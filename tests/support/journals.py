@@ -18,12 +18,12 @@ STRANGER = 54321
 
 
 def entry_of(old: bytes, new: bytes) -> dict[str, Any]:
-    """What an append that made `new` of `old` remembers."""
+    """Return the journal entry of an append that made `new` of `old`."""
     return {"length": len(old), "ends_with": old[-64:].hex(), "new_length": len(new), "new_ends_with": new[-64:].hex()}
 
 
 def place(file: Path, entry: Mapping[str, Any] | bytes) -> Path:
-    """The journal of a file, of mode 0600."""
+    """Write the journal of a file with mode 0600; return its path."""
     journal = Path(journal_of(str(file)))
     journal.write_bytes(entry if isinstance(entry, bytes) else json.dumps(entry).encode())
     journal.chmod(0o600)
@@ -32,9 +32,9 @@ def place(file: Path, entry: Mapping[str, Any] | bytes) -> Path:
 
 class Plant(NamedTuple):
     make: Callable[[Path, dict[str, Any]], None]
-    """Plants it at this path; the entry is one that would be believed."""
+    """Plants the journal at this path; the entry itself is valid."""
     rule: str
-    """What a message says of it, as a regular expression."""
+    """A regular expression for the message about it."""
     needs_root: bool = False
 
 
@@ -132,7 +132,7 @@ PLANTS = {
 
 @contextmanager
 def planted(name: str, file: Path, entry: dict[str, Any]) -> Iterator[Path]:
-    """One of `PLANTS` as the journal of a file, taken away at the end."""
+    """Plant one of `PLANTS` as the journal of a file, and remove it at the end."""
     journal = Path(journal_of(str(file)))
     PLANTS[name].make(journal, entry)
     try:

@@ -15,7 +15,7 @@ CLUSTER = "local-cluster[2,1,1024]"
 
 
 class Run:
-    """Use as a context manager: whatever it started is gone afterwards."""
+    """A run as a context manager, which ends all its processes at exit."""
 
     def __init__(self, lake: Path, scratch: Path, *arguments: str, master: str = CLUSTER) -> None:
         self.lake = lake
@@ -44,7 +44,7 @@ class Run:
         self.process.wait()
 
     def descendants(self) -> list[int]:
-        """Every process that this run started, in whatever generation."""
+        """Return every process that this run started, including children of children."""
         processes, frontier = [], [self.process.pid]
         while frontier:
             children = [child for pid in frontier for child in _children(pid)]
@@ -60,7 +60,7 @@ class Run:
         return next((pid for pid in self.descendants() if b"SparkSubmit" in _command(pid)), None)
 
     def wait_until(self, is_so: Callable[[], object]) -> bool:
-        """False where the run ended before."""
+        """Wait until the condition holds; return False if the run ends before."""
         while self.process.poll() is None:
             self.descendants()
             if is_so():

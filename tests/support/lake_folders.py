@@ -1,4 +1,4 @@
-"""Other places than this process where Spark runs: programs of their own, a cluster's worker processes, a Connect server."""
+"""Spark outside this process: separate programs, worker processes of a cluster, a Connect server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS_TO_START = 120
 
 
 def run_program(python: str, *arguments: str, folder: Path, **environment: str) -> dict[str, Any]:
-    """What a program says on its last line. It runs in `folder`, and finds this package only where `environment` says so."""
+    """Run a program in `folder`; return the JSON of its last line. It can import this package only if `environment` provides it."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON", "JAVA_HOME")}
     done = subprocess.run([python, *arguments], cwd=folder, env={**inherited, **environment}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-5000:]
@@ -40,7 +40,7 @@ def _remove_work_of(application: str | None) -> None:
 
 @contextmanager
 def connect_server(folder: Path, **more: object) -> Iterator[str]:
-    """The address of a Spark Connect server with its own Python processes, started as its own script starts it, with `more` settings."""
+    """Start a Spark Connect server with its own Python processes by its own script, with `more` settings; yield its address."""
     import pyspark
 
     from sbbf_tool.spark.java import find_java

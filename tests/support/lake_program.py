@@ -1,8 +1,8 @@
-"""A program that works on a lake through Spark, run by tests in a process of its own: answers with JSON on its last line.
+"""A program that processes a lake through Spark, run by tests in a separate process: prints JSON on its last line.
 
     lake_program.py ADDRESS LAKE [ship]
 
-ADDRESS is a master, or that of a Spark Connect server. With `ship`, executors get the package from here, else they have it.
+ADDRESS is a master, or the address of a Spark Connect server. With `ship`, the driver sends the package to the executors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def about_worker(batches: Iterator) -> Iterator:
-    """Who does the work, and with what: process, its parent, the package's place, the kernel."""
+    """Return the process of a worker, its parent, the location of the package, and the kernel."""
     import pyarrow as pa
 
     import sbbf_tool
@@ -53,5 +53,5 @@ def main(address: str, lake: str, how: str = "") -> None:
 
 
 if __name__ == "__main__":
-    # What is defined in a program travels to executors by value; nothing of it may need this file there.
+    # Functions of a program are sent to executors by value, and must not need this file there.
     main(*sys.argv[1:])

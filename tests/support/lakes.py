@@ -1,4 +1,4 @@
-"""Small lakes for tests: many files, a file of many row groups, and one in which everything is wrong that can be."""
+"""Small lakes for tests: many files, a file of many row groups, and a lake with every kind of unusable file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table(number: int, rows: int = ROWS) -> pa.Table:
 
 
 def small_files(folder: Path, count: int) -> Path:
-    """Files of 200 rows; file n has the ids from 200 n on."""
+    """Write files of 200 rows; the ids of file n begin at 200 n."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         pq.write_table(table(number), folder / f"part-{number:05d}.parquet")
@@ -34,7 +34,7 @@ def small_files(folder: Path, count: int) -> Path:
 
 
 def partitioned(folder: Path, days: int = 3, regions: tuple[str, ...] = ("eu", "us")) -> Path:
-    """One file for each day and region, as Hive lays them out."""
+    """Write one file per day and region in the layout of Hive."""
     for day in range(1, days + 1):
         for region in regions:
             small_files(folder / f"dt=2026-01-{day:02d}" / f"region={region}", 1)
@@ -42,7 +42,7 @@ def partitioned(folder: Path, days: int = 3, regions: tuple[str, ...] = ("eu", "
 
 
 def large_file(path: Path, row_groups: int, rows_a_group: int = 50_000) -> Path:
-    """A file whose values do not compress."""
+    """Write a file whose values do not compress."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(row_groups)
     schema = pa.schema([("id", pa.int64()), ("key", pa.int64())])
@@ -70,7 +70,7 @@ MIXED = {
 
 
 def mixed(folder: Path) -> Path:
-    """Good files among broken, empty, encrypted, filtered and table-managed ones."""
+    """Write sound files among broken, empty, encrypted, filtered and table-managed ones."""
     small_files(folder, 1)
     good = folder / "part-00000.parquet"
     for name in ("good-1", "good-2", "filtered", "half-filtered", "unreadable-pages", "broken"):
@@ -100,7 +100,7 @@ def _spoil_pages(path: Path) -> None:
 
 
 class _Base64(pe.KmsClient):
-    """Wraps no key: the file is encrypted, and that is all that a test needs."""
+    """Encodes keys instead of wrapping them, which suffices to write an encrypted file."""
 
     def __init__(self, configuration: pe.KmsConnectionConfig) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ def statuses(folder: Path, outcomes: Iterable[AddRow]) -> dict[str, str]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Every file below a folder, hidden ones too, by a digest of its content."""
+    """Return a digest of every file below a folder, hidden ones included."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()
     }

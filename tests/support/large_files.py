@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 ROWS, ROW_GROUPS = 225_000, 3
 PRESENT, ABSENT = 7_000_003, 7_000_004
-"""A value of `id` that is there, and one between min and max that is not."""
+"""A stored value of `id`, and an absent one between min and max."""
 
 
 @cache
 def large() -> bytes:
-    """Three row groups of a random even `id` (and PRESENT once) and 16 bytes of `payload` a row, 5.4 MB."""
+    """Write three row groups of random even `id` (and PRESENT once) and 16 bytes of `payload` per row, 5.4 MB."""
     random = np.random.default_rng(7)
     ids = random.integers(0, 1 << 40, ROWS) * 2
     ids[ROWS // 2] = PRESENT

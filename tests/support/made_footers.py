@@ -1,4 +1,4 @@
-"""Footers put together field by field, with whatever a newer, older or odd writer might add to them."""
+"""Footers built field by field, with the fields that newer, older or unusual writers might add."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW_GROUPS, COLUMNS, META_DATA = (4, wire.LIST), (1, wire.LIST), (3, wire.STRUCT
 
 
 def column_metadata(*more: Field, name: str = "c", num_values: int = 7) -> Struct:
-    """The required fields of a `ColumnMetaData` for an INT32 column, and more."""
+    """Return the required fields of a `ColumnMetaData` for an INT32 column, and more."""
     return (
         Field(1, wire.I32, wire.number(1)),
         Field(2, wire.LIST, wire.items(wire.I32, (wire.number(0), wire.number(3)))),
@@ -57,7 +57,7 @@ def file_metadata(row_groups: Sequence[Struct], columns: int, *more: Field) -> S
 
 
 def footer_with_column(meta: Struct) -> bytes:
-    """A footer of one row group of one column."""
+    """Return a footer with one row group of one column."""
     return wire.write(file_metadata([row_group([column_chunk(meta)])], 1))
 
 
@@ -111,7 +111,7 @@ _SCALARS = {
 
 
 def values(kind: int, depth: int) -> st.SearchStrategy[object]:
-    """A value of `kind`, as an element of a list has it: there a boolean is a byte."""
+    """Draw a value of `kind` as an element of a list, where a boolean is a byte."""
     if kind in (wire.TRUE, wire.FALSE):
         return st.sampled_from([b"\1", b"\2"])
     if kind in (wire.LIST, wire.SET):
@@ -138,7 +138,7 @@ def kinds(depth: int) -> st.SearchStrategy[int]:
 
 
 def random_fields(depth: int = 2) -> st.SearchStrategy[Field]:
-    """A field of any id and kind."""
+    """Draw a field of any id and kind."""
     return kinds(depth).flatmap(
         lambda kind: st.builds(
             Field,
@@ -158,7 +158,7 @@ UNKNOWN_FIELDS = _one_of_each([41, 55, 56, 57, 600, -7, 2**15 - 1, -(2**15)])
 """Fields that no version of the format has."""
 
 TAKEN_FOR_ANOTHER_USE = [field for n in (14, 15) for field in _one_of_each([n]) if (field.id, field.kind) not in (OFFSET, LENGTH)]
-"""With the id of offset or length, and another kind, as one build of parquet-mr had."""
+"""Fields with the id of offset or length but another kind, as one build of parquet-mr wrote them."""
 
 PRESENT_FILTERS = [
     Field(*which, wire.number(value), long) for which in (OFFSET, LENGTH) for value in (-1, 0, 5, 2**31 - 1) for long in (False, True)
@@ -167,7 +167,7 @@ PRESENT_FILTERS = [
 
 @st.composite
 def mixed(draw: st.DrawFn, struct: Struct, more: list[Field] = UNKNOWN_FIELDS) -> Struct:
-    """The known fields, in order or not, one in three with a long header, with others between them."""
+    """Draw the known fields in any order, one in three with a long header, with other fields between them."""
     fields = list(struct)
     order = draw(st.randoms(use_true_random=False))
     if draw(st.booleans()):
@@ -179,7 +179,7 @@ def mixed(draw: st.DrawFn, struct: Struct, more: list[Field] = UNKNOWN_FIELDS) -
 
 @st.composite
 def footers(draw: st.DrawFn, *, with_filters: bool) -> tuple[Struct, int, int]:
-    """A footer with its number of row groups and of columns."""
+    """Draw a footer with its number of row groups and of columns."""
     row_groups, columns = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     more = [*UNKNOWN_FIELDS, *TAKEN_FOR_ANOTHER_USE, *(PRESENT_FILTERS * 3 if with_filters else [])]
     parts = []

@@ -1,4 +1,4 @@
-"""Tests whose oracle or writer is a newer pyarrow than the oldest that the package runs with, by what that one lacks."""
+"""Tests whose oracle or writer needs a newer pyarrow than the oldest supported one, by what the older one lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING = {
     "Unhandled type for Arrow to Parquet schema conversion: string_view": "this pyarrow writes no string views",
     "Lists with non-zero length null components are not supported": "this pyarrow writes no such lists",
 }
-"""Part of an error's message, and the reason to skip the test that ends with it."""
+"""Part of an error's message, and the reason to skip a test that fails with it."""
 
 WRONG = {
     "tests/parquet/test_values.py::test_int96": "pyarrow writes instants before 1970 in one form from 23 on",
@@ -24,7 +24,7 @@ WRONG = {
     "tests/operations/test_prune_types.py::test_a_float_for_a_decimal_is_refused": "pyarrow 20 compares decimals wrongly",
     "tests/interop/test_encrypted_pyarrow.py::test_filters_added": "pages of pyarrow 20 under a signed footer do not authenticate",
 }
-"""Start of a test's name, and what this pyarrow itself does wrong."""
+"""Start of a test's name, and the defect of this pyarrow that makes it fail."""
 
 
 def reason_to_skip(name: str, error: BaseException) -> str | None:

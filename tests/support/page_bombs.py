@@ -1,4 +1,4 @@
-"""Parquet files whose pages are written by hand: headers that state sizes which the pages do not have, or have and should not."""
+"""Parquet files with handwritten pages, whose headers state wrong or excessive sizes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BITSET_BYTES = 64
 
 
 class Page(NamedTuple):
-    """A page as the file stores it; `stated` is what its header says of its uncompressed bytes."""
+    """A page as stored in the file; its header states `stated_size` uncompressed bytes."""
 
     kind: int
     encoding: int
@@ -73,7 +73,7 @@ def serialize(struct: object) -> bytes:
 
 
 def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = Type.INT64) -> Path:
-    """A file of one required column `v` with these pages, and a filter in which every bit is set: no value is missed."""
+    """Write a file of one required column `v` with these pages, and a filter with every bit set, which has no false negatives."""
     chunk = b"".join(serialize(page.header()) + page.stored for page in pages)
     header = build_header(BITSET_BYTES)
     body = MAGIC + chunk + header + b"\xff" * BITSET_BYTES
@@ -118,7 +118,7 @@ def compress(codec: int, plain: bytes) -> bytes:
 
 
 def zstd_zeros(size: int, block: int = 128 << 10) -> bytes:
-    """A Zstandard frame of `size` zero bytes in 4 bytes a `block` (RFC 8878, RLE_Block), made without having them."""
+    """Build a Zstandard frame of `size` zero bytes with 4 bytes per block (RFC 8878, RLE_Block), without allocating them."""
     frame = bytearray(b"\x28\xb5\x2f\xfd\x00\x38")  # no content size; a window of 128 KiB
     for start in range(0, size, block):
         length = min(block, size - start)

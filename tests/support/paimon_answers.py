@@ -15,7 +15,7 @@ Answers = dict[str, Any]
 
 
 def bloom_answers(bloom: Answers) -> Iterator[tuple[Answers, str, Answers]]:
-    """Each data file, column and what Paimon says of its filter."""
+    """Yield each data file, column, and Paimon's answers of its filter."""
     for file in bloom["files"]:
         for column, answer in (file["index"] or {}).items():
             if f"entry:{KIND}" in answer:
@@ -23,7 +23,7 @@ def bloom_answers(bloom: Answers) -> Iterator[tuple[Answers, str, Answers]]:
 
 
 def format_value(value: Any, data_type: DataType) -> str:
-    """A value of the answers as a person would write it."""
+    """Format a value of the answers as a user would write it."""
     if isinstance(value, dict) and "hex" in value:
         return f"0x{value['hex']}"
     if isinstance(value, dict) and "bits" in value:

@@ -40,7 +40,7 @@ class PaimonJava:
         )
 
     def ask(self, *fields: str) -> list[str]:
-        """One command; the fields of its answer. Raises AssertionError with what Java threw."""
+        """Send one command; return the fields of its answer. Raises AssertionError with the exception of Java."""
         question: IO[str] | None = self._process.stdin
         answer: IO[str] | None = self._process.stdout
         assert question is not None
@@ -52,7 +52,7 @@ class PaimonJava:
         return rest
 
     def query(self, table: Path, column: str, literal: str) -> tuple[set[str], set[int], set[int]]:
-        """The data files that were planned, the ids of the rows that were read, and of those that are the answer."""
+        """Return the planned data files, the ids of the rows that were read, and the ids of the matching rows."""
         planned_files, files_read, passed = (text.strip("[]") for text in self.ask("query", str(table), column, literal))
         return set(planned_files.split(", ")) - {""}, *(
             ({int(number) for number in text.split(", ") if number}) for text in (files_read, passed)
@@ -91,14 +91,14 @@ def _hadoop_jars() -> list[str]:
 
 
 def rust_python() -> Path:
-    """The interpreter of an environment with pypaimon-rust."""
+    """Return the interpreter of an environment with pypaimon-rust."""
     if path := os.environ.get("SBBF_PAIMON_RUST_PYTHON"):
         return Path(path)
     return install_python("pypaimon-rust-0.4.0", "pypaimon-rust==0.4.0", "pyarrow")
 
 
 def run_rust(**question: Any) -> Any:
-    """One question to paimon_rust_driver.py in a process of its own."""
+    """Send one request to paimon_rust_driver.py in a separate process; return its answer."""
     done = subprocess.run([rust_python(), str(RUST_DRIVER)], input=json.dumps(question), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Run by an interpreter that has pypaimon-rust: a question as JSON on standard input, its answer as JSON on standard output.
+"""Run by an interpreter that has pypaimon-rust: a request as JSON on standard input, its answer as JSON on standard output.
 
 make    tables of fixed shapes below `warehouse`; their names
 query   for each SQL query, the rows as lists, or the error's text

@@ -1,4 +1,4 @@
-"""Small Paimon tables, made from nothing: a schema, data files, manifests and snapshots as Paimon 0.9 lays them out."""
+"""Small Paimon tables, written without Paimon: schema, data files, manifests and snapshots in the layout of Paimon 0.9."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def avro_header(name: str, fields: Mapping[str, object], codec: str = "zstandard
 
 
 def manifest_header(extra: Mapping[str, object] | None = None, codec: str = "zstandard") -> AvroHeader:
-    """The schema of manifests; `extra` fields go into the file's description."""
+    """Return the schema of manifests; `extra` fields go into the description of the file."""
     file = record("record__FILE", **FILE_FIELDS, **(extra or {}))
     entry = {"version": "int", "kind": "int", "partition": "bytes", "bucket": "int", "total_buckets": "int", "file": file}
     return avro_header("record", entry, codec)
@@ -87,7 +87,7 @@ def manifest_header(extra: Mapping[str, object] | None = None, codec: str = "zst
 
 @dataclass
 class NewFile:
-    """A data file to be added: its columns, and what the manifest says of its index."""
+    """A data file to be added: its columns, and its index in the manifest."""
 
     columns: Mapping[str, pa.Array]
     schema_id: int = 0
@@ -101,7 +101,7 @@ class NewFile:
 
 @dataclass
 class TableMaker:
-    """A table below `root`. Each `commit` is a snapshot that adds data files, each `drop` one that takes them away."""
+    """A table below `root`. Each `commit` makes a snapshot that adds data files, each `drop` one that removes them."""
 
     root: Path
     fields: Sequence[tuple[str, str]]
@@ -123,7 +123,7 @@ class TableMaker:
         self.put_schema(0, [(at, name, kind) for at, (name, kind) in enumerate(self.fields)])
 
     def put_schema(self, schema_id: int, fields: Sequence[tuple[int, str, Any]]) -> None:
-        """Fields with their numbers, names and types."""
+        """Return fields with their numbers, names and types."""
         tree = {
             "version": 3,
             "id": schema_id,
@@ -137,7 +137,7 @@ class TableMaker:
         (self.root / "schema" / f"schema-{schema_id}").write_text(json.dumps(tree))
 
     def commit(self, *files: NewFile, directory: str = "bucket-0") -> None:
-        """A snapshot with these files, whose Parquet data is written below `directory`."""
+        """Make a snapshot with these files; write their Parquet data below `directory`."""
         for new in files:
             new.name = new.name or f"data-{zlib.crc32(str(self.root).encode()):08x}-{len(self.committed)}.parquet"
             new.path = Path(new.external_path) if new.external_path else self.root / directory / new.name

@@ -22,7 +22,7 @@ SCHEMA = """message rows {
 }"""
 COLUMNS = ("id", "name", "score", "nested.code", "nested.tag")
 ROW_GROUPS = 3
-FIRST_ID = 1 << 40  # py4j hands smaller numbers over as 32 bits
+FIRST_ID = 1 << 40  # py4j passes smaller numbers as 32 bits
 ROWS_A_GROUP = 100
 
 
@@ -49,21 +49,21 @@ ROWS = [
 
 @dataclass(frozen=True)
 class Encryption:
-    """How a file is encrypted: what parquet-java takes as `FileEncryptionProperties`."""
+    """The encryption of a file, which parquet-java takes as `FileEncryptionProperties`."""
 
     footer_key: bytes
     column_keys: Mapping[str, bytes] = field(default_factory=dict)
-    """None of them: everything under the footer key."""
+    """If empty, the footer key encrypts everything."""
     footer_key_columns: tuple[str, ...] = ()
     plaintext_footer: bool = False
     ctr: bool = False
     aad_prefix: bytes | None = None
     store_prefix: bool = True
     key_ids: Mapping[bytes, str] = field(default_factory=dict)
-    """What the file says of a key, as its metadata."""
+    """Return the key metadata that the file stores for a key."""
 
     def keys(self) -> dict[str, Any]:
-        """The same as our tool takes it."""
+        """Return the same keys in the form that our tool takes."""
         options: dict[str, Any] = {"footer_key": self.footer_key, "columns": dict(self.column_keys)}
         if self.aad_prefix is not None and not self.store_prefix:
             options["aad_prefix"] = self.aad_prefix
@@ -88,7 +88,7 @@ class ParquetJava:
         dictionary: bool = True,
         codec: str = "SNAPPY",
     ) -> Path:
-        """ROWS in three row groups, several pages a chunk."""
+        """Write ROWS in three row groups with several pages per chunk."""
         schema = self._jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(SCHEMA)
         builder = self._hadoop.example.ExampleParquetWriter.builder(self._path(path)).withType(schema).withConf(self._conf)
         builder = builder.withRowGroupRowCountLimit(ROWS_A_GROUP).withPageRowCountLimit(40).withDictionaryEncoding(dictionary)
@@ -124,7 +124,7 @@ class ParquetJava:
         return records
 
     def filters(self, path: Path, encryption: Encryption) -> dict[tuple[int, str], Any]:
-        """By row group and column, parquet-java's own filter objects: each has `findHash` and `hash`."""
+        """Return parquet-java's filter objects by row group and column; each has `findHash` and `hash`."""
         reader = self._open(path, encryption)
         filter_by_place = {}
         for number, block in enumerate(reader.getRowGroups()):

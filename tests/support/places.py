@@ -17,7 +17,7 @@ NOBODY = 65534
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """As a user that may do what modes allow and no more; where the tests run as one, nothing changes."""
+    """Run the block as an unprivileged user; without root the tests already run as one."""
     if os.geteuid() != 0:
         yield
         return
@@ -27,7 +27,7 @@ def without_privileges() -> Iterator[None]:
 
 @contextmanager
 def as_user(user: int, group: int, *more_groups: int) -> Iterator[None]:
-    """As this user, with this group and `others`. Only root can."""
+    """Run the block as this user, with this group and `more_groups`. Needs root."""
     groups = os.getgroups()
     os.setgroups(more_groups)
     os.setresgid(group, group, 0)
@@ -42,7 +42,7 @@ def as_user(user: int, group: int, *more_groups: int) -> Iterator[None]:
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder that every user can reach, unlike those that pytest makes."""
+    """Make a folder that every user can reach, unlike those of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="sbbf-test-"))
     try:
         folder.chmod(0o777)
@@ -53,7 +53,7 @@ def open_folder() -> Iterator[Path]:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own with so much room; skips the test where none can be mounted."""
+    """Mount a file system of this size; skip the test where none can be mounted."""
     folder.mkdir()
     if not shutil.which("mount"):
         pytest.skip("no file system can be mounted: there is no mount")
@@ -68,7 +68,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 @contextmanager
 def overlay(folder: Path, name: str, content: bytes) -> Iterator[Path]:
-    """A folder as containers have it: its file is in a lower layer until it is opened to be written. Skips where none can be mounted."""
+    """Mount an overlay as in containers: its file is in the lower layer until it is opened for writing. Skip where that is impossible."""
     with small_disk(folder, "16m") as disk:
         for layer in ("lower", "upper", "work", "all"):
             (disk / layer).mkdir()

@@ -15,7 +15,7 @@ _WIDE = Context(prec=76)  # Python's default of 28 digits would round the larger
 
 
 def matching(path: Path, column: str, operand: Any) -> pa.Table:
-    """The rows whose `column` is `wanted` (or one of it, for a list), found without any pruning."""
+    """Return the rows whose `column` equals `operand`, or is in it if it is a list, without any pruning."""
     table = pq.ParquetFile(path).read()
     values = operand if isinstance(operand, list) else [operand]
     mask = [value in values for value in table[column].to_pylist()]
@@ -23,7 +23,7 @@ def matching(path: Path, column: str, operand: Any) -> pa.Table:
 
 
 def present_value(path: Path, column: str) -> Any:
-    """A value that some row in the middle of the file holds."""
+    """Return the value of a row in the middle of the file."""
     values = pq.read_table(path, columns=[column])[column].drop_null().to_pylist()
     return values[len(values) // 2]
 
@@ -42,7 +42,7 @@ def absent_value(path: Path, column: str) -> Any:
 
 
 def _neighbour(value: Any) -> Any:
-    """A value of the same type and, for bytes, the same length, close by."""
+    """Return a close value of the same type and, for bytes, the same length."""
     match value:
         case int():
             return value + 1

@@ -14,7 +14,7 @@ Outcome = object | SbbfError
 
 
 def outcome(work: Callable[[], object]) -> Outcome:
-    """The answer, or the error where it is one of the package's own. Any other error is the test's failure."""
+    """Return the answer, or the error if it is one of the package's own. Any other error fails the test."""
     try:
         return work()
     except SbbfError as error:
@@ -26,7 +26,7 @@ def outcome(work: Callable[[], object]) -> Outcome:
 
 
 def ask_everything(path: Path, column: str, value: object, columns: Iterable[str] = ()) -> dict[str, Outcome]:
-    """What inspect, probe, add and remove answer; what they write is checked as far as it can be, and gone afterwards."""
+    """Return the answers of inspect, probe, add and remove. Their output is checked as far as possible, and then deleted."""
     answers = {
         "inspect": outcome(lambda: inspect(path, all_chunks=True)),
         "probe": outcome(lambda: probe(path, column, [value, None])),

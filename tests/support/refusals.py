@@ -1,4 +1,4 @@
-"""How a refusal is recognised."""
+"""The assertion that an operation is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.samples import listing
 def assert_refused(
     work: Callable[[], object], folder: Path, *, message: str, hint: str, place: str | None = None, error: type[SbbfError] = RefusedError
 ) -> None:
-    """`work` ends in this error, and every file of the folder is what it was."""
+    """Assert that `work` raises this error and leaves every file of the folder unchanged."""
     before = listing(folder)
     with pytest.raises(error) as caught:
         work()

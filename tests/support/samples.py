@@ -1,4 +1,4 @@
-"""Small files for the tests of operations, and a way to look into files that shares nothing with the operations."""
+"""Small files for the tests of operations, and functions that read files without the code of the operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW_GROUP_ROWS = 100
 
 
 def events() -> pa.Table:
-    """A column of each kind that matters here; `nothing` is null throughout."""
+    """Return a table with a column of each relevant kind; all values of `nothing` are null."""
     numbers = range(ROWS)
     return pa.table(
         {
@@ -37,14 +37,14 @@ def write_events(path: Path, **options: object) -> Path:
 
 
 def write_column(path: Path, values: pa.Array, **options: object) -> Path:
-    """A file of one column, `v`."""
+    """Write a file of one column, `v`."""
     pq.write_table(pa.table({"v": values}), path, **options)
     return path
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where pyarrow finds a filter."""
+    """The place of a filter as pyarrow reports it."""
 
     offset: int
     length: int
@@ -55,7 +55,7 @@ class Place:
 
 
 def places(path: Path) -> dict[tuple[int, str], Place]:
-    """Every filter of a file, by row group and path of its column, as pyarrow's own reader of footers has it."""
+    """Return the place of every filter of a file, by row group and path of the column, as pyarrow reads the footer."""
     metadata = pq.read_metadata(path)
     filters = {}
     for number in range(metadata.num_row_groups):
@@ -80,5 +80,5 @@ def footer_start(data: bytes) -> int:
 
 
 def listing(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder with its content, so that two moments can be compared."""
+    """Return every file below a folder with its content, to compare two moments."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -12,7 +12,7 @@ from sbbf_tool.parquet.values import read_chunk
 
 
 def stored(path: Path, name: str = "v") -> list[bytes]:
-    """All plain values of a column, row group by row group, checked against the hashes that were given with them."""
+    """Return all plain values of a column, row group by row group, and check them against their hashes."""
     plain_values = []
     with ParquetFile.open(path) as file:
         column = find_column(file.footer.columns, name)

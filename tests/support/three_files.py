@@ -1,4 +1,4 @@
-"""Three files of which some hold a value, and what `probe` and `explain` must end with for all of them together."""
+"""Three files, some of which hold a value, and the exit codes of `probe` and `explain` for all of them together."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CASES = {
     **{f"file {at} is broken, the last other one has it": Case(_place(UNREADABLE, at, (WITHOUT, WITH)), 3) for at in range(3)},
     **{f"file {at} lacks the column": Case(_place(file_of(column="x"), at, (WITH, WITHOUT)), 2) for at in range(3)},
 }
-"""By what is so of the files; also `no filter` and a dictionary of several pages never say that a value is absent."""
+"""Cases by a description of the files; without a filter, or with a dictionary of several pages, a value is never absent."""
 
 FORMS = {
     "probe of a folder": ["probe", "FOLDER", "id", str(VALUE)],
@@ -58,7 +58,7 @@ FORMS = {
 
 
 FEW = {form: list(CASES)[::2][number :: len(FORMS)] for number, form in enumerate(FORMS)}
-"""For each form two cases, so that half of the cases have one form: where a run takes a second."""
+"""Two cases for each form, for tests in which a run takes a second."""
 
 
 def words(form: str, folder: str, files: list[str]) -> list[str]:
@@ -68,7 +68,7 @@ def words(form: str, folder: str, files: list[str]) -> list[str]:
 
 
 def expected(case: str, form: str) -> int:
-    """Return the exit code: what `explain` reads beside the filter, the dictionary, excludes the value where there is no filter."""
+    """Return the exit code. `explain` also reads the dictionary, which excludes the value where there is no filter."""
     return 1 if case.endswith("no filter") and form.startswith("explain") else CASES[case].code
 
 

@@ -1,7 +1,7 @@
-"""Thrift's compact protocol once more, written for the tests alone: a struct becomes a tree that keeps every byte of its values.
+"""A second implementation of Thrift's compact protocol for the tests: a struct becomes a tree that keeps every byte of its values.
 
-Nothing is shared with the package, so what both agree on is what the protocol says. Values stay the bytes that stand in the file; only
-structs, lists, sets and maps are opened. `read` and `write` are each other's inverse.
+It shares no code with the package, so agreement of the two is evidence that both follow the protocol. Values stay the bytes of the
+file; only structs, lists, sets and maps are parsed. `read` and `write` are each other's inverse.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Field:
 
     @property
     def content(self) -> tuple[int, int, object]:
-        """All but the form of the header, which depends on the field before."""
+        """Return everything but the form of the header, which depends on the previous field."""
         return self.id, self.kind, self.value
 
 
@@ -50,7 +50,7 @@ Struct = tuple[Field, ...]
 
 
 def varint(number: int, padding: int = 0) -> bytes:
-    """`padding` more bytes than needed, which readers accept."""
+    """Return a varint with `padding` more bytes than needed, which readers accept."""
     out = []
     while number >= 0x80 or padding:
         padding -= number < 0x80
@@ -106,9 +106,9 @@ def write_value(kind: int, value: object) -> bytes:
 
 
 def read(data: bytes) -> Struct:
-    """The struct that fills `data`."""
+    """Read the struct that fills `data`."""
     struct, end = _struct(data, 0)
-    assert end == len(data), "bytes behind the struct"
+    assert end == len(data), "bytes after the struct"
     return struct
 
 
@@ -124,7 +124,7 @@ def _struct(data: bytes, at: int) -> tuple[Struct, int]:
             end = _varint_end(data, at)
             last = _zigzag(data[at:end])
             at = end
-        # Of a boolean field the kind is the value.
+        # The kind of a boolean field is its value.
         value, at = (b"", at) if kind in (TRUE, FALSE) else _value(data, at, kind)
         fields.append(Field(last, kind, value, not distance))
     return tuple(fields), at + 1
@@ -198,7 +198,7 @@ def integer(raw: object) -> int:
 
 
 def find(struct: Struct, field_id: int, kind: int) -> Field:
-    """The last of that id and kind."""
+    """Return the last field of that id and kind."""
     return [field for field in struct if (field.id, field.kind) == (field_id, kind)][-1]
 
 
@@ -207,6 +207,6 @@ def replace_field(struct: Struct, old: Field, value: object) -> Struct:
 
 
 def with_elements(field: Field, values: dict[int, object]) -> Items:
-    """The list with these elements in place of those that were there."""
+    """Return the list with these elements instead of its own."""
     assert isinstance(field.value, Items)
     return replace(field.value, values=tuple(values.get(at, each) for at, each in enumerate(field.value.values)))

@@ -1,4 +1,4 @@
-"""Every way in which the tool writes: a file or a table to begin with, and the command line that changes it."""
+"""Every way in which the tool writes: an initial file or table, and the command line that changes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def filtered(path: Path) -> None:
 
 
 def without_lengths(path: Path) -> None:
-    """As Trino and Impala write it."""
+    """Write a file as Trino and Impala do."""
     filtered(path)
     with ParquetFile.open(path) as file:
         places = {
@@ -61,7 +61,7 @@ def _sbbf(*arguments: object) -> None:
 class WritePath:
     prepare: Callable[[Path], None]
     arguments: tuple[str, ...]
-    """With the file's name in place of FILE; relative to the folder that it is in."""
+    """Return the arguments with the file's name instead of FILE, relative to its folder."""
 
     @property
     def target(self) -> str:
@@ -72,7 +72,7 @@ class WritePath:
         return "--append" in self.arguments
 
     def act(self, folder: Path) -> int:
-        """Run the command in this process, in this folder; answers with its exit code."""
+        """Run the command in this process, in this folder; return its exit code."""
         with chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             return run(list(self.arguments))
 
@@ -94,26 +94,26 @@ WRITE_PATHS = {
 
 ADD_INDEX = "paimon add-index"
 TABLE_PATHS = {ADD_INDEX: WritePath(orders, ("paimon", "add-index", TABLE))}
-"""Those that change a table: a folder of files rather than one."""
+"""The ways that change a table, which is a folder of files."""
 
 
 @dataclass(frozen=True)
 class Before:
-    """A folder's only file, and what the command makes of it undisturbed."""
+    """A folder's only file, and the output of the undisturbed command for it."""
 
     path: WritePath
     old: bytes
     new: bytes
 
     def lay_out(self, folder: Path) -> Path:
-        """The old file alone in `folder`, which is made, or cleared."""
+        """Put only the old file in `folder`, which is made or cleared."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         (folder / FILE).write_bytes(self.old)
         return folder
 
     def expected(self, folder: Path, *, done: bool) -> dict[str, bytes]:
-        """The whole content of the folder once the command was carried out, or was not."""
+        """Return the expected content of the folder after the command, or without it."""
         if self.path.target == OUT:
             return {FILE: self.old, OUT: self.new} if done else {FILE: self.old}
         return {FILE: self.new if done else self.old}
