@@ -102,7 +102,7 @@ def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
 @pytest.mark.parametrize("offset", [0, -1, -(2**63)])
 def test_an_offset_of_0_and_below_means_no_filter(offset):
     meta = column_metadata(Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80)))
-    assert Footer(made.footer_of_one(meta), 4).filter_place(0, 0) is None
+    assert Footer(made.footer_with_column(meta), 4).filter_place(0, 0) is None
 
 
 def test_a_chunk_with_encrypted_metadata_has_no_place_and_gets_no_filter():
@@ -117,7 +117,7 @@ def test_a_chunk_with_encrypted_metadata_has_no_place_and_gets_no_filter():
 @pytest.mark.parametrize("key", [(1, 0), (0, 1), (-1, 0), (0, -1)])
 def test_a_chunk_that_is_not_there_cannot_be_given_a_filter(key):
     with pytest.raises(UnreadableError, match="a column chunk to edit"):
-        set_filters(made.footer_of_one(META), {key: FilterPlace(4, 80)})
+        set_filters(made.footer_with_column(META), {key: FilterPlace(4, 80)})
 
 
 # Patch
