@@ -62,7 +62,7 @@ def test_inspect_a_table(new_table: NewTable) -> None:
     assert (first.rows, first.size, second.index_path) == (
         3,
         len(index_of(ONE_VALUE, "id", "s")),
-        str(maker.root / "bucket-0" / "second.parquet.index"),
+        str(maker.root / "bucket-0" / "two.parquet.index"),
     )
     by_name = {index.column: index for index in first.indexes}
     bloom = by_name["s"].bloom
