@@ -21,8 +21,8 @@ def test_commands_are_listed_by_section(capfd):
     assert headings == ["Options:", *(f"{section}:" for section in SECTIONS), "More:"]
     for section, names in SECTIONS.items():
         start = lines.index(f"{section}:")
-        listed = [line.split()[0] for line in lines[start + 1 : start + lines[start:].index("")] if line[2] != " "]
-        assert listed == [name for name in names if name in COMMANDS]
+        section_names = [line.split()[0] for line in lines[start + 1 : start + lines[start:].index("")] if line[2] != " "]
+        assert section_names == [name for name in names if name in COMMANDS]
 
 
 def test_every_command_is_listed():

@@ -87,10 +87,10 @@ def test_an_open_file_gives_the_same_answers_and_stays_open(read: Callable[..., 
     expected = without_place(read(DATA))
     with DATA.open("rb") as file, io.BytesIO(DATA.read_bytes()) as stream, tempfile.TemporaryFile() as copy, pa.OSFile(str(DATA)) as arrow:
         copy.write(DATA.read_bytes())
-        for opened in (file, stream, copy, arrow):
-            opened.seek(17)
-            assert without_place(read(opened)) == expected
-            assert opened.tell() == 17
+        for handle in (file, stream, copy, arrow):
+            handle.seek(17)
+            assert without_place(read(handle)) == expected
+            assert handle.tell() == 17
 
 
 def test_open_files_have_names() -> None:
@@ -146,11 +146,11 @@ def test_a_file_that_is_changed_while_it_is_read_is_an_error(memory: Any) -> Non
         with pytest.raises(UnreadableError, match=r"^/lake/big: .*changed"):
             source.read(0, 10)
     stream = io.BytesIO(bytes(1 << 20))
-    with OpenFileSource(stream) as opened:
+    with OpenFileSource(stream) as open_source:
         stream.truncate(100)
-        assert not opened.is_unchanged()
+        assert not open_source.is_unchanged()
         with pytest.raises(UnreadableError, match=r"^<open file>: byte 100: the file became shorter while it was read"):
-            opened.read(0, 1000)
+            open_source.read(0, 1000)
 
 
 @every_reader
@@ -167,11 +167,11 @@ def test_no_file_beside_an_object_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     """A journal in the working folder says nothing about a file with the same path in another file system."""
     monkeypatch.chdir(tmp_path)
     memory.pipe_file("/broken.parquet", b"PAR1 no footer")
-    opened: list[str] = []
-    monkeypatch.setattr(os, "open", lambda path, *rest, **options: opened.append(path))
+    paths: list[str] = []
+    monkeypatch.setattr(os, "open", lambda path, *rest, **options: paths.append(path))
     with pytest.raises(UnreadableError, match=r"^/broken.parquet: "):
         sbbf_tool.inspect("broken.parquet", filesystem=memory)
-    assert opened == []
+    assert paths == []
 
 
 class Failing(fsspec.AbstractFileSystem):  # type: ignore[misc]
@@ -196,10 +196,10 @@ def test_what_cannot_be_read_is_refused(read: Callable[..., Any], tmp_path: Path
         read(text)
     with (tmp_path / "new").open("wb") as new, pytest.raises(UsageError, match=r"not open for reading"):
         read(new)
-    closed = io.BytesIO()
-    closed.close()
+    closed_stream = io.BytesIO()
+    closed_stream.close()
     with pytest.raises(UnreadableError, match=r"closed"):
-        read(closed)
+        read(closed_stream)
     with pytest.raises(UsageError, match=r"a path, a URL or an open binary file, not int"):
         read(3)
     with pytest.raises(UsageError, match=r"must be a pyarrow.fs.FileSystem or an fsspec file system, not str"):

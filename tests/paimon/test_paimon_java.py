@@ -162,7 +162,7 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
     assert java.query(table, "s", "value 5003")[2] == {5003}
     assert java.query(table, "s", "value 601")[2] == {601}
     after = add_paimon_index(str(table), [IndexRequest("s")])
-    assert [len(after.added), len(after.skipped)] == [1, 3]
+    assert [len(after.new_indexes), len(after.skipped)] == [1, 3]
     assert java.query(table, "s", "value 5003")[2] == {5003}
 
 

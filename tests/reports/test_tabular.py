@@ -32,7 +32,7 @@ TABLE = FIXTURES / "paimon" / "orders"
 
 
 def report_types() -> list[type[Tabular]]:
-    modules = [importlib.import_module(f"sbbf_tool.reports.{found.name}") for found in pkgutil.iter_modules(sbbf_tool.reports.__path__)]
+    modules = [importlib.import_module(f"sbbf_tool.reports.{info.name}") for info in pkgutil.iter_modules(sbbf_tool.reports.__path__)]
     members = [member for module in modules for member in vars(module).values() if inspect.isclass(member)]
     return sorted({each for each in members if issubclass(each, Tabular) and each is not Tabular}, key=name_of)
 
@@ -68,7 +68,7 @@ def paimon_file(folder: Path) -> Path:
 
 MAKERS: dict[str, Callable[[Path], Any]] = {
     "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new", dry_run=True),
-    "add.AddPlan": lambda folder: planned(folder),
+    "add.AddPlan": lambda folder: plan(folder),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
@@ -93,7 +93,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def planned(folder: Path) -> Any:
+def plan(folder: Path) -> Any:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.runner.local import LocalRunner
@@ -105,12 +105,12 @@ def planned(folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Tabular]:
-    made: dict[str, Tabular] = {}
+    report_by_name: dict[str, Tabular] = {}
 
     def report(name: str) -> Tabular:
-        if name not in made:
-            made[name] = MAKERS[name](tmp_path_factory.mktemp("report"))
-        return made[name]
+        if name not in report_by_name:
+            report_by_name[name] = MAKERS[name](tmp_path_factory.mktemp("report"))
+        return report_by_name[name]
 
     return report
 
@@ -244,9 +244,9 @@ def hostile_reports() -> Iterator[InspectReport]:
 def test_names_in_html_are_escaped() -> None:
     for report in hostile_reports():
         page = report._repr_html_()
-        shown = Cells(page)
-        assert set(shown.tags) <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"}
-        assert "<script>alert(1)</script>\\x1b[31m\\n\\u202e&\\udcff" in "".join(shown.text)
+        cells = Cells(page)
+        assert set(cells.tags) <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"}
+        assert "<script>alert(1)</script>\\x1b[31m\\n\\u202e&\\udcff" in "".join(cells.text)
         assert page.replace("\n", "").isprintable()
         assert repr(report).isprintable()
 
@@ -260,11 +260,11 @@ def test_a_notebook_shows_the_first_rows_and_how_many_more() -> None:
     report = sbbf_tool.inspect(FILTERS)
     rows = report.filters
     page = replace(report, filters=tuple(rows[at % len(rows)] for at in range(1234)))._repr_html_()
-    shown = Cells(page)
-    assert shown.tags.count("tr") == 1 + 20 + 1
-    assert "and 1,214 more rows" in shown.text
+    cells = Cells(page)
+    assert cells.tags.count("tr") == 1 + 20 + 1
+    assert "and 1,214 more rows" in cells.text
     assert len(page) < 20_000
-    assert "unreadable" not in shown.text, "columns without a value are left out"
+    assert "unreadable" not in cells.text, "columns without a value are left out"
     assert "more" not in Cells(replace(report, filters=rows[:3])._repr_html_()).text
 
 
