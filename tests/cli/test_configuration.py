@@ -84,10 +84,10 @@ class TestSearch:
         assert run(["check", lying, "--ignore", "correctness"]) == 0
 
     def test_without_a_working_folder(self, folder, lying, tmp_path, monkeypatch):
-        gone = tmp_path / "gone"
-        gone.mkdir()
-        monkeypatch.chdir(gone)
-        gone.rmdir()
+        vanished = tmp_path / "gone"
+        vanished.mkdir()
+        monkeypatch.chdir(vanished)
+        vanished.rmdir()
         assert run(["check", lying]) == 1
 
 

@@ -1,4 +1,4 @@
-"""Options set by environment variables: which have one, and what goes before what."""
+"""Options set by environment variables: which options have one, and their precedence."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class TestValues:
         monkeypatch.setenv("SBBF_CHECK_MAX_FPP", "much")
         assert run(["check", path, "--max-fpp", "0.9"]) == 0
 
-    def test_a_change_is_asked_for_on_the_command_line(self, path, tmp_path, monkeypatch, capfd):
+    def test_changes_are_requested_on_the_command_line(self, path, tmp_path, monkeypatch, capfd):
         copy = Path(shutil.copy(path, tmp_path))
         before = copy.read_bytes()
         for option in ("IN_PLACE", "COLUMN", "REPLACE", "OUTPUT"):

@@ -33,7 +33,7 @@ from sbbf_tool.runner.processes import Processes
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.works import Work
 from sbbf_tool.storage.temporary import sweep
-from support.lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
+from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, small_files
 
 pytestmark = pytest.mark.slow
 
@@ -44,9 +44,9 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="as
 
 
 def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, AddRow]:
-    found = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT)))
-    assert [one.path for one in found] == [one.path for one in discover([str(folder)])]
-    return {one.path.removeprefix(f"{folder}/").removesuffix(".parquet"): one for one in found}
+    rows = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT)))
+    assert [row.path for row in rows] == [row.path for row in discover([str(folder)])]
+    return {row.path.removeprefix(f"{folder}/").removesuffix(".parquet"): row for row in rows}
 
 
 @pytest.fixture
@@ -55,19 +55,19 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
 
 
-class Listed:
+class CountingFiles:
     """A selection of files as a listing has them, which need not be there."""
 
     def __init__(self, files: Iterable[ListedFile]) -> None:
-        self.listed = files
+        self.files = files
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
-        yield from self.listed
+        yield from self.files
 
 
 def run(files: Iterable[ListedFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
-    listed = (ListedFile(file) if isinstance(file, str) else file for file in files)
-    return LocalRunner(jobs).run(Listed(listed), work)  # type: ignore[arg-type]
+    counting = (ListedFile(file) if isinstance(file, str) else file for file in files)
+    return LocalRunner(jobs).run(CountingFiles(counting), work)  # type: ignore[arg-type]
 
 
 # --- rows ---
@@ -87,9 +87,9 @@ def square(path: str) -> dict[str, object]:
 @pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
 def test_rows_come_in_order(jobs, scheme):
     names = [f"{scheme}{number}" for number in range(COUNT)]
-    found = list(run(names, Work(FileRow, partial(last_part, square)), jobs))
-    assert [row.path for row in found] == names
-    for number, row in enumerate(found):
+    rows = list(run(names, Work(FileRow, partial(last_part, square)), jobs))
+    assert [row.path for row in rows] == names
+    for number, row in enumerate(rows):
         if number % 100 == 42:
             assert (row.status, row.exit_code, row.reason) == ("failed", 3, f"{scheme and f'{number}: '}here: no such number; count on")
         else:
@@ -113,21 +113,21 @@ def tell_worker(path: str) -> dict[str, object]:
 def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     lake = mixed(tmp_path / "lake")
     before = digests(lake)
-    found = outcomes(lake, jobs=jobs)
-    assert {name: one.status for name, one in found.items()} == MIXED
-    assert [len(found[name].report.filters) for name in ("half-filtered", "good-1", "filtered")] == [1, 2, 0]
-    assert found["empty"].reason == "not a Parquet file: it has 0 bytes, and the smallest possible file has 12"
-    assert found["no-such-column"].reason == "there is no column 'id'; the columns of the file are other"
-    assert "encrypted" in found["encrypted"].reason
-    assert "Delta table" in found["managed/orders/part"].reason
-    assert "column id, row group 0" in found["unreadable-pages"].reason
+    rows = outcomes(lake, jobs=jobs)
+    assert {name: row.status for name, row in rows.items()} == MIXED
+    assert [len(rows[name].report.filters) for name in ("half-filtered", "good-1", "filtered")] == [1, 2, 0]
+    assert rows["empty"].reason == "not a Parquet file: it has 0 bytes, and the smallest possible file has 12"
+    assert rows["no-such-column"].reason == "there is no column 'id'; the columns of the file are other"
+    assert "encrypted" in rows["encrypted"].reason
+    assert "Delta table" in rows["managed/orders/part"].reason
+    assert "column id, row group 0" in rows["unreadable-pages"].reason
     after = digests(lake)
-    changed = {name.removesuffix(".parquet") for name in before if before[name] != after.get(name)}
-    assert changed == {name for name, one in found.items() if one.status == "ok" and one.report.filters}
+    changed_names = {name.removesuffix(".parquet") for name in before if before[name] != after.get(name)}
+    assert changed_names == {name for name, row in rows.items() if row.status == "ok" and row.report.filters}
     assert after.keys() == before.keys()
     again = outcomes(lake, jobs=jobs)
     assert digests(lake) == after
-    assert {one.status for name, one in again.items() if MIXED[name] in ("ok", "skipped")} == {"skipped"}
+    assert {row.status for name, row in again.items() if MIXED[name] in ("ok", "skipped")} == {"skipped"}
 
 
 def test_reading_a_mixed_lake(tmp_path, processes):
@@ -145,15 +145,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkey
     assert begun == ["ok"] * 3
     done = sum(len(verify(path).filters) > 0 for path in lake.iterdir())
     assert 3 <= done < 30
-    assert Counter(one.status for one in outcomes(lake).values()) == {"skipped": done, "ok": 30 - done}
-    assert_filled(lake, ("id", "name"))
+    assert Counter(row.status for row in outcomes(lake).values()) == {"skipped": done, "ok": 30 - done}
+    assert_has_filters(lake, ("id", "name"))
 
 
 # --- who works ---
 
 
 def log_worker(folder: str, together: int, path: str, *, jobs: int = 1, progress: object = None) -> dict[str, object]:
-    """Leave a file for as long as the work takes, and tell which of others are there. The first wait until `together` have begun."""
+    """Leave a file for as long as the work takes; return the names of all such files. The first wait until `together` have begun."""
     mine = Path(folder, f"{Path(path).name} {jobs}")
     mine.touch()
     begun = Path(f"{folder}, begun")
@@ -162,14 +162,14 @@ def log_worker(folder: str, together: int, path: str, *, jobs: int = 1, progress
     end = time.monotonic() + 60
     while len(os.listdir(begun)) < together and time.monotonic() < end:
         time.sleep(0.01)
-    others = sorted(os.listdir(folder))
+    names = sorted(os.listdir(folder))
     mine.unlink()
-    return {"reason": json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": others})}
+    return {"reason": json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": names})}
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Work[FileRow]:
-    """Work whose rows tell process, thread, jobs, and the names and jobs of all files that were worked on at the same time."""
+def logging_work(tmp_path: Path) -> Work[FileRow]:
+    """Work whose rows contain process, thread, jobs, and the names and jobs of all files that were processed concurrently."""
     return watch(tmp_path)
 
 
@@ -194,51 +194,51 @@ def jobs_together(worker: Mapping[str, object]) -> int:
 
 def test_several_processes_work_on_local_files(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 5)
-    found = workers(run([f"{number}" for number in range(60)], watch(tmp_path, 3), 3))
-    assert len({worker["process"] for worker in found} - {os.getpid()}) == 3
-    assert {worker["jobs"] for worker in found} == {1}
-    assert max(map(jobs_together, found)) <= 3
+    records = workers(run([f"{number}" for number in range(60)], watch(tmp_path, 3), 3))
+    assert len({worker["process"] for worker in records} - {os.getpid()}) == 3
+    assert {worker["jobs"] for worker in records} == {1}
+    assert max(map(jobs_together, records)) <= 3
 
 
 @pytest.mark.parametrize(("files", "jobs", "each"), [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
 def test_where_files_are_fewer_than_workers_each_gets_several(tmp_path, files, jobs, each):
     names = [ListedFile(str(number), pack.TASK_COST) for number in range(files)]
-    found = workers(run(names, watch(tmp_path, files), jobs))
-    assert [worker["jobs"] for worker in found] == [each] * files
-    assert len({worker["process"] for worker in found}) == files
-    assert max(map(jobs_together, found)) <= jobs
+    records = workers(run(names, watch(tmp_path, files), jobs))
+    assert [worker["jobs"] for worker in records] == [each] * files
+    assert len({worker["process"] for worker in records}) == files
+    assert max(map(jobs_together, records)) <= jobs
 
 
-def test_a_large_file_is_worked_on_alone_by_all(watched, monkeypatch):
+def test_a_large_file_is_worked_on_alone_by_all(logging_work, monkeypatch):
     monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
     small, large = 1 << 19, (3 << 20) + 1
     sizes = [small, small, small, large, small, large, large, small, small, small, small]
-    found = workers(run([ListedFile(str(number), size) for number, size in enumerate(sizes)], watched, 3))
-    assert [worker["jobs"] for worker in found] == [3 if size == large else 1 for size in sizes]
-    assert [worker["beside"] for worker, size in zip(found, sizes, strict=True) if size == large] == [["3 3"], ["5 3"], ["6 3"]]
-    assert max(map(jobs_together, found)) <= 3
-    assert os.getpid() not in {worker["process"] for worker in found}
+    records = workers(run([ListedFile(str(number), size) for number, size in enumerate(sizes)], logging_work, 3))
+    assert [worker["jobs"] for worker in records] == [3 if size == large else 1 for size in sizes]
+    assert [worker["beside"] for worker, size in zip(records, sizes, strict=True) if size == large] == [["3 3"], ["5 3"], ["6 3"]]
+    assert max(map(jobs_together, records)) <= 3
+    assert os.getpid() not in {worker["process"] for worker in records}
 
 
-def test_one_job_is_this_process(watched):
+def test_one_job_is_this_process(logging_work):
     files = [ListedFile(str(number), pack.TASK_COST * 2) for number in range(4)]
-    found = workers(run([*files, *(f"s3://bucket/{number}" for number in range(3))], watched, 1))
-    assert {(worker["process"], worker["thread"], worker["jobs"]) for worker in found} == {(os.getpid(), threading.get_ident(), 1)}
+    records = workers(run([*files, *(f"s3://bucket/{number}" for number in range(3))], logging_work, 1))
+    assert {(worker["process"], worker["thread"], worker["jobs"]) for worker in records} == {(os.getpid(), threading.get_ident(), 1)}
 
 
-def test_threads_wait_for_files_of_stores(watched):
-    found = workers(run([f"s3://bucket/{number}" for number in range(40)], watched, 4))
-    assert {worker["process"] for worker in found} == {os.getpid()}
-    assert len({worker["thread"] for worker in found} - {threading.get_ident()}) == 4
-    assert max(map(jobs_together, found)) <= 4
-    (alone,) = workers(run(["s3://bucket/0"], watched, 4))
+def test_threads_wait_for_files_of_stores(logging_work):
+    records = workers(run([f"s3://bucket/{number}" for number in range(40)], logging_work, 4))
+    assert {worker["process"] for worker in records} == {os.getpid()}
+    assert len({worker["thread"] for worker in records} - {threading.get_ident()}) == 4
+    assert max(map(jobs_together, records)) <= 4
+    (alone,) = workers(run(["s3://bucket/0"], logging_work, 4))
     assert (alone["thread"], alone["jobs"]) == (threading.get_ident(), 4)
-    assert [worker["jobs"] for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], watched, 4))] == [2, 2]
+    assert [worker["jobs"] for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], logging_work, 4))] == [2, 2]
 
 
-def test_local_files_and_files_of_stores_keep_their_order(watched, processes):
+def test_local_files_and_files_of_stores_keep_their_order(logging_work, processes):
     names = [*map(str, range(5)), "s3://b/5", "s3://b/6", "7", "8", "https://host/9"]
-    rows = list(run(names, watched, 2))
+    rows = list(run(names, logging_work, 2))
     assert [row.path for row in rows] == names
     assert [worker["process"] == os.getpid() for worker in workers(rows)] == [name.count("://") == 1 for name in names]
 
@@ -258,9 +258,9 @@ def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, m
     lake = small_files(tmp_path / "lake", 3)
     large_file(lake / "x-large.parquet", row_groups=12)
     large_file(lake / "y-larger.parquet", row_groups=15)
-    found = outcomes(lake, FilterSpec(("id",), ndv=600_000))
-    assert [(one.status, len(one.report.filters)) for one in found.values()] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
-    assert_filled(lake, ("id",))
+    rows = outcomes(lake, FilterSpec(("id",), ndv=600_000))
+    assert [(row.status, len(row.report.filters)) for row in rows.values()] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
+    assert_has_filters(lake, ("id",))
     done = [name.split() for name in os.listdir(builders)]
     assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("12", "2"), ("15", "2")}
     assert str(os.getpid()) not in {process for _, process, _ in done}
@@ -298,7 +298,7 @@ def defective(path: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("path", ["a", "s3://bucket/a"])
-def test_a_defect_of_ours_is_told_of_its_file(path):
+def test_an_internal_error_names_its_file(path):
     row = next(run([path], Work(VerifyRow, defective)))
     assert (row.status, row.exit_code) == ("failed", 70)
     assert row.reason == f"internal error: KeyError: {path!r}; please report it"
@@ -316,23 +316,23 @@ def test_an_error_of_listing_ends_the_run(tmp_path, processes):
 
 @pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
 def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
-    listed = 0
+    count = 0
 
     def files():
-        nonlocal listed
+        nonlocal count
         for number in range(100_000):
-            listed += 1
+            count += 1
             yield ListedFile(f"{scheme}{number}", 1)
 
     with closing(run(files(), Work(FileRow, tell_worker))) as rows:
         for _ in range(500):
             next(rows)
-        assert listed < 2000
-    listed = 0
+        assert count < 2000
+    count = 0
     with closing(run(files(), Work(FileRow, tell_worker, reads_data=True))) as rows:
         for _ in range(500):
             next(rows)
-        assert listed * pack.OPENING_COST < 30 * pack.TASK_COST
+        assert count * pack.OPENING_COST < 30 * pack.TASK_COST
 
 
 @needs_proc
@@ -388,7 +388,7 @@ def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes,
 
 @needs_proc
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_command_that_is_asked_to_end_leaves_nothing(tmp_path, number, exit_code):
+def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
     """Also in the middle of files: their workers remove what they have begun."""
     lake = small_files(tmp_path / "lake", 60)
     for path in lake.iterdir():
@@ -433,15 +433,15 @@ def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
     runs = [LocalRunner(1).run(Selection(lake), works.add(FilterSpec(("id",)), EDIT)) for _ in range(2)]
     for rows in (*runs, *runs):
         next(rows)
-    left = lake / ".part-00000.parquet.0123456789ab.sbbf-tmp"
-    left.touch()
+    leftover = lake / ".part-00000.parquet.0123456789ab.sbbf-tmp"
+    leftover.touch()
     sweep(str(lake / "part-00000.parquet"))
-    assert not left.exists()
+    assert not leftover.exists()
     for rows in runs:
         list(rows)
-    left.touch()
+    leftover.touch()
     sweep(str(lake / "part-00000.parquet"))
-    assert not left.exists()
+    assert not leftover.exists()
 
 
 @needs_proc

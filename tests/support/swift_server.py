@@ -1,6 +1,6 @@
-"""A real S3 server on loopback: OpenStack Swift with its s3api, from PyPI, four processes over a folder that is thrown away.
+"""A real S3 server on loopback: OpenStack Swift with its s3api, from PyPI, four processes over a temporary folder.
 
-One device a ring, one replica, tempauth as the keeper of keys. It is strict where it matters here: part copies are pinned by
+One device per ring, one replica, tempauth for the keys. It is strict where it matters here: part copies are pinned by
 `x-amz-copy-source-if-match`, a part below 5 MiB is refused, `If-None-Match: *` holds; `If-Match` on writes is answered with 501.
 """
 
@@ -19,10 +19,10 @@ from pathlib import Path
 ACCESS_KEY, SECRET_KEY = "test:tester", "testing"
 SERVERS = ("account", "container", "object", "proxy")
 
-# eventlet warns that it is old; the servers are no test.
+# eventlet warns that it is deprecated; warnings of the servers are not tested.
 _RUN = "import sys, warnings; warnings.simplefilter('ignore'); from swift.{module} import main; sys.argv[1:] = [{conf!r}]; sys.exit(main())"
 
-# In a process of its own, one for all rings: Swift brings eventlet, which from then on warns of every fork.
+# In a separate process, one for all rings, because Swift imports eventlet, which then warns of every fork.
 _RING = """
 import sys, warnings
 warnings.simplefilter('ignore')
@@ -105,7 +105,7 @@ default = yes
 
 @contextmanager
 def running() -> Iterator[str]:
-    """The address of a server that runs as long as the block: `http://127.0.0.1:PORT`."""
+    """Run a server for the length of the block; yield its address, `http://127.0.0.1:PORT`."""
     with tempfile.TemporaryDirectory(prefix="swift-") as name:
         folder = Path(name)
         ports = dict(zip(SERVERS, free_ports(len(SERVERS)), strict=True))
@@ -161,7 +161,7 @@ def _start(folder: Path, server: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path | None = None) -> None:
-    """Until the server listens. RuntimeError, with what is in the `.out` files of the folder, where it does not."""
+    """Wait until the server listens. Raises RuntimeError with the content of the folder's `.out` files if it does not."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
