@@ -59,10 +59,10 @@ class CountingFiles:
     """A selection of files as a listing has them, which need not be there."""
 
     def __init__(self, files: Iterable[ListedFile]) -> None:
-        self.files = files
+        self.listing = files
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
-        yield from self.files
+        yield from self.listing
 
 
 def run(files: Iterable[ListedFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
