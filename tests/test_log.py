@@ -106,5 +106,5 @@ def test_processes_of_a_run_log_too(tmp_path: Path, capfd: pytest.CaptureFixture
         shutil.copy(PLAIN, tmp_path / f"{name}.parquet")
     with log.show_log(lambda line: print(line, file=sys.stderr, flush=True)):
         list(sbbf_tool.open_files(tmp_path, jobs=2).add_filters(["id"], in_place=True))
-    said = capfd.readouterr().err
-    assert {f"{tmp_path / name}.parquet" for name in "abcd"} <= {line.split(" ")[1].rstrip(":") for line in said.splitlines()}
+    messages = capfd.readouterr().err
+    assert {f"{tmp_path / name}.parquet" for name in "abcd"} <= {line.split(" ")[1].rstrip(":") for line in messages.splitlines()}
