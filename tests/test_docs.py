@@ -1,7 +1,7 @@
 """README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
 
 `pytest tests/test_docs.py --bless` writes what the commands print now. A block may use what the blocks above it on its page made: they
-run before it, each once, in a folder of the page that has the fixtures; those in Python in one interpreter.
+run before it, each once, in a folder of the page that has the fixtures and the docs; those in Python in one interpreter.
 
 In a tutorial the reader makes the files, whose sizes depend on the version of pyarrow: there the words and the form of numbers are
 compared, not the numbers.
@@ -132,6 +132,7 @@ class Place:
     def __init__(self, folder: Path, fixtures: Path) -> None:
         self.folder = folder
         shutil.copytree(fixtures, folder / "fixtures")
+        (folder / "docs").symlink_to(REPOSITORY / "docs")
         self._printed: list[str] = []
         self._interpreter: Interpreter | None = None
 

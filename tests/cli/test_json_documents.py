@@ -1,4 +1,4 @@
-"""Every JSON document says which schema it has; the table in docs/reference/json.md names each, with fields that it has."""
+"""Every JSON document says which schema it has, and follows it; the table in docs/reference/json.md names each, with fields that it has."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
+from support.json_schemas import DOCUMENTS, validate
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
@@ -58,7 +59,10 @@ def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert code in (0, 1, 3), (words, err)
     assert out, (words, err)
-    return [json.loads(line) for line in out.splitlines()]
+    printed = [json.loads(line) for line in out.splitlines()]
+    for document in printed:
+        validate(document)
+    return printed
 
 
 def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
@@ -69,7 +73,7 @@ def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
             assert document["version"] == 0, words
             assert set(fields[document["schema"]]) <= document.keys(), words
             schemas.add(document["schema"])
-    assert schemas == fields.keys()
+    assert schemas == fields.keys() == {f"sbbf.{name}" for name in DOCUMENTS}
 
 
 @pytest.mark.parametrize("name", OF_SEVERAL)
