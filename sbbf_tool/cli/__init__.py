@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from sbbf_tool.cli.command import write_sections
-from sbbf_tool.cli.output import BROKEN_PIPE, patient_output, say, say_traceback
+from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.terminal import start_run, terminal_options
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
@@ -87,7 +88,7 @@ class CommandsByName(click.Group):
             return None
         command: click.Command = import_module(self.modules[cmd_name]).command
         if not any(parameter.name == "debug" for parameter in command.params):
-            command.params += [*([] if isinstance(command, click.Group) else _config_options()), _debug_option()]
+            command.params += [*([] if isinstance(command, click.Group) else _config_options()), *terminal_options(), _debug_option()]
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -187,6 +188,7 @@ def _terminate(signal_number: int, frame: object) -> None:
 
 def run(args: list[str]) -> int:
     """Run the command line as `main` does, in this process, and return its exit code even if the output fails."""
+    start_run()
     with patient_output() as output:
         code = _run(args)
         output.flush()
@@ -248,5 +250,5 @@ def _sources(context: click.Context | None) -> str:
 def _fail(context: click.Context | None, error: BaseException, message: str, exit_code: int) -> int:
     if context is not None and context.find_root().meta.get("sbbf.debug"):
         say_traceback(error)
-    say(f"sbbf: {message}", err=True)
+    complain(f"sbbf: {message}")
     return exit_code

@@ -12,17 +12,31 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.numbers import format_count, format_percent
+from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.plans import plan_in
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Column
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.editing.plan_file import Plan
     from sbbf_tool.reports.add import AddPlan, AddReport
+
+_COLUMNS = (
+    Column("row group", COUNT),
+    Column("column", NAME),
+    Column("values", COUNT, 3),
+    Column("ndv", ESTIMATE, 2),
+    Column("offset", COUNT, 4),
+    Column("bitset", BYTES, 1),
+    Column("fpp", RATE),
+)
+_MOST_ROWS = 40
 
 
 @click.command(cls=Command, short_help="Add Bloom filters to columns of existing files.")
@@ -31,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--advise", "use_advice", is_flag=True, help="Use the columns and sizes that sbbf advise recommends.")
 @click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
-@click.option("--max-bytes", type=BYTES, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
+@click.option("--max-bytes", type=SIZE, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
 @click.option("--replace", is_flag=True, help="Rebuild existing filters.")
 @click.option(
     "--append",
@@ -116,7 +130,7 @@ def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None
     report = advise_files(files.rows, tuple(files.names), fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
     for column in report.columns if report.plan is not None else ():
         if column.verdict == "add":
-            say(f"{column.column}: {column.reason}", err=True)
+            complain(f"{column.column}: {column.reason}")
     return None if report.plan is None else plan_of_document(report.plan)
 
 
@@ -132,46 +146,40 @@ class _AddView(View["AddReport"]):
         self._done = "would be added" if report.dry_run else "added"
         return 0
 
-    def show(self, report: AddReport) -> None:
+    def show(self, page: Page, report: AddReport) -> None:
         if not report.filters:
             done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
             reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
-            say(f"{report.file}: nothing to add, {reason}; {done}")
+            page.say(f"{report.file}: nothing to add, {reason}; {done}")
             return
-        render.show_table(
-            ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
+        page.table(
+            _COLUMNS,
             [
-                (
-                    str(row.row_group),
-                    row.column,
-                    render.size(row.values),
-                    render.estimate(row.estimated_ndv),
-                    render.size(row.offset),
-                    render.size(row.bitset_bytes),
-                    render.percent(row.fpp),
-                )
-                for row in report.filters
+                (row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp)
+                for row in report.filters[:_MOST_ROWS]
             ],
-            (0, 2, 3, 4, 5, 6),
         )
-        self._say(report)
-        render.say_not_cross_checked(report.not_cross_checked)
+        if len(report.filters) > _MOST_ROWS:
+            page.say(f"and {format_count(len(report.filters) - _MOST_ROWS, 'filter')} more")
+        self._say(page, report)
+        say_not_cross_checked(page, report.not_cross_checked)
 
-    def show_line(self, report: AddReport) -> None:
+    def show_line(self, page: Page, report: AddReport) -> None:
         if report.filters:
-            self._say(report)
+            self._say(page, report)
 
-    def _say(self, report: AddReport) -> None:
+    def _say(self, page: Page, report: AddReport) -> None:
         growth = report.new_bytes - report.old_bytes
         verb, outcome = ("Would add", "Nothing was written.") if report.dry_run else ("Added", "All values verified.")
-        skipped = f" {render.format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
-        share = render.percent(growth / report.old_bytes)
-        filters = render.format_count(len(report.filters), "filter")
-        say(f"{verb} {filters} to {report.output}: {growth:,} bytes after byte {report.old_bytes:,} ({share}). {outcome}{skipped}")
+        skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
+        share = format_percent(growth / report.old_bytes)
+        filters = format_count(len(report.filters), "filter")
+        size = f"{page.bytes(growth)} after byte {report.old_bytes:,} ({share})"
+        page.say(f"{verb} {filters} to {report.output}: {size}. {outcome}{skipped}")
 
-    def summary(self, files: str) -> str:
-        render.say_not_cross_checked(self.total["column_chunks_not_cross_checked"])
-        return f"{files}; {self.total['filters']:,} filters {self._done}, {self.total['bytes_added']:,} bytes"
+    def show_end(self, page: Page, files: str) -> None:
+        say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
+        page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done}, {page.bytes(self.total['bytes_added'])}")
 
 
 class _PlanView(View["AddPlan"]):
@@ -183,11 +191,12 @@ class _PlanView(View["AddPlan"]):
         self.total.update(filters=report.filters, data_bytes=report.data_bytes)
         return 0
 
-    def show(self, report: AddPlan) -> None:
-        filters = f"{render.format_count(report.filters, 'filter')} for {', '.join(report.columns)}"
-        say(f"{report.file}: {filters} would be built from {report.data_bytes:,} bytes")
+    def show(self, page: Page, report: AddPlan) -> None:
+        filters = f"{format_count(report.filters, 'filter')} for {', '.join(report.columns)}"
+        page.say(f"{report.file}: {filters} would be built from {page.bytes(report.data_bytes)}")
 
     show_line = show
 
-    def summary(self, files: str) -> str:
-        return f"{files}; {self.total['filters']:,} filters would be built from {self.total['data_bytes']:,} bytes"
+    def show_end(self, page: Page, files: str) -> None:
+        filters = format_count(self.total["filters"], "filter")
+        page.say(f"{files}; {filters} would be built from {page.bytes(self.total['data_bytes'])}")

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say, say_json, stop_if_unread
+from sbbf_tool.cli.formats import Outputs, Run
+from sbbf_tool.cli.numbers import format_count, format_number
+from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
 from sbbf_tool.cli.spelling import command_of, spell
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
+    from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 
-_HEADERS = (
-    *("column", "type", "verdict", "distinct", "remaining", "with value", "bitset", "all filters", "of data"),
-    *("skipped if absent", "if present"),
+_COLUMNS = (
+    Column("column", NAME),
+    Column("type", WORD, 5),
+    Column("verdict", WORD),
+    Column("ndv", ESTIMATE, 3),
+    Column("remaining", WORD, 4),
+    Column("with value", ESTIMATE, 6),
+    Column("bitset", BYTES, 2),
+    Column("all filters", BYTES),
+    Column("of data", RATE, 1),
+    Column("skipped if absent", BYTES),
+    Column("if present", BYTES, 1),
+)
+_QUERIES = (
+    Column("query", NAME),
+    Column("row groups", COUNT),
+    Column("after min and max", COUNT, 2),
+    Column("after dictionaries", COUNT, 3),
+    Column("after filters", COUNT, 1),
+    Column("after advised filters", ESTIMATE),
 )
 
 
@@ -32,20 +53,19 @@ def read_queries(path: str | None) -> list[str]:
         raise click.UsageError(f"cannot read the queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
-def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, where: str | None, *, as_json: bool) -> int:
+def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, where: str | None, outputs: Outputs) -> int:
     """Print the report on `paths`, save its plan if `plan_path` is given, and return the exit code. Raises WriteError."""
     from sbbf_tool.editing.plan_file import write_plan
+    from sbbf_tool.reports.advise import AdviceReport
 
-    command = None if report.fix is None else [*command_of(report.fix), *(() if where is None else ("--where", where))]
-    if as_json:
-        document = render.document("advise", report)
-        if command is not None:
-            document["fix"]["command"] = command
-        say_json(document)
-    else:
-        show_advice(report)
+    document = render.document("advise", report)
+    command: tuple[str, ...] = ()
+    if report.fix is not None:
+        command = (*command_of(report.fix), *(() if where is None else ("--where", where)))
+        document["fix"]["command"] = command
+    outputs.print(Run(_AdviceView(command), AdviceReport, is_single=True), "advise", report, document)
     for reason in report.unreadable:
-        say(f"sbbf: {spell(reason)}", err=True)
+        complain(f"sbbf: {spell(reason)}")
     if plan_path is not None and report.plan is not None:
         # The names in the report lack URL signatures, which add-filter needs to apply the plan.
         for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):
@@ -54,44 +74,48 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
             render.warn(f"{plan_path} does not contain --where: repeat it with add-filter --plan")
     elif plan_path is not None:
         render.warn(f"{plan_path} was not written: no filter is advised")
-    if not as_json and command is not None:
-        say(shlex.join(command))
     stop_if_unread()
     return report.exit_code
 
 
-def show_advice(report: AdviceReport) -> None:
-    files = f"{report.paths[0]}" if report.files == 1 else f"{report.files:,} files"
-    say(f"{files}: {report.bytes:,} bytes, {render.format_count(report.row_groups, 'row group')}; target FPP {report.fpp:g}")
-    render.show_table(_HEADERS, [_format_row(column) for column in report.columns], tuple(range(3, len(_HEADERS))))
-    for column in report.columns:
-        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-        say(f"{column.column}: {column.verdict}: {column.reason}{source}")
-        for caution in column.cautions:
-            say(f"note: column {column.column}: {caution}")
-    if report.queries:
-        headers = ("query", "row groups", "after min and max", "after dictionaries", "after filters", "after advised filters")
-        rows = [
-            (
-                *(query.query, render.size(query.row_groups), render.size(query.after_statistics), render.size(query.after_dictionary)),
-                *(render.size(query.after_filters), f"{query.after_advice:.3g}"),
-            )
-            for query in report.queries
-        ]
-        render.show_table(headers, rows, (1, 2, 3, 4, 5))
-    if report.fix is None:
-        say("no filter to add")
+class _AdviceView(View["AdviceReport"]):
+    schema = "advise"
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        super().__init__()
+        self._command = command
+        """The command that adds the filters; empty if none is advised."""
+
+    def show(self, page: Page, report: AdviceReport) -> None:
+        files = f"{report.paths[0]}" if report.files == 1 else format_count(report.files, "file")
+        size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
+        page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
+        page.table(_COLUMNS, map(_format_row, report.columns))
+        for column in report.columns:
+            source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
+            page.say(f"{column.column}: {column.verdict}: {column.reason}{source}")
+            for caution in column.cautions:
+                page.say(f"note: column {column.column}: {caution}")
+        page.table(_QUERIES, map(_format_query, report.queries))
+        if self._command:
+            page.command(self._command)
+        else:
+            page.say("no filter to add")
 
 
-def _format_row(column: ColumnAdvice) -> tuple[str, ...]:
-    """Format the cells of a column; ~ marks an estimate."""
-    ndv = render.estimate(column.ndv)
+def _format_row(column: ColumnAdvice) -> tuple[object, ...]:
     return (
         *(column.column, column.type, column.verdict),
-        ndv if column.ndv_is_exact or not ndv else f"~{ndv}",
-        f"{column.after_statistics:.3g} of {column.row_groups:,}",
-        "" if column.row_groups_with_value is None else f"{column.row_groups_with_value:.3g}",
-        *(render.size(column.bitset_bytes), render.size(column.cost_bytes)),
-        render.percent(column.cost_bytes / column.bytes if column.cost_bytes is not None and column.bytes else None),
-        *(render.size(column.skipped_if_absent), render.size(column.skipped_if_present)),
+        f"{column.ndv:,.0f}" if column.ndv is not None and column.ndv_is_exact else column.ndv,
+        f"{format_number(column.after_statistics, exact=True)} of {column.row_groups:,}",
+        *(column.row_groups_with_value, column.bitset_bytes, column.cost_bytes),
+        column.cost_bytes / column.bytes if column.cost_bytes is not None and column.bytes else None,
+        *(column.skipped_if_absent, column.skipped_if_present),
+    )
+
+
+def _format_query(query: QueryAdvice) -> tuple[object, ...]:
+    return (
+        *(query.query, query.row_groups, query.after_statistics, query.after_dictionary),
+        *(query.after_filters, query.after_advice),
     )

@@ -8,6 +8,7 @@ from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli.advice import read_queries, show_report
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page_limit import page_limit_option
 
 
@@ -26,7 +27,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Give advice for this query engine only (repeat for more).")
 @click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save the advised filters for sbbf add-filter --plan.")
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
+@output_options()
 @over_files()
 def command(
     files: Files,
@@ -36,7 +37,7 @@ def command(
     engines: tuple[str, ...],
     plan_path: str | None,
     max_page_bytes: int | None,
-    as_json: bool,
+    outputs: Outputs,
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
@@ -56,4 +57,4 @@ def command(
         keys=files.keys,
         max_page_bytes=max_page_bytes,
     )
-    return show_report(report, names, plan_path, files.where, as_json=as_json)
+    return show_report(report, names, plan_path, files.where, outputs)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.reports.rows import FileRow
 
@@ -23,10 +24,6 @@ _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
     click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Do everything except write."),
-    click.option(
-        "--report", "report_path", metavar="FILE", help="Save the outcome of each file, as Parquet, or as JSON lines for *.jsonl."
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary."),
 )
 
 
@@ -39,8 +36,7 @@ class Change:
     in_place: bool
     allow_table_files: bool
     dry_run: bool
-    report_path: str | None
-    as_json: bool
+    outputs: Outputs
 
     def options(self) -> dict[str, Any]:
         """Return the parameters of the operations that change one file."""
@@ -63,16 +59,13 @@ class Change:
     def report(self, work: Work[Row], view: View[Any]) -> int:
         """Change the files and report each; return the exit code. Raises the errors of `ensure_target`."""
         self.ensure_target()
-        if self.report_path is None:
-            return report_files(self.files, work, view, as_json=self.as_json)
-        from sbbf_tool.runner.save import save_rows
-
-        return report_files(self.files, work, view, as_json=self.as_json, report_writer=save_rows(self.report_path, work.row))
+        return report_files(self.files, work, view, self.outputs)
 
 
 def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
     """Turn `function(change, ...)` into a command that changes files, with the options for files and for changes."""
 
+    @output_options()
     @over_files()
     @wraps(function)
     def command(
@@ -81,11 +74,10 @@ def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
         in_place: bool,
         allow_table_files: bool,
         dry_run: bool,
-        report_path: str | None,
-        as_json: bool,
+        outputs: Outputs,
         **options: Any,
     ) -> int:
-        return function(Change(files, output, in_place, allow_table_files, dry_run, report_path, as_json), **options)
+        return function(Change(files, output, in_place, allow_table_files, dry_run, outputs), **options)
 
     decorated: Callable[..., int] = command
     for option in reversed(_OPTIONS):

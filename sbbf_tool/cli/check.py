@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import formats, render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.findings import count_findings, show_findings
+from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, FileRow
@@ -25,13 +30,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
 @policy_options
 @page_limit_option
-@click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="Format of the findings.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary. The same as --format json."
-)
+@click.option("--each-file", is_flag=True, help="Print the findings of each of several files, instead of one line per rule.")
+@output_options(FINDING_FORMATS)
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @over_files()
-def command(files: Files, form: str, as_json: bool, max_page_bytes: int | None, list_rules: bool, **options: Any) -> int:
+def command(files: Files, outputs: Outputs, max_page_bytes: int | None, each_file: bool, list_rules: bool, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code
@@ -40,9 +43,8 @@ def command(files: Files, form: str, as_json: bool, max_page_bytes: int | None, 
     """
     from sbbf_tool.cli import policy
 
-    form = "json" if as_json else form
     if list_rules:
-        policy.show_rules(as_json=form == "json")
+        policy.show_rules(outputs)
         return 0
     from sbbf_tool.operations.check import ensure_columns
     from sbbf_tool.runner import works
@@ -50,42 +52,72 @@ def command(files: Files, form: str, as_json: bool, max_page_bytes: int | None, 
     chosen = policy.from_options(click.get_current_context(), options)
     ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
-    if form == "json":
-        return report_files(files, work, _CheckView(None, form), as_json=True)
-    with formats.open_format(form) as output:
-        return report_files(files, work, _CheckView(output, form), as_json=False)
+    return report_files(files, work, _CheckView(each_file), outputs)
+
+
+_MOST_EXAMPLES = 2
+
+
+@dataclass
+class _RuleTotal:
+    """The findings of one rule in all files."""
+
+    message: str
+    findings: int = 0
+    files: int = 0
+    examples: list[str] = field(default_factory=list)
+    """The first files with findings."""
 
 
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, output: formats.Format | None, form: str) -> None:
+    def __init__(self, each_file: bool) -> None:
         super().__init__()
-        self._output = output
-        self._form = form
-        self._findings: Counter[str] = Counter()
+        self._each_file = each_file
+        self._severities: Counter[str] = Counter()
+        self._rules: dict[tuple[str, str], _RuleTotal] = {}
         self._unchecked = 0
 
     def add(self, report: CheckReport, row: FileRow) -> int:
-        self._findings.update(finding.severity for finding in report.findings)
+        counts = Counter((finding.severity, finding.rule, finding.message) for finding in report.findings)
+        for (severity, rule, message), count in counts.items():
+            self._severities[severity] += count
+            total = self._rules.setdefault((severity, rule), _RuleTotal(message))
+            total.findings += count
+            total.files += 1
+            if len(total.examples) < _MOST_EXAMPLES:
+                total.examples.append(report.file)
         self._unchecked += row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules)
         for place in report.unreadable if row.status == OK else ():
-            say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
+            complain(f"sbbf: {UnreadableError(place, file=row.path)}")
         return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
 
-    def show(self, report: CheckReport) -> None:
-        assert self._output is not None, "JSON is printed as documents"
-        self._output.add(report)
+    def show(self, page: Page, report: CheckReport) -> None:
+        show_findings(page, report.findings)
+        page.say(f"{report.file}: {_sum(report)}")
 
-    def show_line(self, report: CheckReport) -> None:
-        if report.findings or report.unreadable or self._form != "text":
-            self.show(report)
+    def show_line(self, page: Page, report: CheckReport) -> None:
+        if self._each_file and (report.findings or report.unreadable):
+            self.show(page, report)
 
-    def summary(self, files: str) -> str | None:
-        from sbbf_tool.cli.formats.text import count_findings
-
-        unchecked = f"; no rule ran on {render.format_count(self._unchecked, 'file')}" if self._unchecked else ""
-        return f"{files}; {count_findings(self._findings)}{unchecked}" if self._form == "text" else None
+    def show_end(self, page: Page, files: str) -> None:
+        for (severity, rule), total in sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0])):
+            more = ", ..." if total.files > len(total.examples) else ""
+            where = f"{format_count(total.files, 'file')} ({', '.join(total.examples)}{more})"
+            page.say(f"{severity}: {rule}: {format_count(total.findings, 'finding')} in {where}")
+            page.say(f"    {total.message}")
+        unchecked = f"; no rule ran on {format_count(self._unchecked, 'file')}" if self._unchecked else ""
+        page.say(f"{files}; {count_findings(self._severities)}{unchecked}")
 
     def totals(self) -> dict[str, Any]:
-        return {"findings": {severity: self._findings[severity] for severity in SEVERITIES}, "files_not_checked": self._unchecked}
+        return {"findings": {severity: self._severities[severity] for severity in SEVERITIES}, "files_not_checked": self._unchecked}
+
+
+def _sum(report: CheckReport) -> str:
+    counts = Counter(outcome.outcome for outcome in report.rules)
+    if counts["not run"] == len(report.rules):
+        ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
+        return f"no rule ran: {spell(reason or '')}"
+    count = count_findings(Counter(finding.severity for finding in report.findings))
+    return f"{count}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"

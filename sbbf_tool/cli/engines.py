@@ -2,42 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.engines import EnginesReport, EngineVerdict
+    from sbbf_tool.reports.engines import EngineReport, EnginesReport, EngineVerdict
 
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
+_ENGINES = (
+    Column("engine", NAME),
+    Column("tested release", WORD, 2),
+    Column("types used", WORD),
+    Column("harmful", COUNT),
+    Column("predicates", SENTENCE, 1),
+)
+_TYPE = (Column("type", NAME), Column("engine", NAME), Column("filter", WORD), Column("explanation", SENTENCE), Column("evidence", WORD, 1))
+_ENGINE = (Column("type", NAME), Column("filter", WORD), Column("explanation", SENTENCE), Column("evidence", WORD, 1))
 
 
 @click.command(cls=Command, short_help="List which query engines use filters, for each type.")
-@click.option("--type", "type_name", metavar="TYPE", help="Show only types whose name contains this, such as decimal.")
+@click.option("--type", "type_name", metavar="TYPE", help="Show what each engine does with types whose name contains this.")
 @click.option(
-    "--engine", "engine_name", metavar="NAME", help="Show details of this engine; NAME is an engine, or a system that reads through one."
+    "--engine", "engine_name", metavar="NAME", help="Show each type for this engine; NAME is an engine, or a system that reads through one."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the table as one JSON document.")
-def command(type_name: str | None, engine_name: str | None, as_json: bool) -> None:
+@click.option("--matrix", "as_matrix", is_flag=True, help="Show all types and all engines in one table.")
+@output_options()
+def command(type_name: str | None, engine_name: str | None, as_matrix: bool, outputs: Outputs) -> None:
     """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.
 
-    A dash means that the engine does not use filters of that type. Numbers refer to the notes below the table.
+    Without options, each row is an engine: for how many types of columns it uses filters, and for how many a filter harms queries. A dash
+    means that the engine does not use filters of that type.
     """
     from sbbf_tool.operations.engines import engines
+    from sbbf_tool.reports.engines import EnginesReport
 
+    if as_matrix and engine_name is not None:
+        raise click.UsageError("give one of --matrix and --engine")
     report = engines(type_name, engine_name)
-    if as_json:
-        render.show_json("engines", report)
-    else:
-        _show_table(report) if engine_name is None else _show_engine(report)
+    show = _show_matrix if as_matrix else _show_type if type_name and not engine_name else _show_engine if engine_name else _show_engines
+    outputs.print(Run(_EnginesView(show), EnginesReport, is_single=True), "engines", report)
     stop_if_unread()
 
 
-def _show_table(report: EnginesReport) -> None:
+class _EnginesView(View["EnginesReport"]):
+    schema = "engines"
+
+    def __init__(self, show: Callable[[Page, EnginesReport], None]) -> None:
+        super().__init__()
+        self._show = show
+
+    def show(self, page: Page, report: EnginesReport) -> None:
+        self._show(page, report)
+
+
+def _show_engines(page: Page, report: EnginesReport) -> None:
+    rows = []
+    for engine in report.engines:
+        share = f"{sum(verdict.verdict == 'used' for verdict in engine.verdicts)} of {len(engine.verdicts)}"
+        num_harmful = sum(verdict.is_harmful for verdict in engine.verdicts)
+        explanation = engine.predicates or engine.default_explanation
+        rows.append((engine.name, engine.version, share if engine.uses_filters else "none", num_harmful or None, explanation))
+    page.table(_ENGINES, rows)
+    page.say("--type and --engine show the details, --matrix all types")
+
+
+def _show_type(page: Page, report: EnginesReport) -> None:
+    rows = [
+        (family.name, engine.name, *cells)
+        for index, family in enumerate(report.families)
+        for engine in report.engines
+        for cells in _format_verdict(engine, engine.verdicts[index])
+    ]
+    if len(report.families) == 1:
+        page.say(f"{report.families[0].name}:")
+        page.table(_TYPE[1:], [row[1:] for row in rows])
+    else:
+        page.table(_TYPE, rows)
+
+
+def _show_engine(page: Page, report: EnginesReport) -> None:
+    (engine,) = report.engines
+    page.say(f"{engine.name} {engine.version}: {engine.predicates or engine.default_explanation}")
+    for field in ("default", "length", "metrics", "caution", "source"):
+        if getattr(engine, field):
+            page.say(f"  {field}: {getattr(engine, field)}")
+    if engine.unused_arrow_types:
+        page.say(f"  uses no filter if ARROW:schema has the type: {', '.join(engine.unused_arrow_types)}")
+    if engine.uses_filters:
+        rows = [
+            (family.name, *cells)
+            for family, verdict in zip(report.families, engine.verdicts, strict=True)
+            for cells in _format_verdict(engine, verdict)
+        ]
+        page.table(_ENGINE, rows)
+
+
+def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tuple[str, str, str]]:
+    """Yield the cells of a verdict, and those of the verdict for older releases if there is one."""
+    for mark, entry in ((_CELLS[verdict.verdict], verdict), ("", verdict.older_verdict)):
+        if entry is not None:
+            yield mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence
+
+
+def _show_matrix(page: Page, report: EnginesReport) -> None:
     readers = [engine for engine in report.engines if engine.uses_filters]
     notes: dict[str, str] = {}
 
@@ -45,26 +121,11 @@ def _show_table(report: EnginesReport) -> None:
         harmful = [f"{entry.sentence} [{entry.source}]" for entry in (verdict, verdict.older_verdict) if entry is not None and entry.effect]
         return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in harmful)])
 
-    rows = [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)]
-    render.show_table(("type", *(engine.id for engine in readers)), rows)
+    columns = (Column("type", NAME), *(Column(engine.id, WORD) for engine in readers))
+    page.table(
+        columns,
+        [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)],
+    )
     for note, number in notes.items():
-        say(f"{number}: {note}")
-    say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
-
-
-def _show_engine(report: EnginesReport) -> None:
-    (engine,) = report.engines
-    say(f"{engine.name} {engine.version}: {engine.predicates or engine.default_explanation}")
-    for field in ("default", "length", "metrics", "caution", "source"):
-        if getattr(engine, field):
-            say(f"  {field}: {getattr(engine, field)}")
-    if engine.unused_arrow_types:
-        say(f"  uses no filter if ARROW:schema has the type: {', '.join(engine.unused_arrow_types)}")
-    rows = [
-        (label, mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence)
-        for family, verdict in zip(report.families, engine.verdicts, strict=True)
-        for label, mark, entry in ((family.name, _CELLS[verdict.verdict], verdict), ("", "", verdict.older_verdict))
-        if entry is not None
-    ]
-    if engine.uses_filters:
-        render.show_table(("type", "filter", "explanation", "evidence"), rows)
+        page.say(f"{number}: {note}")
+    page.say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")

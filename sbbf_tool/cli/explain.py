@@ -9,18 +9,46 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.numbers import format_row_groups
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, choose_exit_code, ensure_column, unmark
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.explain import EngineExplanation, ExplainReport
+    from sbbf_tool.reports.explain import ExplainReport
 
-_HEADERS = ("row group", "bytes", "of column", "min", "max", "statistics", "dictionary", "filter", "reason")
-_EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "bytes skipped", "of column", "harm")
-_SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
+_COLUMNS = (
+    Column("row group", COUNT),
+    Column("bytes", BYTES, 5),
+    Column("of column", BYTES, 6),
+    Column("min", NAME, 3),
+    Column("max", NAME, 3),
+    Column("statistics", WORD),
+    Column("dictionary", WORD),
+    Column("filter", WORD),
+    Column("reason", SENTENCE, 4),
+)
+_ENGINES = (
+    Column("engine", SENTENCE),
+    Column("by statistics", COUNT, 3),
+    Column("by dictionary", COUNT, 3),
+    Column("by filter", COUNT),
+    Column("read", COUNT),
+    Column("bytes skipped", RATE),
+    Column("of column", RATE, 4),
+    Column("harm", WORD),
+)
+_SUMS = (
+    Column("engine", SENTENCE),
+    Column("row groups", COUNT, 1),
+    Column("skipped", COUNT),
+    Column("read", COUNT),
+    Column("bytes skipped", RATE),
+)
 
 
 @click.command(cls=NegativeValues, short_help="Show which row groups a query skips, and in which engines.")
@@ -31,7 +59,7 @@ _SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
     "--engine", "engine_name", metavar="NAME", help="Show only this engine; NAME is an engine, or a system that reads through one."
 )
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
+@output_options()
 @over_files("PATH... [COLUMN VALUE]")
 def command(
     files: Files,
@@ -40,7 +68,7 @@ def command(
     ask_null: bool,
     engine_name: str | None,
     max_page_bytes: int | None,
-    as_json: bool,
+    outputs: Outputs,
 ) -> int:
     """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of
     the others.
@@ -55,7 +83,7 @@ def command(
 
     files, column, value = _split_arguments(files, column, named_values, ask_null)
     work = works.explain(column, value, engine_name=engine_name, keys=files.keys, max_page_bytes=max_page_bytes)
-    return report_files(files, work, _ExplainView(), as_json=as_json)
+    return report_files(files, work, _ExplainView(), outputs)
 
 
 def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
@@ -114,47 +142,45 @@ class _ExplainView(View["ExplainReport"]):
     def answer(self, codes: set[int]) -> int:
         return choose_exit_code(codes)
 
-    def show(self, report: ExplainReport) -> None:
-        say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
-        groups = [
-            (
-                *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.min_value or "", row.max_value or ""),
-                *(row.statistics, row.dictionary or "-", row.filter),
-                row.statistics_reason or row.dictionary_reason or row.filter_reason or "",
-            )
-            for row in report.row_groups
-        ]
-        render.show_table(_HEADERS, groups, (0, 1, 2))
-        engines_by_cells: dict[tuple[str, ...], list[EngineExplanation]] = {}
+    def show(self, page: Page, report: ExplainReport) -> None:
+        page.say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
+        page.table(
+            _COLUMNS,
+            [
+                (
+                    *(row.row_group, row.bytes, row.column_bytes, row.min_value, row.max_value),
+                    *(row.statistics, row.dictionary or "-", row.filter),
+                    row.statistics_reason or row.dictionary_reason or row.filter_reason,
+                )
+                for row in report.row_groups
+            ],
+        )
+        engines_by_cells: dict[tuple[object, ...], list[str]] = {}
         for engine in report.engines:
             counts = (engine.skipped_by_statistics, engine.skipped_by_dictionary, engine.skipped_by_filter, engine.row_groups_read)
-            shares = (render.percent(engine.share_skipped), render.percent(engine.share_of_column_skipped))
-            engines_by_cells.setdefault((*map(str, counts), *shares, engine.harm or ""), []).append(engine)
-        rows = [(", ".join(engine.name for engine in engines), *cells) for cells, engines in engines_by_cells.items()]
-        render.show_table(_EFFECTS, rows, (1, 2, 3, 4, 5, 6))
+            cells = (*counts, engine.share_skipped, engine.share_of_column_skipped, engine.harm)
+            engines_by_cells.setdefault(cells, []).append(engine.name)
+        page.table(_ENGINES, [(", ".join(names), *cells) for cells, names in engines_by_cells.items()])
         if len(report.engines) == 1:
-            say(f"{report.engines[0].name}: {report.engines[0].explanation}")
+            page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
-            say(f"note: {report.note}")
+            page.say(f"note: {report.note}")
 
-    def show_line(self, report: ExplainReport) -> None:
+    def show_line(self, page: Page, report: ExplainReport) -> None:
         numbers = [row.row_group for row in report.row_groups if not row.is_absent]
         if numbers:
-            say(f"{report.file}: {render.value(report.value)}: {render.row_groups(numbers)}")
+            page.say(f"{report.file}: {render.value(report.value)}: {format_row_groups(numbers)}")
 
-    def show_sums(self) -> None:
+    def show_end(self, page: Page, files: str) -> None:
         names_by_sums: dict[tuple[int, ...], list[str]] = {}
         for name, sums in self._sums.items():
             names_by_sums.setdefault(tuple(sums), []).append(name)
         rows = [
-            (
-                *(", ".join(names), *map(render.size, (self._row_groups, skipped, read))),
-                render.percent(size / self._bytes if self._bytes else None),
-            )
+            (", ".join(names), self._row_groups, skipped, read, size / self._bytes if self._bytes else None)
             for (skipped, read, size), names in names_by_sums.items()
         ]
-        if rows:
-            render.show_table(_SUMS, rows, (1, 2, 3, 4))
+        page.table(_SUMS, rows)
+        page.say(files)
 
     def totals(self) -> dict[str, Any]:
         engines = [

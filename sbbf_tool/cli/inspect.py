@@ -2,104 +2,138 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.numbers import format_count, format_percent, format_row_groups
+from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.inspect import FilterReport, InspectReport
 
-_HEADERS = ("row group", "column", "type", "offset", "header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "bits/value", "of chunk")
-_NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
-_SUM_HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data bytes", "mean est. fpp")
+_COLUMNS = (
+    Column("column", NAME),
+    Column("type", WORD, 4),
+    Column("filters", WORD),
+    Column("size", BYTES),
+    Column("of data", RATE, 3),
+    Column("mean fpp", RATE),
+    Column("worst fpp", RATE, 1),
+    Column("ndv", ESTIMATE, 2),
+    Column("fill", WORD, 5),
+)
+_FILTERS = (
+    Column("row group", COUNT),
+    Column("column", NAME),
+    Column("type", WORD, 5),
+    Column("offset", COUNT, 6),
+    Column("header", BYTES, 9),
+    Column("bitset", BYTES),
+    Column("blocks", COUNT, 8),
+    Column("fill", RATE, 2),
+    Column("fpp", RATE),
+    Column("ndv", ESTIMATE, 1),
+    Column("bits/value", ESTIMATE, 7),
+    Column("of chunk", RATE, 4),
+    Column("problem", SENTENCE),
+)
+_LAKE = (
+    Column("column", NAME),
+    Column("files", COUNT),
+    Column("filters", WORD),
+    Column("size", BYTES),
+    Column("of data", RATE, 1),
+    Column("mean fpp", RATE),
+)
+_MOST_BLOCKS = 16
+_BAR = 40
 
 
 @click.command(cls=Command, short_help="Show which columns have Bloom filters, and how selective they are.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
+@click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
+@output_options()
 @over_files()
-def command(files: Files, columns: tuple[str, ...], all_chunks: bool, standalone: bool, as_json: bool) -> int:
+def command(files: Files, columns: tuple[str, ...], all_chunks: bool, by_row_group: bool, standalone: bool, outputs: Outputs) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. For one file, each row is a filter: its offset and
-    sizes in bytes, the share of bits set, and the false-positive rate and number of distinct values estimated from it. For several files,
-    each row is a column, with the sums over all files.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Each row is a column: how many row groups have a
+    filter, the size of all its filters and their share of the data, the mean and the worst false-positive rate (fpp) and the largest
+    number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For several
+    files, the rows are sums over all files.
     """
     if standalone:
         from sbbf_tool.cli.standalone import inspect as inspect_standalone
 
-        return inspect_standalone(files, as_json)
+        return inspect_standalone(files, outputs)
     from sbbf_tool.runner import works
 
-    return report_files(files, works.inspect(columns, all_chunks=all_chunks, keys=files.keys), _InspectView(), as_json=as_json)
+    work = works.inspect(columns, all_chunks=all_chunks, keys=files.keys)
+    return report_files(files, work, _InspectView(by_row_group), outputs)
 
 
 class _InspectView(View["InspectReport"]):
     schema = "inspect"
 
-    def __init__(self) -> None:
+    def __init__(self, by_row_group: bool) -> None:
         from sbbf_tool.runner.totals import InspectTotals
 
         super().__init__()
+        self._by_row_group = by_row_group
         self._totals = InspectTotals()
 
     def add(self, report: InspectReport, row: FileRow) -> int:
         self._totals.add(report)
         for unreadable in report.unreadable_filters:
-            say(f"sbbf: {row.path}: {unreadable.unreadable}", err=True)
+            complain(f"sbbf: {row.path}: {unreadable.unreadable}")
         return UnreadableError.exit_code if report.unreadable_filters else 0
 
-    def show(self, report: InspectReport) -> None:
-        rows, row_groups = render.format_count(report.rows, "row"), render.format_count(report.row_groups, "row group")
-        say(f"{report.file}: {report.file_bytes:,} bytes, {rows} in {row_groups}, written by {report.created_by or 'an unknown writer'}")
-        if report.filters:
-            render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
-        for total in report.columns:
-            say(
-                f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
-                f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} bytes of data"
-                + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
-            )
-        if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
-            which = "column whose metadata can be read" if report.locked_columns else "column"
-            say(f"no {which} has a Bloom filter; `sbbf add-filter` adds one")
-        if report.locked_columns:
-            say(f"locked columns (their key was not given): {', '.join(report.locked_columns)}")
-        if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
-            say(f"encrypted: {', '.join(encrypted)}")
-        for row in report.filters:
-            for warning in row.warnings:
-                say(f"warning: column {row.column}, row group {row.row_group}: {warning}")
-        for note in report.notes:
-            say(f"note: {spell(note)}")
-        for unreferenced in report.unreferenced:
-            say(f"unreferenced: {unreferenced.length:,} bytes at byte {unreferenced.offset}: {unreferenced.kind}")
+    def show(self, page: Page, report: InspectReport) -> None:
+        rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
+        page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {report.created_by or 'an unknown writer'}")
+        if self._by_row_group:
+            page.table(_FILTERS, map(_format_filter, report.filters))
+        else:
+            page.table(_COLUMNS, _format_columns(page, report))
+        _show_bytes(page, report)
+        for line in _list_notes(page, report):
+            page.say(line)
 
-    def show_sums(self) -> None:
-        rows = [
-            (
-                *(total.column, render.size(total.files), render.size(total.row_groups_with_filter), render.size(total.row_groups)),
-                *(render.size(total.filter_bytes), render.size(total.chunk_bytes), render.percent(total.mean_fpp)),
-            )
-            for total in self._totals.columns()
-        ]
-        render.show_table(_SUM_HEADERS, rows, tuple(range(1, len(_SUM_HEADERS)))) if rows else say("no column has a Bloom filter")
+    def show_line(self, page: Page, report: InspectReport) -> None:
+        if self._by_row_group:
+            self.show(page, report)
 
-    def summary(self, files: str) -> str:
+    def show_end(self, page: Page, files: str) -> None:
+        columns = self._totals.columns()
+        page.table(
+            _LAKE,
+            [
+                (
+                    *(total.column, total.files, f"{total.row_groups_with_filter:,} of {total.row_groups:,}", total.filter_bytes),
+                    *(total.filter_bytes / total.chunk_bytes if total.chunk_bytes else None, total.mean_fpp),
+                )
+                for total in columns
+            ],
+        )
+        if not columns:
+            page.say("no column has a Bloom filter")
         totals = self._totals
-        return f"{files}; {totals.rows:,} rows in {totals.row_groups:,} row groups, {totals.bytes:,} bytes"
+        rows = f"{format_count(totals.rows, 'row')} in {format_count(totals.row_groups, 'row group')}"
+        page.say(f"{files}; {rows}, {page.bytes(totals.bytes)}")
 
     def totals(self) -> dict[str, Any]:
         totals = self._totals
@@ -107,20 +141,58 @@ class _InspectView(View["InspectReport"]):
         return {"rows": totals.rows, "row_groups": totals.row_groups, "bytes": totals.bytes, "columns": columns}
 
 
-def _row(row: FilterReport) -> tuple[str, ...]:
-    kind = f"{row.physical_type} {row.logical_type}" if row.logical_type else row.physical_type
-    status = "unreadable" if row.unreadable else "" if row.has_filter else "none"
+def _format_columns(page: Page, report: InspectReport) -> Iterator[tuple[object, ...]]:
+    filters: dict[str, list[FilterReport]] = {}
+    for row in report.filters:
+        filters.setdefault(row.column, []).append(row)
+    for total in report.columns:
+        rows = filters.get(total.column)
+        if not rows:
+            continue
+        yield (
+            *(total.column, _type(rows[0]), f"{total.row_groups_with_filter:,} of {total.row_groups:,}", total.filter_bytes or None),
+            total.filter_bytes / total.chunk_bytes if total.chunk_bytes and total.filter_bytes else None,
+            *(total.mean_fpp, max((row.estimated_fpp for row in rows if row.estimated_fpp is not None), default=None)),
+            max((row.estimated_ndv for row in rows if row.estimated_ndv is not None), default=None),
+            page.bars([row.fill_ratio for row in rows], _MOST_BLOCKS),
+        )
+
+
+def _format_filter(row: FilterReport) -> tuple[object, ...]:
     return (
-        str(row.row_group),
-        row.column,
-        kind,
-        render.size(row.offset) or status,
-        render.size(row.header_bytes) or (status if row.unreadable else ""),
-        render.size(row.bitset_bytes),
-        render.size(row.blocks),
-        render.percent(row.fill_ratio),
-        render.percent(row.estimated_fpp),
-        render.estimate(row.estimated_ndv),
-        render.estimate(row.bits_per_value),
-        render.percent(row.share_of_chunk),
+        *(row.row_group, row.column, _type(row), row.offset, row.header_bytes, row.bitset_bytes, row.blocks),
+        *(row.fill_ratio, row.estimated_fpp, row.estimated_ndv, row.bits_per_value, row.share_of_chunk),
+        "unreadable" if row.unreadable else "" if row.has_filter else "none",
     )
+
+
+def _type(row: FilterReport) -> str:
+    return row.logical_type or row.physical_type
+
+
+def _show_bytes(page: Page, report: InspectReport) -> None:
+    """Print one bar for the bytes of pages and filters."""
+    filters = sum(total.filter_bytes for total in report.columns)
+    if filters:
+        share = filters / report.file_bytes
+        page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
+
+
+def _list_notes(page: Page, report: InspectReport) -> Iterator[str]:
+    if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
+        which = "column whose metadata can be read" if report.locked_columns else "column"
+        yield f"no {which} has a Bloom filter; `sbbf add-filter` adds one"
+    if report.locked_columns:
+        yield f"locked columns (their key was not given): {', '.join(report.locked_columns)}"
+    if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
+        yield f"encrypted: {', '.join(encrypted)}"
+    numbers: dict[tuple[str, str], list[int]] = {}
+    for row in report.filters:
+        for warning in row.warnings:
+            numbers.setdefault((row.column, spell(warning)), []).append(row.row_group)
+    for (column, warning), places in numbers.items():
+        yield f"warning: column {column}, {format_row_groups(places)}: {warning}"
+    for note in report.notes:
+        yield f"note: {spell(note)}"
+    for unreferenced in report.unreferenced:
+        yield f"unreferenced: {page.bytes(unreferenced.length)} at byte {unreferenced.offset}: {unreferenced.kind}"

@@ -1,10 +1,10 @@
 """Standard output, one line at a time. The output may fail: its reader may have exited, or the disk may be full. The command then
-continues, and its exit code is still correct. Everything printed is escaped here (`say`, `say_json`), is a cell of a table, or is written
-by a format.
+continues, and its exit code is still correct. Everything printed is escaped here, by a page or by a format.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from typing import Any, TextIO, cast
 
 import click
 
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import escape, redact_text, to_json
 
 BROKEN_PIPE = 141
@@ -44,6 +45,16 @@ class PatientOutput:
             except OSError as error:
                 self._fail(error)
 
+    def write_bytes(self, data: Any) -> int:
+        """Write bytes after the text so far."""
+        if self.error is None:
+            try:
+                self._stream.flush()
+                self._stream.buffer.write(data)
+            except OSError as error:
+                self._fail(error)
+        return memoryview(data).nbytes
+
     @property
     def has_broken_pipe(self) -> bool:
         return isinstance(self.error, BrokenPipeError)
@@ -56,19 +67,43 @@ class PatientOutput:
         os.close(nowhere)
 
 
-def say(line: str, *, err: bool = False) -> None:
-    """Print one line, escaped whatever a file's bytes or names contain; passwords and signatures in URLs are omitted if `err` is set."""
-    click.echo(escape(redact_text(line) if err else line), err=err)
+class PatientBinary(io.RawIOBase):
+    """The bytes of standard output, which may fail as its text may."""
+
+    def __init__(self, output: PatientOutput) -> None:
+        self._output = output
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._output.write_bytes(data)
 
 
-def say_json(document: Any, *, indent: int | None = None) -> None:
-    """Print a JSON document. A parser restores every string exactly; characters that the output's encoding lacks are escaped too."""
+def complain(line: str) -> None:
+    """Print one line on standard error, escaped, and without the passwords and signatures in URLs; a terminal gets it wrapped at words."""
+    lines = [escape(redact_text(line))]
+    width, color = terminal().width(sys.stderr), terminal().has_color(sys.stderr)
+    if width is not None:
+        from sbbf_tool.cli.tables import wrap
+
+        lines = list(wrap(lines[0], width, "  "))
+    if color:
+        from sbbf_tool.cli.styles import paint_label
+
+        lines[0] = paint_label(lines[0])
+    for part in lines:
+        click.echo(part, err=True, color=color)
+
+
+def encodable_json(document: Any, encoding: str, *, indent: int | None = None) -> str:
+    """Convert a document to JSON. A parser restores every string exactly; characters that the encoding lacks are escaped too."""
     text = to_json(document, indent=indent)
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(encoding)
     except UnicodeEncodeError:
         text = to_json(document, indent=indent, ascii_only=True)
-    click.echo(text)
+    return text
 
 
 def say_traceback(error: BaseException) -> None:
@@ -76,7 +111,7 @@ def say_traceback(error: BaseException) -> None:
     import traceback
 
     for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
-        say(line, err=True)
+        complain(line)
 
 
 @contextmanager

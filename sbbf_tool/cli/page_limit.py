@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.cli.sizes import SIZE
 
 page_limit_option = click.option(
     "--max-page-bytes",
-    type=BYTES,
+    type=SIZE,
     help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
 """Passes `max_page_bytes` to the command, as operations take it."""

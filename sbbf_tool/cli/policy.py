@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.config import Config, ensure_among
+from sbbf_tool.cli.formats import Outputs, Run
 from sbbf_tool.cli.options import name_of
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
 from sbbf_tool.cli.settings import ensure_kind, remembered
-from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.tables import SENTENCE, WORD, Column
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.check import Policy
+    from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.runner.path_policies import PathEntry, PathPolicies
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
@@ -29,7 +33,7 @@ _OPTIONS = (
         "--max-bytes-share", type=float, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
     ),
     click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
-    click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="Minimum size, in bytes, of a column chunk that has a filter."),
+    click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size, in bytes, of a column chunk that has a filter."),
     click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more)."),
     click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more)."),
     click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
@@ -82,15 +86,19 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
         yield PathEntry(os.path.dirname(os.path.abspath(config.path)), tuple(globs), settings, f"{config.path}: {place}")
 
 
-def show_rules(*, as_json: bool) -> None:
+def show_rules(outputs: Outputs) -> None:
     """Print all rules, group by group."""
-    from sbbf_tool.rules.catalog import RULES
+    from sbbf_tool.reports.rules import RulesReport
+    from sbbf_tool.rules.catalog import list_rules
 
-    rows = [
-        {"name": rule.name, "group": rule.group, "severity": rule.severity, "reads": rule.reads.name.lower(), "message": rule.message}
-        for rule in RULES
-    ]
-    if as_json:
-        render.show_json("rules", {"rules": [{**row, "why": rule.why} for row, rule in zip(rows, RULES, strict=True)]})
-    else:
-        render.show_table(tuple(rows[0]), [tuple(row.values()) for row in rows])
+    outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules()))
+
+
+_COLUMNS = (Column("name", WORD), Column("group", WORD, 2), Column("severity", WORD), Column("reads", WORD, 1), Column("message", SENTENCE))
+
+
+class _RulesView(View["RulesReport"]):
+    schema = "rules"
+
+    def show(self, page: Page, report: RulesReport) -> None:
+        page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])

@@ -12,8 +12,12 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.numbers import format_count, format_row_groups
+from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.cli.values import lines_of
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
@@ -27,6 +31,8 @@ MAYBE, ABSENT = 0, 1
 MAX_VALUES = 1_000_000
 """Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be endless."""
 
+
+_COLUMNS = (Column("value", NAME), Column("row group", COUNT), Column("answer", WORD), Column("reason", SENTENCE))
 
 _VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""
@@ -66,9 +72,8 @@ def unmark(argument: str) -> str:
 )
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type; there is no COLUMN.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
+@output_options()
 @over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(
     files: Files,
@@ -79,9 +84,8 @@ def command(
     dialect: str | None,
     standalone: bool,
     type_name: str | None,
-    quiet: bool,
     stats: bool,
-    as_json: bool,
+    outputs: Outputs,
 ) -> int:
     """Query the Bloom filters of COLUMN to test whether a file may hold a value.
 
@@ -99,12 +103,14 @@ def command(
 
         if column is not None:
             raise click.UsageError("--standalone takes no COLUMN: the file is one filter")
-        view = _ProbeView(quiet=quiet)
+        from sbbf_tool.reports.probe import ProbeReport
+
+        view = _ProbeView()
         name, values = tuple(map(unmark, files.arguments[:1])), (*files.arguments[1:], *named_values)
         files.ensure_single_reader(values_file, *values)
         report = probe_standalone(files.of(name), type_name, collect_values(values, values_file, ask_null), dialect)
         code = view.add(report)
-        render.show_json("probe", report) if as_json else view.show(report)
+        outputs.print(Run(view, ProbeReport, is_single=True), view.schema, report)
     elif type_name is not None:
         raise click.UsageError("--type applies only with --standalone")
     else:
@@ -114,11 +120,11 @@ def command(
         files.ensure_single_reader(values_file, *values)
         all_values = collect_values(values, values_file, ask_null)
         if files.file is not None:
-            view = _ProbeView(quiet=quiet)
-            code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, as_json=as_json)
+            view = _ProbeView()
+            code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
         else:
-            view = _LookupView(len(all_values), quiet=quiet)
-            code = report_files(files, works.look_up(column, all_values, dialect=dialect, keys=files.keys), view, as_json=as_json)
+            view = _LookupView(len(all_values))
+            code = report_files(files, works.look_up(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
     if stats:
         view.show_stats()
     return code
@@ -153,9 +159,8 @@ def choose_exit_code(codes: set[int]) -> int:
 class _Answers(View[Any]):
     """Totals of the answers of all files."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._quiet = quiet
         self._files = self._bytes_read = self._requests = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
@@ -169,7 +174,7 @@ class _Answers(View[Any]):
 
     def show_stats(self) -> None:
         requests = f" in {self._requests:,} requests" if self._requests else ""
-        say(f"read {self._bytes_read:,} bytes of {render.format_count(self._files, 'file')}{requests}", err=True)
+        complain(f"read {self._bytes_read:,} bytes of {format_count(self._files, 'file')}{requests}")
 
 
 class _ProbeView(_Answers):
@@ -177,21 +182,18 @@ class _ProbeView(_Answers):
 
     schema = "probe"
 
-    def show(self, report: ProbeReport) -> None:
-        if self._quiet:
-            return
-        say(f"{report.file}: column {report.column}, {report.type}" if report.column else f"{report.file}: {report.type}")
-        render.show_table(
-            ("value", "row group", "answer", "reason"),
+    def show(self, page: Page, report: ProbeReport) -> None:
+        page.say(f"{report.file}: column {report.column}, {report.type}" if report.column else f"{report.file}: {report.type}")
+        page.table(
+            _COLUMNS,
             [
                 (
-                    *(render.value(value.value), str(answer.row_group) if report.column else "", answer.answer),
+                    *(render.value(value.value), answer.row_group if report.column else None, answer.answer),
                     answer.reason or value.note or "",
                 )
                 for value in report.values
                 for answer in value.row_groups
             ],
-            (1,),
         )
 
     show_line = show
@@ -202,8 +204,8 @@ class _LookupView(_Answers):
 
     schema = "lookup"
 
-    def __init__(self, values: int, *, quiet: bool) -> None:
-        super().__init__(quiet=quiet)
+    def __init__(self, values: int) -> None:
+        super().__init__()
         self._values = values
         self._values_with_hits: set[str] = set()
         self._files_with_hits = self._inconclusive_files = 0
@@ -215,25 +217,21 @@ class _LookupView(_Answers):
         self._inconclusive_files += bool(report.inconclusive)
         return super().add(report)
 
-    def show_line(self, report: LookupReport) -> None:
-        if self._quiet:
-            return
+    def show_line(self, page: Page, report: LookupReport) -> None:
         for hit in report.hits:
-            say(f"{report.file}: {render.value(hit.value)}: {render.row_groups(hit.row_groups)}")
+            page.say(f"{report.file}: {render.value(hit.value)}: {format_row_groups(hit.row_groups)}")
         for inconclusive in report.inconclusive:
             reason = f"{inconclusive.answer}: {inconclusive.reason}" if inconclusive.reason else inconclusive.answer
-            say(f"{report.file}: any of the values: {render.row_groups(inconclusive.row_groups)} ({reason})")
+            page.say(f"{report.file}: any of the values: {format_row_groups(inconclusive.row_groups)} ({reason})")
 
     show = show_line
 
-    def summary(self, files: str) -> str | None:
-        if self._quiet:
-            return None
-        values, total = render.format_count(self._values, "value"), render.format_count(self._files, "file")
+    def show_end(self, page: Page, files: str) -> None:
+        values, total = format_count(self._values, "value"), format_count(self._files, "file")
         hits = "no file may hold any of them"
         if self._files_with_hits:
-            hits = f"{render.format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values"
-        return f"Queried {values} in {total}: {hits}; filters gave no answer in {self._inconclusive_files:,} of the files"
+            hits = f"{format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values"
+        page.say(f"Queried {values} in {total}: {hits}; filters gave no answer in {self._inconclusive_files:,} of the files")
 
     def totals(self) -> dict[str, Any]:
         return {

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.reports.rows import FileRow
 
@@ -45,16 +45,17 @@ class _RemoveView(View["RemoveReport"]):
         self.total.update(filters=len(report.filters), bytes_removed=report.old_bytes - report.new_bytes)
         return 0
 
-    def show(self, report: RemoveReport) -> None:
-        self.show_line(report)
+    def show(self, page: Page, report: RemoveReport) -> None:
+        self.show_line(page, report)
         if report.unreferenced_bytes:
             advice = "--compact cannot drop them" if self._compact else "--compact drops them"
-            say(f"{report.unreferenced_bytes:,} unreferenced bytes remain; {advice}")
+            page.say(f"unreferenced: {page.bytes(report.unreferenced_bytes)} remain; {advice}")
 
-    def show_line(self, report: RemoveReport) -> None:
+    def show_line(self, page: Page, report: RemoveReport) -> None:
         verb = "Would remove" if report.dry_run else "Removed"
-        filters = render.format_count(len(report.filters), "filter")
-        say(f"{verb} {filters} from {report.output} ({report.method}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
+        filters = format_count(len(report.filters), "filter")
+        sizes = f"{page.bytes(report.old_bytes)} -> {page.bytes(report.new_bytes)}"
+        page.say(f"{verb} {filters} from {report.output} ({report.method}): {sizes}")
 
-    def summary(self, files: str) -> str:
-        return f"{files}; {render.format_count(self.total['filters'], 'filter')}, {self.total['bytes_removed']:,} bytes"
+    def show_end(self, page: Page, files: str) -> None:
+        page.say(f"{files}; {format_count(self.total['filters'], 'filter')}, {page.bytes(self.total['bytes_removed'])}")

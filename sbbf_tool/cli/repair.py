@@ -9,15 +9,19 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats.text import show_findings
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.findings import show_findings
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.repair import RepairReport
+
+_COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WORD), Column("reason", SENTENCE))
 
 
 @click.command(cls=Command, short_help="Fix defects of filters by writing a new footer.")
@@ -54,27 +58,26 @@ class _RepairView(View["RepairReport"]):
         done = report.is_clean if report.dry_run else report.is_sound
         return UnreadableError.exit_code if report.unreadable else int(not done)
 
-    def show(self, report: RepairReport) -> None:
-        rows = [(str(step.row_group), step.column, step.fix, "; ".join(step.facts)) for step in report.steps]
-        if rows:
-            render.show_table(("row group", "column", "fix", "reason"), rows, (0,))
-        show_findings(report.remaining)
+    def show(self, page: Page, report: RepairReport) -> None:
+        rows = [(step.row_group, step.column, step.fix, "; ".join(step.facts)) for step in report.steps]
+        page.table(_COLUMNS, rows)
+        show_findings(page, report.remaining)
         would_be = "would be " if report.dry_run else ""
         changes = []
         if report.truncated_to is not None:
             changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
         if rows:
-            size = f"{report.new_bytes - report.old_bytes:,} bytes {would_be}added"
-            changes.append(f"{render.format_count(len(rows), 'filter')} {would_be}repaired, {size}")
+            size = f"{page.bytes(report.new_bytes - report.old_bytes)} {would_be}added"
+            changes.append(f"{format_count(len(rows), 'filter')} {would_be}repaired, {size}")
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
         rebuild = f"; --rebuild repairs {', '.join(report.needs_rebuild)}" if report.needs_rebuild else ""
-        say(f"{report.output}: {outcome}{rebuild}")
-        render.say_not_cross_checked(report.not_cross_checked)
+        page.say(f"{report.output}: {outcome}{rebuild}")
+        say_not_cross_checked(page, report.not_cross_checked)
 
-    def show_line(self, report: RepairReport) -> None:
+    def show_line(self, page: Page, report: RepairReport) -> None:
         if report.remaining or not report.is_clean:
-            self.show(report)
+            self.show(page, report)
 
-    def summary(self, files: str) -> str:
+    def show_end(self, page: Page, files: str) -> None:
         filters, findings = (self.total[name] for name in self.sums)
-        return f"{files}; {render.format_count(filters, 'filter')} repaired, {render.format_count(findings, 'finding')} remaining"
+        page.say(f"{files}; {format_count(filters, 'filter')} repaired, {format_count(findings, 'finding')} remaining")

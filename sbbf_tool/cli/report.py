@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.output import say, say_json, stop_if_unread
+from sbbf_tool.cli.formats import Item, Outputs, Run
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.save import Save
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -29,7 +30,7 @@ _MOST_IN_MEMORY = 1000
 
 
 class View(ABC, Generic[Report]):
-    """How one command shows its reports; each report is added, and then shown."""
+    """How one command shows its reports; each report is added once, and then shown on each page."""
 
     schema: str
     """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
@@ -46,18 +47,15 @@ class View(ABC, Generic[Report]):
         return 0
 
     @abstractmethod
-    def show(self, report: Report) -> None:
+    def show(self, page: Page, report: Report) -> None:
         """Print the full report of the only file."""
 
-    def show_line(self, report: Report) -> None:
+    def show_line(self, page: Page, report: Report) -> None:
         """Print the important part of one of several reports: a line, or nothing."""
 
-    def show_sums(self) -> None:
-        """Print the results of all reports together, before the count of files."""
-
-    def summary(self, files: str) -> str | None:
-        """Return the last line for several files, which begins with the counts of files by status; None for no line."""
-        return files
+    def show_end(self, page: Page, files: str) -> None:
+        """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
+        page.say(files)
 
     def totals(self) -> dict[str, Any]:
         """Return the sums for the summary document."""
@@ -79,7 +77,7 @@ class _Outcomes:
     def __str__(self) -> str:
         """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
-        return f"{render.format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
+        return f"{format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings to standard error; a warning about a table is printed once, not for each of its files."""
@@ -94,78 +92,57 @@ class _Outcomes:
         return {"files": self.counts.total(), **{name: self.counts[status] for status, name in names.items()}}
 
 
-def report_files(
-    files: Files, work: Work[Row], view: View[Any], *, as_json: bool, report_writer: AbstractContextManager[Save] | None = None
-) -> int:
+def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Outputs) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
-    If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line or a JSON
-    document, followed by a summary. `report_writer` saves each row and its document. A command that only reads stops when its output is
-    closed.
+    If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
+    document or rows, followed by a summary. A command that only reads stops when its output is closed.
     """
     outcomes = _Outcomes(view.skipped)
     codes: set[int] = set()
     is_single = files.file is not None
     error: Exception | None = None
-    with report_writer or nullcontext() as save, _progress(files) as (progress, count):
-        try:
-            for raw_row in _without_flood(files.rows(work, progress)):
-                row = replace(raw_row, path=redact(raw_row.path))
-                outcomes.counts[LINK if row.reason == LINK else row.status] += 1
-                document = _document(row, view) if as_json or save is not None else {}
-                if save is not None:
-                    save(row, document)
-                error = raw_row.error if is_single else None
-                if error is None:
-                    # Other commands show the warnings of a report in their output.
-                    outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()) if work.changes else ())
-                    codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
-                count()
-                if not work.changes:
-                    stop_if_unread(at_end=False)
-        except (KeyboardInterrupt, SystemExit):
-            if work.changes and not is_single:
-                say(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work", err=True)
-            raise
-        if error is None:
-            code = view.answer(codes)
-            counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
-            summary = render.document("summary", {**counts, "totals": view.totals()})
-            if save is not None and not is_single:
-                save(None, summary)
+    run = Run(view, work.row, is_single, has_rows_of_files=work.changes)
+    with outputs.open(run) as sinks:
+        with show_progress(files) as (progress, count):
+            try:
+                for raw_row in _without_flood(files.rows(work, progress)):
+                    row = replace(raw_row, path=redact(raw_row.path))
+                    outcomes.counts[LINK if row.reason == LINK else row.status] += 1
+                    error = raw_row.error if is_single else None
+                    if error is None:
+                        codes.add(_count(row, view, outcomes, work))
+                    item = Item(view.schema, getattr(row, "report", None), row)
+                    for output in sinks:
+                        output.add(item)
+                    count()
+                    if not work.changes:
+                        stop_if_unread(at_end=False)
+            except (KeyboardInterrupt, SystemExit):
+                if work.changes and not is_single:
+                    complain(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work")
+                raise
+        code = view.answer(codes) if error is None else 0
+        counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
+        summary = None if is_single else render.document("summary", {**counts, "totals": view.totals()})
+        for output in sinks:
+            output.end(summary, str(outcomes))
     if error is not None:
-        # The error is raised after `report_writer` has ended, because `report_writer` would otherwise drop the report.
-        if as_json:
-            say_json(document)
+        # Raised after the outputs have ended, because otherwise the report file would be dropped.
         raise error
-    if as_json and not is_single:
-        say_json(summary)
-    elif not is_single:
-        view.show_sums()
-        if (last := view.summary(str(outcomes))) is not None:
-            say(last)
     if not work.changes:
         stop_if_unread()
     return code
 
 
-def _document(row: FileRow, view: View[Any]) -> dict[str, Any]:
+def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any]) -> int:
+    """Count a row, print its warnings and its error, and return its exit code."""
     report = getattr(row, "report", None)
-    if report is not None:
-        return render.document(view.schema, report)
-    return render.document("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
-
-
-def _report_row(row: FileRow, view: View[Any], document: dict[str, Any], *, is_single: bool, as_json: bool) -> int:
-    report = getattr(row, "report", None)
+    # Other commands show the warnings of a report in their output.
+    outcomes.warn(getattr(report, "warnings", ()) if work.changes else ())
     if row.status in (REFUSED, FAILED):
-        say(f"sbbf: {row.path}: {spell(row.reason or '')}", err=True)
-    code = max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
-    if as_json:
-        say_json(document)
-    elif report is not None:
-        view.show(report) if is_single else view.show_line(report)
-    return code
+        complain(f"sbbf: {row.path}: {spell(row.reason or '')}")
+    return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
 
 def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
@@ -184,22 +161,3 @@ def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
             raise held_rows[0].error or UsageError(held_rows[0].reason or "", file=held_rows[0].path)
     yield from held_rows
     yield from remaining
-
-
-@contextmanager
-def _progress(files: Files) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """Show, if stderr is a terminal, how many bytes of a single file, or how many of several files, are processed."""
-    if files.file is not None:
-        with render.progress_bar() as progress:
-            yield progress, lambda: None
-        return
-    if not sys.stderr.isatty() or sys.stdout.isatty():
-        yield None, lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("files"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("files", total=None)
-        yield None, lambda: bar.advance(task)

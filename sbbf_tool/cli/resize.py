@@ -9,22 +9,32 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Column
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.resize import ResizeReport
 
-_HEADERS = ("row group", "column", "method", "old bitset", "new bitset", "old fpp", "new fpp")
+_COLUMNS = (
+    Column("row group", COUNT),
+    Column("column", NAME),
+    Column("method", WORD, 1),
+    Column("old bitset", BYTES, 3),
+    Column("new bitset", BYTES),
+    Column("old fpp", RATE, 2),
+    Column("new fpp", RATE),
+)
 
 
 @click.command(cls=Command, short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=float, metavar="RATE", help="The smallest size with at most this false-positive rate.")
-@click.option("--bytes", "num_bytes", type=BYTES, metavar="BYTES", help="This size per row group, such as 64KiB.")
+@click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
 @click.option(
     "--rebuild",
     is_flag=True,
@@ -57,28 +67,23 @@ class _ResizeView(View["ResizeReport"]):
             render.warn(f"{place}; not resized; --rebuild builds it from the data")
         return 0
 
-    def show(self, report: ResizeReport) -> None:
-        sizes = [(render.size(row.old_bytes), render.size(row.new_bytes)) for row in report.filters]
-        rates = [(render.percent(row.old_fpp), render.percent(row.new_fpp)) for row in report.filters]
-        rows = [
-            (str(row.row_group), row.column, row.method, *size, *rate) for row, size, rate in zip(report.filters, sizes, rates, strict=True)
-        ]
-        if rows:
-            render.show_table(_HEADERS, rows, (0, 3, 4, 5, 6))
-        self._say(report)
+    def show(self, page: Page, report: ResizeReport) -> None:
+        rows = [(row.row_group, row.column, row.method, row.old_bytes, row.new_bytes, row.old_fpp, row.new_fpp) for row in report.filters]
+        page.table(_COLUMNS, rows)
+        self._say(page, report)
 
-    def show_line(self, report: ResizeReport) -> None:
+    def show_line(self, page: Page, report: ResizeReport) -> None:
         if report.filters:
-            self._say(report)
+            self._say(page, report)
 
-    def _say(self, report: ResizeReport) -> None:
+    def _say(self, page: Page, report: ResizeReport) -> None:
         verb = "Would resize" if report.dry_run else "Resized"
         old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
         unchanged = f"; {report.unchanged} already have that size" if report.unchanged else ""
-        filters = render.format_count(len(report.filters), "filter")
-        say(f"{verb} {filters} in {report.output}: {old:,} -> {new:,} bytes of bitsets{unchanged}")
-        render.say_not_cross_checked(report.not_cross_checked)
+        filters = format_count(len(report.filters), "filter")
+        page.say(f"{verb} {filters} in {report.output}: bitsets of {page.bytes(old)} -> {page.bytes(new)}{unchanged}")
+        say_not_cross_checked(page, report.not_cross_checked)
 
-    def summary(self, files: str) -> str:
+    def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)
-        return f"{files}; {render.format_count(filters, 'filter')}: {old:,} -> {new:,} bytes of bitsets"
+        page.say(f"{files}; {format_count(filters, 'filter')}: bitsets of {page.bytes(old)} -> {page.bytes(new)}")

@@ -15,7 +15,7 @@ import click
 
 from sbbf_tool.cli.config import Config, Level, ensure_among, find_config, read_config
 from sbbf_tool.cli.options import changes_files, name_of, settable_options
-from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.errors import UsageError
 
 CONFIG_OPTIONS = ("--config", "--no-config")
@@ -114,7 +114,7 @@ def _kind_of(option: click.Option) -> _Kind:
         return _NAMES
     if option.is_flag:
         return _FLAG
-    if option.type is BYTES:
+    if option.type is SIZE:
         return _SIZE
     if isinstance(option.type, click.types.FloatParamType):
         return _RATIO

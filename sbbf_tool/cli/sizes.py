@@ -27,4 +27,4 @@ class _Bytes(_IntParameter):
         return int(match[1]) * _UNITS[match[2].upper()]
 
 
-BYTES = _Bytes()
+SIZE = _Bytes()

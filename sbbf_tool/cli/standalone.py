@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.formats import Outputs, Run
+from sbbf_tool.cli.numbers import format_count, format_percent
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, RATE, SENTENCE, Column
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import ProbeReport
@@ -30,11 +32,11 @@ def path_of(files: Files) -> str:
     return files.file
 
 
-def inspect(files: Files, as_json: bool) -> int:
+def inspect(files: Files, outputs: Outputs) -> int:
     """Show each of these filters."""
     from sbbf_tool.runner import works
 
-    return report_files(files, works.inspect_standalone(), _InspectView(), as_json=as_json)
+    return report_files(files, works.inspect_standalone(), _InspectView(), outputs)
 
 
 def probe(files: Files, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
@@ -44,37 +46,51 @@ def probe(files: Files, type_name: str | None, values: Iterable[str | None], dia
     return probe_standalone(path_of(files), type_of(type_name), values, dialect=dialect)
 
 
-def verify(files: Files, type_name: str | None, values: Iterable[str], dialect: str | None, as_json: bool) -> int:
+def verify(files: Files, type_name: str | None, values: Iterable[str], dialect: str | None, outputs: Outputs) -> int:
     """Verify one filter against the values that it should hold."""
     from sbbf_tool.operations.standalone import verify_standalone
+    from sbbf_tool.reports.standalone import StandaloneVerification
 
     verification = verify_standalone(path_of(files), type_of(type_name), values, dialect=dialect)
-    render.show_json("verify-standalone", verification) if as_json else _show_verification(verification)
+    view = _VerificationView()
+    outputs.print(Run(view, StandaloneVerification, is_single=True), view.schema, verification)
     return int(not verification.is_verified)
+
+
+_COLUMNS = (
+    Column("header", BYTES, 4),
+    Column("bitset", BYTES),
+    Column("blocks", COUNT, 3),
+    Column("fill", RATE),
+    Column("fpp", RATE),
+    Column("ndv", ESTIMATE, 1),
+    Column("dialect", SENTENCE, 2),
+)
 
 
 class _InspectView(View["StandaloneReport"]):
     schema = "inspect-standalone"
 
-    def show(self, report: StandaloneReport) -> None:
-        say(f"{report.file}: {report.file_bytes:,} bytes, standalone filter, header: {report.header}")
-        sizes = (render.size(report.header_bytes), render.size(report.bitset_bytes), render.size(report.blocks))
-        estimates = (render.percent(report.fill_ratio), render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv))
-        headers = ("header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect")
-        render.show_table(headers, [(*sizes, *estimates, " or ".join(report.dialects))], range(6))
+    def show(self, page: Page, report: StandaloneReport) -> None:
+        page.say(f"{report.file}: {page.bytes(report.file_bytes)}, standalone filter, header: {report.header}")
+        estimates = (report.fill_ratio, report.estimated_fpp, report.estimated_ndv)
+        page.table(_COLUMNS, [(report.header_bytes, report.bitset_bytes, report.blocks, *estimates, " or ".join(report.dialects))])
         for warning in report.warnings:
-            say(f"warning: {warning}")
+            page.say(f"warning: {warning}")
 
     show_line = show
 
 
-def _show_verification(verification: StandaloneVerification) -> None:
-    dialect = f"as {verification.dialect}: " if verification.dialect else ""
-    if verification.dialect is None:
-        outcome = f"the header fits {' or '.join(verification.dialects) or 'no dialect'}, and the values do not determine the dialect"
-    elif verification.false_negatives:
-        counts = f"{verification.false_negatives:,} of {verification.verified_values:,} values"
-        outcome = f"{counts} are false negatives, such as {', '.join(verification.examples)}"
-    else:
-        outcome = f"all {verification.verified_values:,} values verified; estimated fpp {render.percent(verification.estimated_fpp)}"
-    say(f"{verification.file}: {dialect}{outcome}")
+class _VerificationView(View["StandaloneVerification"]):
+    schema = "verify-standalone"
+
+    def show(self, page: Page, report: StandaloneVerification) -> None:
+        dialect = f"as {report.dialect}: " if report.dialect else ""
+        if report.dialect is None:
+            outcome = f"the header fits {' or '.join(report.dialects) or 'no dialect'}, and the values do not determine the dialect"
+        elif report.false_negatives:
+            counts = f"{report.false_negatives:,} of {format_count(report.verified_values, 'value')}"
+            outcome = f"{counts} are false negatives, such as {', '.join(report.examples)}"
+        else:
+            outcome = f"all {format_count(report.verified_values, 'value')} verified; estimated fpp {format_percent(report.estimated_fpp)}"
+        page.say(f"{report.file}: {dialect}{outcome}")

@@ -10,7 +10,7 @@ from functools import partial
 
 import click
 
-from sbbf_tool.cli.render import warn
+from sbbf_tool.cli.output import complain
 
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
@@ -40,11 +40,11 @@ def lines_of(name: str) -> Iterator[str]:
                     line = line.removesuffix(b"\r")
                     if not carriage_returns:
                         carriage_returns = True
-                        warn(f"{_place(name, number)} ends with \\r\\n: the \\r counts as part of the line end, not of the value")
+                        _doubt(name, number, "ends with \\r\\n: the \\r counts as part of the line end, not of the value")
                 text = line.decode("utf-8", "surrogateescape")
                 if not other_bytes and not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text):
                     other_bytes = True
-                    warn(f"{_place(name, number)} is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8")
+                    _doubt(name, number, "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8")
                 if text:
                     yield text
     except OSError as error:
@@ -91,3 +91,8 @@ def _check_names(names: list[bytes], end: bytes) -> Iterator[str]:
 
 def _place(name: str, line: int) -> str:
     return f"{'standard input' if name == '-' else f'values file {name}'}: line {line}"
+
+
+def _doubt(name: str, number: int, reason: str) -> None:
+    """Warn that a value may not be the one that is meant. `--quiet` does not hide this, since the answer may then be wrong."""
+    complain(f"sbbf: warning: {_place(name, number)} {reason}")

@@ -6,20 +6,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.formats.text import show_findings
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.findings import show_findings
+from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 
-_HEADERS = ("row group", "column", "type", "values", "false negatives", "est. fpp", "measured fpp", "result")
+_COLUMNS = (
+    Column("row group", COUNT),
+    Column("column", NAME),
+    Column("type", WORD, 4),
+    Column("values", COUNT, 3),
+    Column("false negatives", COUNT, 1),
+    Column("fpp", RATE, 2),
+    Column("measured fpp", RATE, 5),
+    Column("result", SENTENCE),
+)
 
 
 @click.command(cls=Command, short_help="Verify filters against the data.")
@@ -35,7 +47,7 @@ _HEADERS = ("row group", "column", "type", "values", "false negatives", "est. fp
     help="With --standalone: the draft of the format that the filter follows; by default the values determine it.",
 )
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
+@output_options()
 @over_files()
 def command(
     files: Files,
@@ -45,7 +57,7 @@ def command(
     values_file: str | None,
     dialect: str | None,
     max_page_bytes: int | None,
-    as_json: bool,
+    outputs: Outputs,
 ) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
@@ -59,13 +71,13 @@ def command(
 
         if values_file is None:
             raise click.UsageError("a standalone filter has no data to verify it against: give --values-file")
-        return verify_standalone(files, type_name, lines_of(values_file), dialect, as_json)
+        return verify_standalone(files, type_name, lines_of(values_file), dialect, outputs)
     if type_name is not None or values_file is not None or dialect is not None:
         raise click.UsageError("--type, --values-file and --dialect apply only with --standalone")
     from sbbf_tool.runner import works
 
     work = works.verify(columns, keys=files.keys, max_page_bytes=max_page_bytes)
-    return report_files(files, work, _VerifyView(), as_json=as_json)
+    return report_files(files, work, _VerifyView(), outputs)
 
 
 class _VerifyView(View["VerifyReport"]):
@@ -75,30 +87,32 @@ class _VerifyView(View["VerifyReport"]):
     def add(self, report: VerifyReport, row: FileRow) -> int:
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
         for place in report.unreadable:
-            say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
+            complain(f"sbbf: {UnreadableError(place, file=row.path)}")
         return UnreadableError.exit_code if report.unreadable else int(not report.is_sound)
 
-    def show(self, report: VerifyReport) -> None:
-        if report.filters:
-            rows = [
-                (
-                    *(str(verification.row_group), verification.column, verification.type),
-                    *(render.size(verification.verified_values), render.size(verification.false_negatives)),
-                    *(render.percent(verification.estimated_fpp), render.percent(verification.measured_fpp)),
-                    _result(verification),
-                )
-                for verification in report.filters
-            ]
-            render.show_table(_HEADERS, rows, (0, 3, 4, 5, 6))
-        show_findings(report.findings)
+    def show(self, page: Page, report: VerifyReport) -> None:
+        rows = [
+            (
+                *(verification.row_group, verification.column, verification.type),
+                *(verification.verified_values, verification.false_negatives, verification.estimated_fpp, verification.measured_fpp),
+                _result(verification),
+            )
+            for verification in report.filters
+        ]
+        page.table(_COLUMNS, rows)
+        show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
-        say(f"{report.file}: {f'{verified} of {len(report.filters)} filters verified' if report.filters else 'no filter to verify'}")
+        page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}")
 
-    def show_line(self, report: VerifyReport) -> None:
-        show_findings(report.findings)
+    def show_line(self, page: Page, report: VerifyReport) -> None:
+        show_findings(page, report.findings)
 
-    def summary(self, files: str) -> str:
-        return f"{files}; {self.total['verified']:,} of {self.total['filters']:,} filters verified"
+    def show_end(self, page: Page, files: str) -> None:
+        page.say(f"{files}; {_count_verified(self.total['verified'], self.total['filters'])}")
+
+
+def _count_verified(verified: int, filters: int) -> str:
+    return f"{verified:,} of {format_count(filters, 'filter')} verified" if filters else "no filter to verify"
 
 
 def _result(verification: FilterVerification) -> str:

@@ -48,6 +48,11 @@ class EngineVerdict:
     """Verdict for older releases, if a filter is harmful there."""
 
     @property
+    def is_harmful(self) -> bool:
+        """Whether a filter is harmful in this release or in an older one."""
+        return any(verdict is not None and verdict.effect is not None for verdict in (self, self.older_verdict))
+
+    @property
     def sentence(self) -> str:
         """Format the verdict as one line, for a warning."""
         if self.effect is None:

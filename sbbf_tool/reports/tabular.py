@@ -41,12 +41,17 @@ class Tabular:
         """
         import pyarrow as pa
 
+        return pa.Table.from_pylist(list(self._plain_rows()), schema=self.arrow_schema())
+
+    @classmethod
+    def arrow_schema(cls) -> pa.Schema:
+        """Return the schema of `to_arrow`."""
+        import pyarrow as pa
+
         from sbbf_tool.reports.arrow import schema_of
 
-        first = type(self)._first
-        fields = [field for field in schema_of(type(self)) if field.name in first] if first else []
-        schema = pa.schema([*fields, *schema_of(type(self)._row or type(self))])
-        return pa.Table.from_pylist(list(self._plain_rows()), schema=schema)
+        fields = [field for field in schema_of(cls) if field.name in cls._first] if cls._first else []
+        return pa.schema([*fields, *schema_of(cls._row or cls)])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the rows as an Arrow stream. Other libraries call this; the schema that they request may change types, not columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules import correctness, efficiency, encryption, policy
 from sbbf_tool.rules import format as format_rules
 from sbbf_tool.rules.rule import Rule
@@ -26,3 +27,8 @@ RENAMED = {
     "limits": "policy",
 }
 """New names of rules and groups, by former name."""
+
+
+def list_rules() -> tuple[RuleReport, ...]:
+    """Return all rules as rows of a report."""
+    return tuple(RuleReport(rule.name, rule.group, rule.severity, rule.reads.name.lower(), rule.message, rule.why) for rule in RULES)

@@ -187,6 +187,8 @@ class TestInspect:
         rows = json.loads(capfd.readouterr().out)["filters"]
         assert {row["column"]: row["has_filter"] for row in rows} == {"user_id": True, "session": False, "country": False, "amount": False}
         assert run(["inspect", str(filtered), "--all"]) == 0
+        assert "0 of 3" in capfd.readouterr().out
+        assert run(["inspect", str(filtered), "--all", "--row-groups"]) == 0
         assert "none" in capfd.readouterr().out
 
     def test_a_bad_file_does_not_stop_the_others(self, filtered, tmp_path, capfd):

@@ -18,7 +18,7 @@ def printed(capfd, *arguments: str) -> str:
 
 
 def test_the_table_has_a_row_per_type_and_a_column_per_engine(capfd):
-    lines = printed(capfd).splitlines()
+    lines = printed(capfd, "--matrix").splitlines()
     readers = [engine.id for engine in engines().engines if engine.uses_filters]
     assert lines[0].split() == ["type", *readers]
     rows = lines[1 : len(engines().families) + 1]
@@ -26,8 +26,23 @@ def test_the_table_has_a_row_per_type_and_a_column_per_engine(capfd):
     assert lines[-1].startswith("never use filters: pyarrow, Polars")
 
 
+def test_without_options_each_row_is_an_engine(capfd):
+    header, *rows, hint = printed(capfd).splitlines()
+    assert header.split()[:1] == ["engine"]
+    assert [row.startswith(engine.name) for row, engine in zip(rows, engines().engines, strict=True)] == [True] * len(rows)
+    assert hint.startswith("--type and --engine")
+
+
+def test_a_type_has_a_row_per_engine(capfd):
+    title, header, *rows = printed(capfd, "--type", "float16").splitlines()
+    assert title.endswith("FLOAT16:")
+    assert header.split() == ["engine", "filter", "explanation", "evidence"]
+    assert len(rows) >= len(engines().engines)
+    assert any(row.startswith("DuckDB") and "HARM" in row for row in rows)
+
+
 def test_harm_has_a_note_with_its_source(capfd):
-    header, row, note, _ = printed(capfd, "--type", "float16").splitlines()
+    header, row, note, _ = printed(capfd, "--type", "float16", "--matrix").splitlines()
     assert row[header.index("duckdb") :].startswith("HARM 1")
     assert note.startswith("1: DuckDB loses rows: ")
     assert note.endswith("]")
@@ -35,7 +50,7 @@ def test_harm_has_a_note_with_its_source(capfd):
 
 
 def test_notes_include_older_releases(capfd):
-    _, row, *notes, _ = printed(capfd, "--type", "FIXED_LEN_BYTE_ARRAY(*)").splitlines()
+    _, row, *notes, _ = printed(capfd, "--type", "FIXED_LEN_BYTE_ARRAY(*)", "--matrix").splitlines()
     assert "used 1" in row
     assert notes[0].startswith("1: DuckDB 1.5.0 to 1.5.5 loses rows: ")
 

@@ -97,14 +97,12 @@ class TestInspect:
             "k",
             "bits",
             "fill",
-            "est.",
             "fpp",
-            "est.",
             "ndv",
         ]
         assert [row.split()[2] for row in rows] == ["none", "none", "embedded", "file"]
         assert rows[3].split()[3:8] == ["customer", "bloom-filter", "604", "3", "4,800"]
-        assert total.startswith("customer: 2 of 4 data files have a filter, 758 bytes; mean est. fpp ")
+        assert total.startswith("customer: 2 of 4 data files have a filter, 758 bytes; mean fpp ")
         assert err == ""
 
     def test_a_snapshot_before(self, orders, capfd):

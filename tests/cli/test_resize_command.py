@@ -21,7 +21,7 @@ def sound(tmp_path, monkeypatch):
 def test_smaller(capfd):
     assert run(["resize", "a.parquet", "-c", "id", "--bytes", "1KiB", "--in-place"]) == 0
     out, err = capfd.readouterr()
-    assert out.splitlines()[-1] == "Resized 2 filters in a.parquet: 4,096 -> 2,048 bytes of bitsets"
+    assert out.splitlines()[-1] == "Resized 2 filters in a.parquet: bitsets of 4,096 bytes -> 2,048 bytes"
     assert err == ""
     assert run(["verify", "a.parquet"]) == 0
 

@@ -75,25 +75,23 @@ def test_a_single_file_too(command, capfd):
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("r.csv", 2, "must end with .parquet or .jsonl"),
-        ("r", 2, "must end with .parquet or .jsonl"),
-        ("", 2, "must end with .parquet or .jsonl"),
-        (".jsonl", 2, "must end with .parquet or .jsonl"),
-        ("there.jsonl", 4, "the report already exists"),
+        ("r.txt", 2, "must end with one of .json, .ndjson"),
+        ("r", 2, "must end with one of .json, .ndjson"),
+        ("", 2, "must end with one of .json, .ndjson"),
+        (".jsonl", 2, "must end with one of .json, .ndjson"),
+        ("d/a.parquet", 4, "the file holds data and is not a report"),
         ("no/such/r.parquet", 5, "no/such/r.parquet"),
         ("no/such/r.jsonl", 5, "no/such/r.jsonl"),
     ],
 )
 @pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
 def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, message, capfd):
-    Path("there.jsonl").write_text("an older one")
     before = contents()
     assert run([*command, "d", "--in-place", "--report", name]) == code
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
     assert contents() == before
-    assert Path("there.jsonl").read_text() == "an older one"
 
 
 WHERE = "one target is required for the result; give either -o or --in-place"
@@ -176,3 +174,14 @@ def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, message, ca
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
+
+
+@pytest.mark.parametrize("name", ["r.ndjson", "r.csv", "r.parquet", "r.arrow", "r.md", "r.json", "r.tsv"])
+def test_a_report_replaces_an_earlier_one(name):
+    Path(name).write_text("an older report, or another file")
+    command = ["add-filter", "-c", "session", "d/a.parquet", "-n", "--report", name]
+    assert run(command) == 0
+    first = Path(name).read_bytes()
+    assert b"older" not in first
+    assert run(command) == 0
+    assert len(Path(name).read_bytes()) > 100

@@ -57,7 +57,7 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     code, out, _ = sbbf(capsys, "check", lake, "--require", "x", "--json")
     files, summary = documents(out)
     assert (code, summary["exit_code"], [document["failed"] for document in files]) == (1, 1, [True] * 3)
-    assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
+    assert sbbf(capsys, "check", lake, "--require", "x", "--json")[1] == out
 
 
 def test_add_filter_follows_the_advice(tmp_path, capsys):

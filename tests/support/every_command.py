@@ -47,12 +47,12 @@ def _below(group: CommandsByName, names: tuple[str, ...]) -> Iterator[tuple[str,
 
 
 def formats_of(command: click.Command) -> list[list[str]]:
-    """The options of each output format; no option for the default."""
+    """Return the options of each format of text, without any for the default."""
     for parameter in command.params:
         if parameter.name == "form":
             assert isinstance(parameter.type, click.Choice)
-            return [["--format", str(choice)] for choice in parameter.type.choices]
-    return [[], *([["--json"]] if any(parameter.name == "as_json" for parameter in command.params) else [])]
+            return [[], *(["--format", str(choice)] for choice in parameter.type.choices if choice not in ("table", "arrow", "parquet"))]
+    return [[]]
 
 
 def text_options(command: click.Command) -> Iterator[str]:

@@ -1,38 +1,180 @@
-"""The output formats of `sbbf check`, one module each, imported on demand.
+"""The output formats of reports, each of which is imported when it is used.
 
-Some formats print each file as soon as it is checked; the others print one document about all files at the end.
+An output gets each report as soon as it is made. Formats of rows and documents write it at once; those that group findings over all files
+write at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from sbbf_tool.errors import SbbfError
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.formats.target import StandardOutput, Target, open_file
+from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import CheckReport
+    from sbbf_tool.reports.rows import FileRow
 
-NAMES = ("text", "json", "junit", "sarif", "github")
+TABLE, NDJSON = "table", "ndjson"
+FORMATS = (TABLE, "json", NDJSON, "csv", "tsv", "markdown", "arrow", "parquet")
+"""The formats of every command that reports rows."""
+FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github", "gitlab", "prometheus")
+"""The formats of `sbbf check`."""
+
+_SUFFIXES = {
+    ".json": "json",
+    ".ndjson": NDJSON,
+    ".jsonl": NDJSON,
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".md": "markdown",
+    ".arrow": "arrow",
+    ".parquet": "parquet",
+    ".sarif": "sarif",
+    ".xml": "junit",
+    ".prom": "prometheus",
+}
+_MODULES = {
+    "json": "documents",
+    NDJSON: "documents",
+    "csv": "records",
+    "tsv": "records",
+    "arrow": "records",
+    "parquet": "records",
+    TABLE: "pages",
+    "markdown": "pages",
+}
+"""The module of a format, if it is not named for the format."""
 
 
-class Format(Protocol):
-    def add(self, report: CheckReport) -> None:
-        """Add the report of one file."""
+class Item:
+    """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def end(self) -> None:
-        """Finish the output after the last file."""
+    def __init__(self, schema: str, report: Any, row: FileRow | None = None, document: dict[str, Any] | None = None) -> None:
+        self.schema = schema
+        self.report = report
+        self.row = row
+        if document is not None:
+            self.document = document
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The JSON document: of the report, or of the error of a file without one."""
+        if self.report is not None or self.row is None:
+            return render.document(self.schema, self.report)
+        row = self.row
+        return render.document("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
 
 
-@contextmanager
-def open_format(name: str) -> Iterator[Format]:
-    """Yield the format with this name. Its output is finished even if an error in a file ends the command."""
-    chosen: Format = import_module(f"sbbf_tool.cli.formats.{name}").Format()
-    try:
-        yield chosen
-    except SbbfError:
-        chosen.end()
-        raise
-    chosen.end()
+class View(Protocol):
+    """How a command shows a report on a page, and its type for formats of rows."""
+
+    def show(self, page: Any, report: Any) -> None: ...
+
+    def show_line(self, page: Any, report: Any) -> None: ...
+
+    def show_end(self, page: Any, files: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an output needs to know before the first report."""
+
+    view: View
+    row: type
+    """The class of the reports or, for commands over files, of the rows of files."""
+    is_single: bool
+    """Whether the command was given one file, whose report is then the whole output."""
+    has_rows_of_files: bool = False
+    """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
+
+
+class Output(Protocol):
+    def add(self, item: Item) -> None:
+        """Add a report."""
+
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        """Finish the output after the last report; `summary` is the document that sums up several files, `files` their counts."""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The formats that the command line states: on standard output, and in a report file."""
+
+    format: str
+    report: str | None
+    report_format: str
+
+    @contextmanager
+    def open(self, run: Run) -> Iterator[list[Output]]:
+        """Yield the outputs. The report file appears if the block ends without an error. Raises UsageError, RefusedError, WriteError."""
+        with ExitStack() as stack:
+            outputs: list[Output] = []
+            if not terminal().quiet:
+                outputs.append(_output(self.format, run, StandardOutput()))
+            if self.report is not None:
+                outputs.append(_output(self.report_format, run, stack.enter_context(open_file(self.report))))
+            yield outputs
+
+    def print(self, run: Run, schema: str, report: Any, document: dict[str, Any] | None = None) -> None:
+        """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
+        item = Item(schema, report, document=document)
+        with self.open(run) as outputs:
+            for output in outputs:
+                output.add(item)
+                output.end(None, "")
+
+
+def _output(name: str, run: Run, target: Target) -> Output:
+    module = import_module(f"sbbf_tool.cli.formats.{_MODULES.get(name, name)}")
+    return cast(Output, module.open_output(name, run, target))
+
+
+def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options that pass `outputs` to a command: `--format`, `--json` and `--report`."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        from functools import wraps
+
+        @wraps(function)
+        def command(*args: Any, form: str | None, as_json: bool, report_path: str | None, **options: Any) -> Any:
+            return function(*args, outputs=choose_outputs(form, as_json, report_path, choices), **options)
+
+        decorated: Callable[..., Any] = command
+        for option in reversed(_options(choices)):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _options(choices: tuple[str, ...]) -> tuple[Callable[[Any], Any], ...]:
+    suffixes = " ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices and suffix != ".jsonl")
+    return (
+        click.option("--format", "form", type=click.Choice(choices), help="Format of the output, or of --report.  [default: table]"),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line, as --format ndjson does."),
+        click.option("--report", "report_path", metavar="FILE", help=f"Also save the results in this file: {suffixes}."),
+    )
+
+
+def choose_outputs(form: str | None, as_json: bool, report: str | None, choices: tuple[str, ...] = FORMATS) -> Outputs:
+    """Return the outputs of these options. With a report, `form` is the format of the report. Raises UsageError."""
+    if report is None:
+        if as_json and form not in (None, NDJSON):
+            raise click.UsageError(f"--json is --format ndjson: leave out --json or --format {form}")
+        return Outputs(NDJSON if as_json else form or TABLE, None, TABLE)
+    suffix = os.path.splitext(report)[1].lower()
+    chosen = form or _SUFFIXES.get(suffix)
+    if chosen not in choices:
+        suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices)
+        raise UsageError(f"the name of a report must end with one of {suffixes}, unless --format states its format", file=report)
+    return Outputs(NDJSON if as_json else TABLE, report, chosen)

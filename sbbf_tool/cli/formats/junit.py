@@ -5,23 +5,33 @@ A case fails if its findings make the check fail; milder findings are in the out
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-import click
-
-from sbbf_tool.cli.formats import words
+from sbbf_tool.cli.findings import in_full
+from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 
-class Format:
+def open_output(name: str, run: Run, target: Target) -> Suites:
+    """Open the output of this format."""
+    return Suites(target)
+
+
+class Suites:
     """One document about all files."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._root = Element("testsuites", name="sbbf check")
 
-    def add(self, report: CheckReport) -> None:
+    def add(self, item: Item) -> None:
+        if item.report is None:
+            return
+        report: CheckReport = item.report
         suite = SubElement(self._root, "testsuite", name=escape(report.file))
         for outcome in report.rules:
             _case(suite, report, outcome)
@@ -31,10 +41,10 @@ class Format:
         for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(name, str(sum(1 for _ in suite.iter(tag))))
 
-    def end(self) -> None:
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
         indent(self._root)
         # ASCII with character references is correct in every terminal encoding.
-        click.echo(tostring(self._root, encoding="us-ascii", xml_declaration=True).decode("ascii"))
+        self._target.write(tostring(self._root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n")
 
 
 def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
@@ -51,4 +61,4 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
 
 def _in_full(findings: list[Finding]) -> str:
     """Return the lines of the findings, escaped, because XML has no control characters but names may contain them."""
-    return "\n".join(escape(line) for line in words.in_full(findings))
+    return "\n".join(escape(line) for line in in_full(findings))

@@ -6,8 +6,10 @@ import os
 from typing import Any
 from urllib.parse import quote
 
-from sbbf_tool.cli.formats import words
-from sbbf_tool.cli.output import say_json
+from sbbf_tool.cli.findings import in_full
+from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats.target import Target
+from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.rules.catalog import RULES
@@ -18,26 +20,36 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _INDEX = {rule.name: at for at, rule in enumerate(RULES)}
 
 
-class Format:
+def open_output(name: str, run: Run, target: Target) -> Sarif:
+    """Open the output of this format."""
+    return Sarif(target)
+
+
+class Sarif:
     """One document about all files."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._results: list[dict[str, Any]] = []
         self._unreadable: list[dict[str, Any]] = []
 
-    def add(self, report: CheckReport) -> None:
+    def add(self, item: Item) -> None:
+        if item.report is None:
+            return
+        report: CheckReport = item.report
         self._results += [_result(finding) for finding in report.findings]
         where = [{"physicalLocation": _file(report.file)}]
         self._unreadable += [{"level": "error", "message": {"text": place}, "locations": where} for place in report.unreadable]
 
-    def end(self) -> None:
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
         driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in RULES]}
         run = {
             "tool": {"driver": driver},
             "invocations": [{"executionSuccessful": not self._unreadable, "toolExecutionNotifications": self._unreadable}],
             "results": self._results,
         }
-        say_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+        document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+        self._target.write(encodable_json(document, self._target.encoding, indent=2) + "\n")
 
 
 def _descriptor(rule: Rule) -> dict[str, Any]:
@@ -57,7 +69,7 @@ def _result(finding: Finding) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": _INDEX[finding.rule],
         "level": _LEVELS[finding.severity],
-        "message": {"text": "\n".join(words.in_full([finding]))},
+        "message": {"text": "\n".join(in_full([finding]))},
         "locations": [
             {
                 # Code scanning does not show results without a line.

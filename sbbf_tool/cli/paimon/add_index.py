@@ -9,11 +9,15 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, format_column
-from sbbf_tool.cli.paimon.options import dry_run_option, json_option, outside_option
+from sbbf_tool.cli.paimon.columns import COLUMNS, columns_option, format_column
+from sbbf_tool.cli.paimon.options import dry_run_option, outside_option
+from sbbf_tool.cli.report import View
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport
@@ -25,8 +29,8 @@ if TYPE_CHECKING:
 @outside_option
 @dry_run_option
 @page_limit_option
-@json_option
-def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any) -> int:
+@output_options()
+def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
     """Add an index to the data files of a table that have none, in a new snapshot. Data files stay unchanged.
 
     TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. An index
@@ -35,29 +39,35 @@ def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any)
     unchanged. Exit code 3: a data file was skipped because it could not be read.
     """
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
+    from sbbf_tool.reports.paimon import AddIndexReport
 
     report = add_paimon_index(table, columns, **options)
-    render.show_json("paimon-add-index", report) if as_json else _show(report)
+    outputs.print(Run(_AddIndexView(), AddIndexReport, is_single=True), "paimon-add-index", report)
     return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
 
 
-def _show(report: AddIndexReport) -> None:
-    rows = [
-        (index.data_file, index.place, render.size(index.size), *format_column(column))
-        for index in report.new_indexes
-        for column in index.columns
-    ]
-    if rows:
-        render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
-    for reason, count in Counter(file.reason for file in report.skipped).items():
-        names = [file.data_file for file in report.skipped if file.reason == reason]
-        say(f"skipped {names[0] if count == 1 else render.format_count(count, 'data file')}: {spell(reason)}")
-    for note in report.notes:
-        say(f"note: {note}")
-    files = render.format_count(len(report.new_indexes), "data file")
-    if report.dry_run:
-        say(f"{report.table}: {files} would get an index; nothing was written")
-    elif report.snapshot_after is None:
-        say(f"{report.table}: no data file needs an index; nothing was written")
-    else:
-        say(f"{report.table}: added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}")
+class _AddIndexView(View["AddIndexReport"]):
+    schema = "paimon-add-index"
+
+    def show(self, page: Page, report: AddIndexReport) -> None:
+        page.table(
+            (Column("data file", NAME), Column("place", WORD, 8), Column("bytes", BYTES, 9), *COLUMNS),
+            [
+                (index.data_file, index.place, index.size, *format_column(column))
+                for index in report.new_indexes
+                for column in index.columns
+            ],
+        )
+        for reason, count in Counter(file.reason for file in report.skipped).items():
+            names = [file.data_file for file in report.skipped if file.reason == reason]
+            page.say(f"skipped {names[0] if count == 1 else format_count(count, 'data file')}: {spell(reason)}")
+        for note in report.notes:
+            page.say(f"note: {note}")
+        files = format_count(len(report.new_indexes), "data file")
+        if report.dry_run:
+            outcome = f"{files} would get an index; nothing was written"
+        elif report.snapshot_after is None:
+            outcome = "no data file needs an index; nothing was written"
+        else:
+            outcome = f"added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}"
+        page.say(f"{report.table}: {outcome}")

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import render
+from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Column
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import BuiltColumn
 
-HEADERS = ("column", "type", "rows", "nulls", "ndv", "items", "fpp", "k", "bits", "fill", "est. fpp")
-NUMBERS = tuple(range(2, len(HEADERS)))
+COLUMNS = (
+    Column("column", NAME),
+    Column("type", WORD, 5),
+    Column("rows", COUNT, 3),
+    Column("nulls", COUNT, 4),
+    Column("ndv", COUNT),
+    Column("items", COUNT, 2),
+    Column("target fpp", RATE, 1),
+    Column("k", COUNT, 6),
+    Column("bits", COUNT, 7),
+    Column("fill", RATE, 4),
+    Column("fpp", RATE),
+)
 
 
 def columns_option(source: str) -> Callable[[Any], Any]:
@@ -28,7 +39,6 @@ def columns_option(source: str) -> Callable[[Any], Any]:
     )
 
 
-def format_column(column: BuiltColumn) -> tuple[str, ...]:
-    counts = (render.size(count) for count in (column.rows, column.nulls, column.ndv, column.items))
-    rates = (render.percent(column.fill_ratio), render.percent(column.estimated_fpp))
-    return (column.column, column.type, *counts, render.percent(column.fpp), str(column.k), render.size(column.num_bits), *rates)
+def format_column(column: BuiltColumn) -> tuple[object, ...]:
+    counts = (column.rows, column.nulls, column.ndv, column.items)
+    return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)

@@ -15,7 +15,6 @@ outside_option = click.option(
     help="Read files outside the folder of the table that its metadata refers to; by default they are skipped.",
 )
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
 _snapshot_option = click.option("--snapshot", type=int, metavar="N", help="Read the table at this snapshot.  [default: the latest]")
 _branch_option = click.option("--branch", metavar="NAME", help="Read this branch of the table.")
 

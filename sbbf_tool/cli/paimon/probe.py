@@ -7,14 +7,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say, stop_if_unread
-from sbbf_tool.cli.paimon.options import json_option, table_options
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.paimon.options import table_options
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import ProbedFile, ProbeReport, ValueAnswer
 
-_HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reason")
+_COLUMNS = (
+    Column("value", NAME),
+    Column("data file", NAME),
+    Column("partition", NAME, 2),
+    Column("rows", COUNT, 3),
+    Column("place", WORD, 4),
+    Column("answer", WORD),
+    Column("reason", SENTENCE, 1),
+)
 
 
 @click.command(cls=NegativeValues, short_help="Find the data files of a table that may hold a value.")
@@ -24,18 +37,16 @@ _HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reaso
 @click.option("--values-file", type=click.Path(), help="Also query for the values in this file, one per line; - reads standard input.")
 @click.option("--null", "with_null", is_flag=True, help="Also query for null.")
 @table_options
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code is the answer.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read to standard error.")
-@json_option
+@output_options()
 def command(
     table: str,
     column: str,
     values: tuple[str, ...],
     values_file: str | None,
     with_null: bool,
-    quiet: bool,
     stats: bool,
-    as_json: bool,
+    outputs: Outputs,
     **options: Any,
 ) -> int:
     """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
@@ -45,34 +56,33 @@ def command(
     skipped for every value.
     """
     from sbbf_tool.operations.paimon.probe import probe_paimon
+    from sbbf_tool.reports.paimon import ProbeReport
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
     report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
-    if as_json:
-        render.show_json("paimon-probe", report)
-    elif not quiet:
-        _show(report)
+    outputs.print(Run(_ProbeView(), ProbeReport, is_single=True), "paimon-probe", report)
     if stats:
-        say(f"read {files.bytes_read:,} bytes from {render.format_count(files.files_read, 'file')}", err=True)
+        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}")
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
 
-def _show(report: ProbeReport) -> None:
-    state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-    say(f"{report.table}: {state}, column {report.column}, {report.type}")
-    rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
-    if rows:
-        render.show_table(_HEADERS, rows, (3,))
-    remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
-    data_files = render.format_count(len(report.files), "data file")
-    say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {total_rows:,} rows")
-    if report.unused_reason is not None:
-        say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
+class _ProbeView(View["ProbeReport"]):
+    schema = "paimon-probe"
+
+    def show(self, page: Page, report: ProbeReport) -> None:
+        state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+        page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
+        page.table(_COLUMNS, [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files])
+        remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+        data_files = format_count(len(report.files), "data file")
+        page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
+        if report.unused_reason is not None:
+            page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
 
 
-def _format_row(file: ProbedFile, answer: ValueAnswer) -> tuple[str, ...]:
+def _format_row(file: ProbedFile, answer: ValueAnswer) -> tuple[object, ...]:
     value = "null" if answer.value is None else render.value(answer.value)
     outcome = "remains" if answer.may_hold else "skipped"
-    return (value, file.data_file, file.partition, render.size(file.rows), file.place, outcome, answer.reason)
+    return (value, file.data_file, file.partition, file.rows, file.place, outcome, answer.reason)

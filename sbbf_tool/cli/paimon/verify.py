@@ -9,14 +9,28 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.numbers import format_count
+from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.paimon.options import json_option, table_options
+from sbbf_tool.cli.paimon.options import table_options
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import VerifiedColumn, VerifyReport
 
-_HEADERS = ("data file", "place", "column", "rows", "nulls", "false negatives", "result")
+_COLUMNS = (
+    Column("data file", NAME),
+    Column("place", WORD, 3),
+    Column("column", NAME),
+    Column("rows", COUNT, 1),
+    Column("nulls", COUNT, 2),
+    Column("false negatives", COUNT),
+    Column("result", WORD),
+)
+_VERIFIED = "all values found"
 
 
 @click.command(cls=Command, short_help="Verify indexes against the data.")
@@ -24,44 +38,38 @@ _HEADERS = ("data file", "place", "column", "rows", "nulls", "false negatives", 
 @click.argument("data_file", metavar="[DATAFILE]", required=False)
 @table_options
 @page_limit_option
-@json_option
-def command(target: str, data_file: str | None, as_json: bool, **options: Any) -> int:
+@output_options()
+def command(target: str, data_file: str | None, outputs: Outputs, **options: Any) -> int:
     """Verify that an index has no false negatives: query its filters for every value of the data file.
 
     TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name
     refers to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
     """
     from sbbf_tool.operations.paimon.verify import verify_paimon
+    from sbbf_tool.reports.paimon import VerifyReport
 
     report = verify_paimon(target, data_file, **options)
-    render.show_json("paimon-verify", report) if as_json else _show(report)
+    outputs.print(Run(_VerifyView(), VerifyReport, is_single=True), "paimon-verify", report)
     code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
     stop_if_unread()
     return code
 
 
-def _show(report: VerifyReport) -> None:
-    rows = [
-        (
-            file.data_file,
-            file.place,
-            column.column,
-            *map(render.size, (column.rows, column.nulls, column.false_negatives)),
-            _format_result(column),
-        )
-        for file in report.files
-        for column in file.columns
-    ]
-    if rows:
-        render.show_table(_HEADERS, rows, (3, 4, 5))
-    for line in _format_false_negatives(report):
-        say(line)
-    count = sum(row[-1] == _VERIFIED for row in rows)
-    summary = f"{count:,} of {render.format_count(len(rows), 'filter')} verified" if rows else "no filter to verify"
-    say(f"{report.target}: {summary}")
+class _VerifyView(View["VerifyReport"]):
+    schema = "paimon-verify"
 
-
-_VERIFIED = "all values found"
+    def show(self, page: Page, report: VerifyReport) -> None:
+        rows = [
+            (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
+            for file in report.files
+            for column in file.columns
+        ]
+        page.table(_COLUMNS, rows)
+        for line in _format_false_negatives(report):
+            page.say(line)
+        filters = format_count(len(rows), "filter")
+        count = sum(row[-1] == _VERIFIED for row in rows)
+        page.say(f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}")
 
 
 def _format_result(column: VerifiedColumn) -> str:
@@ -72,4 +80,5 @@ def _format_false_negatives(report: VerifyReport) -> Iterator[str]:
     for file in report.files:
         for column in file.columns:
             if count := column.false_negatives:
-                yield f"{file.data_file}: column {column.column}: {count:,} false negatives, such as {', '.join(column.examples)}"
+                examples = ", ".join(column.examples)
+                yield f"{file.data_file}: column {column.column}: {format_count(count, 'false negative')}, such as {examples}"

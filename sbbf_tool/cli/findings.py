@@ -1,23 +1,44 @@
-"""Text that the formats share: the place, the evidence and the fix of a finding."""
+"""Findings as text, on a page and in the formats of CI systems: the place, the evidence and the fix."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from sbbf_tool.cli import render
+from sbbf_tool.cli.numbers import format_count, format_row_groups
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.findings import Finding
+from sbbf_tool.reports.findings import SEVERITIES, Finding
 
 _MOST_LINES = 4
 _MOST_COLUMNS = 12
 
 
+def show_findings(page: Page, findings: Iterable[Finding]) -> None:
+    """Print the findings of one file, grouped by rule; `grep` on the first line of a group finds file, severity and rule."""
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, of_rule in by_rule.items():
+        page.say(f"{of_rule[0].file}: {of_rule[0].severity}: {rule}")
+        for line in (of_rule[0].message, *_evidence(of_rule)):
+            page.say(f"    {line}")
+        for command in _commands(of_rule):
+            page.command(command, "    fix: ")
+
+
+def count_findings(severities: Counter[str]) -> str:
+    """Format numbers of findings by severity, such as `2 errors, 1 info`."""
+    counts = [format_count(count, severity) for severity in SEVERITIES if (count := severities[severity])]
+    return ", ".join(counts) or "no findings"
+
+
 def in_full(findings: Sequence[Finding]) -> list[str]:
     """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
-    return [findings[0].message, *_evidence(findings), *(f"fix: {command}" for command in _commands(findings))]
+    return [findings[0].message, *_evidence(findings), *(f"fix: {shlex.join(command)}" for command in _commands(findings))]
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
@@ -35,18 +56,18 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"and {len(lines) - _MOST_LINES:,} more"
 
 
-def _commands(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the commands in shell syntax; commands that differ only in their column are merged into one."""
+def _commands(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
+    """Yield the commands; commands that differ only in their column are merged into one."""
     columns: dict[Fix, list[str]] = {}
     for finding in findings:
         if finding.fix is not None:
             columns.setdefault(replace(finding.fix, columns=()), []).extend(finding.fix.columns)
     for fix, names in columns.items():
-        yield shlex.join(command_of(replace(fix, columns=tuple(names))))
+        yield command_of(replace(fix, columns=tuple(names)))
 
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
     """Return a place, such as `column user_id, row groups 0-2, 5`."""
     more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
     text = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
-    return f"{text}, {render.row_groups(row_groups)}" if row_groups else text
+    return f"{text}, {format_row_groups(row_groups)}" if row_groups else text

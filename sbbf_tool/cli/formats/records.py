@@ -1,0 +1,146 @@
+"""Rows for other programs: CSV, TSV, Arrow's stream format and Parquet, all from the Arrow form of the reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from types import NoneType
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
+
+from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats.target import MARK, Target
+from sbbf_tool.cli.spelling import spell
+from sbbf_tool.display import escape, to_json
+from sbbf_tool.errors import WriteError
+from sbbf_tool.reports.arrow import schema_of, spelling, to_batch
+from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH = 1000
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+
+
+def open_output(name: str, run: Run, target: Target) -> Records:
+    """Open the output of this format."""
+    writer: _Text | _Binary
+    schema = schema_of(run.row) if run.has_rows_of_files else _report_of(run.row).arrow_schema()
+    writer = _Text(target, _SEPARATORS[name], schema) if name in _SEPARATORS else _Binary(target, name, schema)
+    return Records(run, writer)
+
+
+def _report_of(row: type) -> type[Tabular]:
+    """Return the class of the reports in rows of files, or of a report itself."""
+    if not issubclass(row, FileRow):
+        return cast(type[Tabular], row)
+    (report,) = (hint for hint in get_args(get_type_hints(row)["report"]) if hint is not NoneType)
+    return cast(type[Tabular], report)
+
+
+class Records:
+    """Rows in batches: of each report or, for commands that change files, one row per file."""
+
+    def __init__(self, run: Run, writer: _Text | _Binary) -> None:
+        self._row = run.row
+        self._is_of_files = run.has_rows_of_files
+        self._writer = writer
+        self._waiting: list[Item] = []
+
+    def add(self, item: Item) -> None:
+        if self._is_of_files or item.report is not None:
+            self._waiting.append(item)
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        self._flush()
+        self._writer.end()
+
+    def _flush(self) -> None:
+        token = spelling.set(spell)
+        try:
+            for batch in self._batches():
+                self._writer.write(batch)
+        finally:
+            spelling.reset(token)
+        self._waiting.clear()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self._is_of_files:
+            yield to_batch(self._row, [item.row for item in self._waiting])
+        else:
+            for item in self._waiting:
+                yield from item.report.to_arrow().to_batches()
+
+
+class _Text:
+    """Separated values with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field."""
+
+    def __init__(self, target: Target, separator: str, schema: pa.Schema) -> None:
+        self._target = target
+        self._separator = separator
+        self._write_line([name for name, _ in _flat_fields(schema)])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for row in batch.to_pylist():
+            self._write_line([_field(row, path) for _, path in _flat_fields(batch.schema)])
+
+    def end(self) -> None:
+        pass
+
+    def _write_line(self, fields: list[str]) -> None:
+        line = io.StringIO()
+        csv.writer(line, delimiter=self._separator, lineterminator="\n").writerow(fields)
+        self._target.write(line.getvalue())
+
+
+def _flat_fields(schema: pa.Schema) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the name and the path of each field, with the fields of structs in place of the struct."""
+    import pyarrow as pa
+
+    flat: list[tuple[str, tuple[str, ...]]] = []
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            flat += [(f"{field.name}.{name}", (field.name, *path)) for name, path in _flat_fields(pa.schema(list(field.type)))]
+        else:
+            flat.append((field.name, (field.name,)))
+    return flat
+
+
+def _field(row: Any, path: tuple[str, ...]) -> str:
+    for name in path:
+        row = None if row is None else row[name]
+    if row is None or row == []:
+        return ""
+    if isinstance(row, bool):
+        return "true" if row else "false"
+    if isinstance(row, list):
+        return to_json(row)
+    return escape(row) if isinstance(row, str) else repr(row) if isinstance(row, float) else str(row)
+
+
+class _Binary:
+    """Arrow's stream format, or a Parquet file."""
+
+    def __init__(self, target: Target, name: str, schema: pa.Schema) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        marked = schema.with_metadata({MARK: b"0"})
+        stream = target.binary()
+        self._schema = marked
+        self._writer: Any = pq.ParquetWriter(stream, marked) if name == "parquet" else pa.ipc.new_stream(stream, marked)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+
+        try:
+            self._writer.write_batch(batch.replace_schema_metadata(self._schema.metadata))
+        except pa.ArrowException as error:
+            raise WriteError(f"the rows cannot be written: {error}") from error
+
+    def end(self) -> None:
+        self._writer.close()

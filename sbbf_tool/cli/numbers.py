@@ -1,0 +1,53 @@
+"""Numbers in text: percentages, sizes, counts with their nouns, and numbers of row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_SMALLEST = 0.0001
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def format_percent(ratio: float | None) -> str:
+    """Format a ratio as a percentage with three significant digits, and at most four decimals."""
+    if ratio is None:
+        return ""
+    value = ratio * 100
+    return f"<{_SMALLEST} %" if 0 < value < _SMALLEST else f"{format_number(value)} %"
+
+
+def format_number(value: float, *, exact: bool = False) -> str:
+    """Format a number with three significant digits, but no fewer than all digits before the point; `exact` omits zero decimals."""
+    if value == 0 or abs(value) >= 100 or (exact and value == int(value)):
+        return f"{value:,.0f}"
+    decimals = 4
+    for limit, places in ((10, 1), (1, 2), (0.1, 3)):
+        if abs(value) >= limit:
+            decimals = places
+            break
+    return f"{value:.{decimals}f}"
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes with a decimal unit, such as 3.1 kB."""
+    value, at = float(count), 0
+    while abs(value) >= 999.95 and at < len(_UNITS) - 1:
+        value, at = value / 1000, at + 1
+    return f"{count} {_UNITS[0]}" if at == 0 else f"{value:.1f} {_UNITS[at]}"
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a count, such as `1 data file` or `2 data files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def format_row_groups(numbers: Sequence[int]) -> str:
+    """Format numbers, such as `row groups 0-3, 7`."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    text = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
+    return f"row groups {text}" if len(numbers) > 1 else f"row group {text}"

@@ -1,0 +1,160 @@
+"""The pages on which commands print: lines and tables, on a terminal, in a pipe or in Markdown.
+
+A terminal gets tables that fit, wrapped lines, sizes with units, and colours. A pipe gets the same lines whole, with exact sizes.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+
+from sbbf_tool.cli import tables
+from sbbf_tool.cli.numbers import format_count, format_size
+from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.styles import paint_label
+from sbbf_tool.cli.tables import NUMBERS, Column
+from sbbf_tool.cli.terminal import is_terminal, terminal
+from sbbf_tool.display import escape
+
+Rows = Iterable[Sequence[object]]
+
+
+class Page(ABC):
+    """Where a command prints its lines and tables."""
+
+    units: bool
+    """Whether sizes are printed with units, such as 3.1 kB, instead of exactly."""
+    width: int | None = None
+    """Cells per line; None for any number."""
+    has_blocks = True
+    """Whether block characters can be printed."""
+
+    @abstractmethod
+    def say(self, line: str) -> None:
+        """Print a line, which is escaped."""
+
+    @abstractmethod
+    def command(self, words: Sequence[str], label: str = "") -> None:
+        """Print a command in shell syntax."""
+
+    @abstractmethod
+    def table(self, columns: Sequence[Column], rows: Rows) -> None:
+        """Print a table; without rows, nothing."""
+
+    def bar(self, share: float, cells: int) -> str:
+        """Draw a share of a bar of this many cells."""
+        full, rest = ("█", "░") if self.has_blocks else ("#", ".")
+        length = min(max(round(share * cells), share > 0), cells - (share < 1))
+        return full * length + rest * (cells - length)
+
+    def bars(self, ratios: Sequence[float | None], most: int) -> str:
+        """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share a bar if there are more than `most`."""
+        count = min(len(ratios), most)
+        groups = (ratios[len(ratios) * at // count : len(ratios) * (at + 1) // count] for at in range(count))
+        heights = "▁▂▃▄▅▆▇█" if self.has_blocks else "12345678"
+        highest = (max((ratio for ratio in group if ratio is not None), default=None) for group in groups)
+        return "".join(
+            "·" if ratio is None and self.has_blocks else "." if ratio is None else heights[min(int(ratio * 8), 7)] for ratio in highest
+        )
+
+    def bytes(self, count: int) -> str:
+        """Format a size within a line: `3.1 kB` or `3,111 bytes`."""
+        return format_size(count) if self.units else format_count(count, "byte")
+
+
+class TextPage(Page):
+    """Plain text: standard output or, if `write` is given, what that function does with each line."""
+
+    def __init__(self, write: Callable[[str], object] | None = None) -> None:
+        self._write = write
+        self.units = write is None and is_terminal(sys.stdout)
+        self.width = terminal().width(sys.stdout) if write is None else None
+        self.has_blocks = write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+        self._color = write is None and terminal().has_color(sys.stdout)
+
+    def say(self, line: str) -> None:
+        text = escape(spell(line))
+        lines = [text] if self.width is None else list(tables.wrap(text, self.width, "  "))
+        if self._color:
+            lines[0] = paint_label(lines[0])
+        for part in lines:
+            self._print(part)
+
+    def command(self, words: Sequence[str], label: str = "") -> None:
+        text = label + shlex.join(words)
+        if self.width is None or tables.cell_width(text) <= self.width or not text.isprintable():
+            self.say(text)
+            return
+        # A line that ends with a backslash continues, so that the command can be copied as it is.
+        lines = list(tables.wrap(escape(text), self.width - 2, "    "))
+        for at, line in enumerate(lines):
+            part = f"{line} \\" if at < len(lines) - 1 else line
+            self._print(paint_label(part) if self._color and at == 0 else part)
+
+    def table(self, columns: Sequence[Column], rows: Rows) -> None:
+        cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        if cells:
+            for line in tables.format_table(columns, cells, self.width, units=self.units, color=self._color):
+                self._print(line)
+
+    def _print(self, line: str) -> None:
+        if self._write is None:
+            click.echo(line, color=self._color)
+        else:
+            self._write(f"{line}\n")
+
+
+class MarkdownPage(Page):
+    """Markdown, for a CI system's summary or an issue; lines are paragraphs."""
+
+    units = True
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        """`write` takes each block of the text, which ends with a line end."""
+        self._write = write
+        self._has_blocks = False
+
+    def say(self, line: str) -> None:
+        self._block(_markdown(spell(line).strip()))
+
+    def command(self, words: Sequence[str], label: str = "") -> None:
+        text = escape(shlex.join(words))
+        fence = "```"
+        while fence in text:
+            fence += "`"
+        self._block(f"{fence}sh\n{text}\n{fence}")
+
+    def table(self, columns: Sequence[Column], rows: Rows) -> None:
+        cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        if not cells:
+            return
+        visible, lines = tables.format_cells(columns, cells, units=self.units)
+        rule = ("---:" if column.kind in NUMBERS else "---" for column in visible)
+        header = (_markdown(column.name) for column in visible)
+        self._block("\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *(map(_markdown, line) for line in lines))))
+
+    def _block(self, text: str) -> None:
+        self._write(("\n" if self._has_blocks else "") + text + "\n")
+        self._has_blocks = True
+
+
+_MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_BLOCK_START = re.compile(r"^(\d*)([-+=#]|[.)](?= ))")
+
+
+def _markdown(text: str) -> str:
+    """Escape text for a paragraph or a cell: characters with a meaning in Markdown or HTML get a backslash or a reference."""
+    markup = _MARKUP.sub(r"\\\g<0>", escape(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # At its start, these would make a paragraph a list or a heading.
+    return _BLOCK_START.sub(r"\g<1>\\\g<2>", markup)
+
+
+def say_not_cross_checked(page: Page, count: int) -> None:
+    """Print the number of column chunks that pyarrow should also have decoded but cannot; print nothing if it is 0."""
+    if count:
+        page.say(f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}")

@@ -1,0 +1,67 @@
+"""The five styles of the output, by meaning. Words always carry the meaning too, so that nothing is lost without colours."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+CERTAIN, MAYBE, ERROR, WARNING, FAINT = "certain", "maybe", "error", "warning", "faint"
+
+_STYLES: dict[str, dict[str, Any]] = {
+    CERTAIN: {"fg": "green"},
+    MAYBE: {"fg": "cyan"},
+    ERROR: {"fg": "red", "bold": True},
+    WARNING: {"fg": "yellow"},
+    FAINT: {"dim": True},
+}
+
+_MEANINGS = {
+    "absent": CERTAIN,
+    "verified": CERTAIN,
+    "all values found": CERTAIN,
+    "skipped": CERTAIN,
+    "used": CERTAIN,
+    "add": CERTAIN,
+    "maybe": MAYBE,
+    "remains": MAYBE,
+    "keep": MAYBE,
+    "error": ERROR,
+    "false negatives": ERROR,
+    "unreadable": ERROR,
+    "not verified": ERROR,
+    "HARM": ERROR,
+    "loses rows": ERROR,
+    "fails": ERROR,
+    "warning": WARNING,
+    "cannot say": WARNING,
+    "info": FAINT,
+    "note": FAINT,
+    "none": FAINT,
+    "no filter": FAINT,
+    "no gain": FAINT,
+    "-": FAINT,
+}
+"""The style of a word that is a whole cell of a table."""
+
+_LABEL = re.compile(r"(?:sbbf: )?((error|warning|info|note|fix|undo|hidden):) ")
+_LABEL_STYLES = {"error": ERROR, "warning": WARNING}
+
+
+def paint(text: str, style: str | None) -> str:
+    """Return the text in a style, with the codes that a terminal interprets."""
+    return text if style is None else click.style(text, **_STYLES[style])
+
+
+def style_of(word: str) -> str | None:
+    """Return the style of a cell of words; None for words without one."""
+    return _MEANINGS.get(word)
+
+
+def paint_label(line: str) -> str:
+    """Paint the label with which a line begins, such as `warning:`."""
+    match = _LABEL.match(line)
+    if match is None:
+        return line
+    return line[: match.start(1)] + paint(match[1], _LABEL_STYLES.get(match[2], FAINT)) + line[match.end(1) :]

@@ -1,0 +1,100 @@
+"""How the command line uses its streams: their width, whether they show colours and progress, and how much is printed.
+
+The options `--color`, `--quiet`, `--verbose`, `--no-progress` and `--wide` of every command set these for one run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import click
+
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
+
+
+@dataclass
+class Terminal:
+    """What one run may print, and how."""
+
+    color: str = AUTO
+    quiet: bool = False
+    """Whether only errors are printed."""
+    verbose: bool = False
+    progress: bool = True
+    wide: bool = False
+    """Whether tables keep all columns and lines stay whole, however narrow the terminal is."""
+
+    def has_color(self, stream: TextIO) -> bool:
+        """Return whether output to this stream is coloured: as `--color` states, else NO_COLOR, FORCE_COLOR, or if it is a terminal."""
+        if self.color != AUTO:
+            return self.color == ALWAYS
+        if os.environ.get("NO_COLOR"):
+            return False
+        if os.environ.get("FORCE_COLOR"):
+            return True
+        return is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+    def width(self, stream: TextIO) -> int | None:
+        """Return the width of the stream in cells; None if lines may have any length, as in a pipe or with `--wide`."""
+        if self.wide or not is_terminal(stream):
+            return None
+        return max(shutil.get_terminal_size().columns, MIN_WIDTH)
+
+    def shows_progress(self) -> bool:
+        """Return whether progress is drawn on standard error while work goes on."""
+        return self.progress and not self.quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+
+
+MIN_WIDTH = 20
+"""Terminals that claim to be narrower get lines of this width."""
+
+_current: ContextVar[Terminal | None] = ContextVar("terminal", default=None)
+
+
+def terminal() -> Terminal:
+    """Return the settings of this run."""
+    settings = _current.get()
+    if settings is None:
+        settings = Terminal()
+        _current.set(settings)
+    return settings
+
+
+def start_run() -> None:
+    """Forget the settings of an earlier run in this process."""
+    _current.set(Terminal())
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether the stream is a terminal; a closed or missing one is not."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def terminal_options() -> list[click.Option]:
+    """Build the options that every command has, and that change only what is printed."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value not in (None, False) and param.name is not None:
+            name = param.name.removeprefix("terminal_")
+            setattr(terminal(), "progress" if name == "no_progress" else name, False if name == "no_progress" else value)
+
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(
+            [f"terminal_{names[-1].lstrip('-').replace('-', '_')}", *names], expose_value=False, callback=remember, **settings
+        )
+
+    return [
+        option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+        option("-v", "--verbose", is_flag=True, help="Print what is being done, to standard error."),
+        option("--color", type=click.Choice((AUTO, ALWAYS, NEVER)), help="Whether output is coloured.  [default: auto]"),
+        option("--no-progress", is_flag=True, help="Show no progress."),
+        option("--wide", is_flag=True, help="Show all columns of a table, and whole names, however narrow the terminal is."),
+    ]
