@@ -88,9 +88,10 @@ def format_table(
     if width is None or sheet.width <= width:
         yield from _draw(sheet, color)
         return
-    fitted, hidden = _fit(sheet, width)
+    fitted = _fit(sheet, width)
     yield from _paragraphs(sheet, width, color) if fitted is None else _draw(fitted, color)
-    if hidden and fitted is not None:
+    if fitted is not None and len(fitted.columns) < len(sheet.columns):
+        hidden = [column.name for column in sheet.columns if column not in fitted.columns]
         for line in wrap(f"hidden: {', '.join(hidden)}; --wide shows them", width):
             yield paint(line, FAINT) if color else line
 
@@ -112,17 +113,15 @@ def _lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], units:
     return _Sheet(visible_columns, lines, widths)
 
 
-def _fit(sheet: _Sheet, width: int) -> tuple[_Sheet | None, list[str]]:
-    """Return the sheet in this width, and the names of its hidden columns; None for the sheet if it cannot fit."""
-    hidden: list[str] = []
+def _fit(sheet: _Sheet, width: int) -> _Sheet | None:
+    """Return the sheet in this width, without the columns that have to be hidden; None if it cannot fit."""
     while True:
         shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE})
         if shrunk is not None:
-            return shrunk, hidden
+            return shrunk
         at = max(range(len(sheet.columns)), key=lambda index: (sheet.columns[index].priority, index))
         if sheet.columns[at].priority == 0:
-            return _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _LEAST_NAME}), hidden
-        hidden.append(sheet.columns[at].name)
+            return _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _LEAST_NAME})
         sheet = sheet.without(at)
 
 
@@ -267,12 +266,14 @@ def _take_cells(text: str, width: int) -> str:
 def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
     """Yield the lines of a text that is wrapped at words; lines after the first are indented as the first, and by `indent` more.
 
-    Only a word that is wider than a whole line is broken: after a slash if possible, and not inside a number.
+    Only a word that is wider than a whole line is broken: after a slash if possible, and not inside a number. A number and its unit stay
+    on one line.
     """
     line = " " * (len(text) - len(text.lstrip(" ")))
     indent = (line + indent) if width - len(line + indent) >= _LEAST_NAME else ""
     has_word = False
-    for word in text.split():
+    for joined in _UNIT.sub("\0", text.lstrip(" ")).split(" "):
+        word = joined.replace("\0", " ")
         if has_word and cell_width(line) + 1 + cell_width(word) > width:
             yield line
             line = indent + word
@@ -284,6 +285,10 @@ def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
             yield line[:at]
             line = indent + line[at:]
     yield line
+
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTPE]?B|bytes?|%)(?![A-Za-z]))")
+"""The space between a number and its unit."""
 
 
 def _find_break(line: str, width: int, indent: int) -> int:
