@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
@@ -81,6 +80,8 @@ def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: 
     """Raise UsageError if a key is not one of the choices."""
     for key in keys:
         if key not in choices:
+            from difflib import get_close_matches
+
             near = get_close_matches(key, list(choices), n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(choices)}"
             raise UsageError(f"unknown setting {key!r}", file=path, place=place, hint=hint)

@@ -6,7 +6,6 @@ The options `--color`, `--quiet`, `--verbose`, `--no-progress` and `--wide` of e
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -43,6 +42,8 @@ class Terminal:
         """Return the width of the stream in cells; None if lines may have any length, as in a pipe or with `--wide`."""
         if self.wide or not is_terminal(stream):
             return None
+        import shutil
+
         return max(shutil.get_terminal_size().columns, MIN_WIDTH)
 
     def shows_progress(self) -> bool:

@@ -13,7 +13,6 @@ import click
 from sbbf_tool.cli.output import PatientBinary, PatientOutput
 from sbbf_tool.cli.terminal import is_terminal
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.storage.whole import write_whole
 
 MARK = b"sbbf.report"
 """A key in the metadata of Parquet files that are reports, so that a report never replaces a file of data."""
@@ -66,6 +65,8 @@ def open_file(path: str) -> Iterator[Target]:
 
     A Parquet file that is not a report is not replaced.
     """
+    from sbbf_tool.storage.whole import write_whole
+
     if _is_data(path):
         raise RefusedError("the file holds data and is not a report", file=path, hint="name another, or remove it first")
     with write_whole(path, overwrite=True) as stream:
