@@ -231,7 +231,7 @@ def loaded_after(code: str) -> set[str]:
 def test_help_loads_neither_numpy_nor_pyarrow(arguments):
     loaded = loaded_after(f"from sbbf_tool.cli import run; assert run({arguments!r}) == 0")
     assert "click" in loaded
-    assert not loaded & {"numpy", "pyarrow", "pyspark", "rich", "thrift", "difflib", "shutil"}
+    assert not loaded & {"numpy", "pyarrow", "pyspark", "rich", "thrift", "difflib"}
 
 
 def test_inspect_and_probe_do_not_load_pyarrow(fixtures):
