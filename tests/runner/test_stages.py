@@ -302,19 +302,6 @@ def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
     assert large.read_bytes() == before
 
 
-def test_filters_too_large_to_send_between_processes_are_one_split(large):
-    """Rows of other processes hold at most `handed_bytes` of filters per file, by the sizes in the footer, which are upper bounds."""
-    sized = FilterSpec(("id",), ndv=100_000)
-    size = Sizing(ndv=100_000).bytes_for(0)
-    assert len(plan_file(str(large), sized, EDIT, split_bytes=1, handed_bytes=6 * size).splits) == 6
-    assert [split.row_groups for split in plan_file(str(large), sized, EDIT, 1, 6 * size - 1).splits] == [tuple(range(6))]
-    limited = replace(sized, max_bytes={"id": size // 2})
-    assert len(plan_file(str(large), limited, EDIT, 1, 6 * size - 1).splits) == 6
-    unsized = plan_file(str(large), SPEC, EDIT, 1, 6 * 64)
-    assert len(unsized.splits) == 1
-    assert len(plan_file(str(large), sized, EDIT, split_bytes=1).splits) == 6
-
-
 def test_a_plan_of_advise_is_a_filter_spec(large):
     spec = FilterSpec.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
     with ParquetFile.open(large) as file:
