@@ -225,3 +225,15 @@ def test_changes_need_a_path(memory: Any, change: Callable[..., Any], target: di
     with pytest.raises(UsageError, match=r"a file in a file system object cannot be changed: .*copy it to a local file"):
         change("lake/a.parquet", filesystem=memory, **target)
     assert memory.cat_file("/lake/a.parquet") == DATA.read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted((FIXTURES / "encrypted").glob("*.encrypted")), ids=lambda path: path.name)
+def test_keys_decrypt_what_is_read_through_both(memory: Any, path: Path) -> None:
+    keys = sbbf_tool.Keys.from_json((FIXTURES / "encrypted" / "keys.json").read_text())
+    if "supplied" in path.name:
+        keys = replace(keys, aad_prefix=b"fixtures")
+    memory.pipe_file("/encrypted", path.read_bytes())
+    expected = sbbf_tool.inspect(path, keys=keys)
+    assert any(row.encrypted for row in expected.filters) or "signed" in path.name
+    assert without_place(sbbf_tool.inspect("encrypted", keys=keys, filesystem=memory)) == without_place(expected)
+    assert without_place(sbbf_tool.inspect(io.BytesIO(path.read_bytes()), keys=keys)) == without_place(expected)
