@@ -106,7 +106,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
 }
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 @pytest.mark.parametrize(("before", "work"), WORKS.values(), ids=list(WORKS))
 def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
     if before is not None:
@@ -115,7 +115,7 @@ def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
     assert peak < BOUND < MANY * NUM_BYTES / 8
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
     path = tmp_path / "two.parquet"
     with pq.ParquetWriter(path, pa.schema([("v", pa.int64()), ("w", pa.int64())]), use_dictionary=False) as writer:
@@ -128,7 +128,7 @@ def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
     assert verify(path).is_sound
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 @pytest.mark.parametrize("ways", [{}, {"append": True}, {"output": "out.parquet"}], ids=str)
 def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypatch, ways):
     """In memory, in a temporary file of the kind without a name, or of one that had a name for a moment."""
@@ -150,7 +150,7 @@ def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypat
     assert {file.name for file in tmp_path.iterdir()} <= {"many.parquet", "copy.parquet"}
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 def test_spooled_filters_are_private(many, monkeypatch):
     modes = []
     open_spool = Spool._open
@@ -168,7 +168,7 @@ def test_spooled_filters_are_private(many, monkeypatch):
     assert modes == [(0o600, 0)] * 2
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 def test_a_bitset_of_an_encrypted_column_is_never_on_disk_in_the_clear(fixtures, tmp_path, monkeypatch):
     path = Path(shutil.copy(fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "file.parquet"))
     secret = {"keys": json.loads((fixtures / "encrypted" / "keys.json").read_text())["keys"]}
@@ -250,7 +250,7 @@ def test_filters_of_unknown_size_may_take_the_smallest(tmp_path, ndv, num_bytes)
         assert least_bytes(file, spec.sizes(file, spec.chunks(file)[0])) == num_bytes
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 @pytest.mark.parametrize("append", [False, True])
 def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch, append):
     write = os.pwrite
@@ -269,7 +269,7 @@ def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch,
     assert [file.name for file in many.parent.iterdir()] == [many.name]
 
 
-@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.usefixtures("refuse_to_hold")
 def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     read = Spool.read
     monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))

@@ -21,7 +21,9 @@ from sbbf_tool.cli.spelling import spell
 from sbbf_tool.reports.arrow import spelling
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
+from sbbf_tool.rules.catalog import list_rules
 from sbbf_tool.runner import works
 from sbbf_tool.runner.lookup import probe_values
 from support.defects import missing_length, write_sound
@@ -87,6 +89,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "remove.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
     "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
     "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
+    "rules.RulesReport": lambda folder: RulesReport(list_rules()),
     "standalone.StandaloneReport": lambda folder: sbbf_tool.inspect_standalone(standalone(folder)),
     "standalone.StandaloneVerification": lambda folder: sbbf_tool.verify_standalone(standalone(folder), "INT64", [1000]),
     "verify.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
@@ -187,7 +190,7 @@ def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabu
 def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular]) -> None:
     names = {name: reports(name).to_arrow().column_names for name in MAKERS if not name.startswith("paimon")}
     begin = {name for name, columns in names.items() if columns[0] == "file"}
-    assert names.keys() - begin == {"advise.AdviceReport", "engines.EnginesReport"}
+    assert names.keys() - begin == {"advise.AdviceReport", "engines.EnginesReport", "rules.RulesReport"}
     assert names["probe.ProbeReport"] == names["lookup.LookupReport"] == ["file", "column", "value", "row_group", "answer", "reason"]
     assert names["findings.CheckReport"] == ["file", "rule", "severity", "column", "message", "row_groups", "fix"]
     assert reports("probe.ProbeReport").to_arrow().schema == reports("lookup.LookupReport").to_arrow().schema
