@@ -6,6 +6,7 @@ Each command is a module of this package that is imported when the command is ca
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ COMMANDS = {
     "explain": "sbbf_tool.cli.explain",
     "engines": "sbbf_tool.cli.engines",
     "paimon": "sbbf_tool.cli.paimon",
+    "completion": "sbbf_tool.cli.completion",
 }
 """The module of each command."""
 
@@ -167,6 +169,10 @@ cli.params.append(_debug_option())
 
 def main(args: Sequence[str]) -> int:
     """Run the command line and return its exit code. Every error is one line on stderr; `--debug` adds the traceback."""
+    if "_SBBF_COMPLETE" in os.environ:
+        from sbbf_tool.cli.completion.answer import answer
+
+        return answer(cli, os.environ)
     for stream in (sys.stdout, sys.stderr):
         # A file name may hold bytes that are not text, and a terminal may lack characters that occur in a file's values.
         if isinstance(stream, TextIOWrapper):
