@@ -16,28 +16,25 @@ from jsonschema import Draft202012Validator
 
 from sbbf_tool.cli.render import SCHEMA_VERSION
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports import add, advise, engines, explain, findings, lookup, paimon, probe, remove, repair, resize, standalone, verify
+from sbbf_tool.reports import (
+    add,
+    advise,
+    engines,
+    explain,
+    findings,
+    lookup,
+    paimon,
+    probe,
+    remove,
+    repair,
+    resize,
+    rules,
+    standalone,
+    verify,
+)
 from sbbf_tool.reports import inspect as inspection
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
-
-
-@dataclass
-class RuleDescription:
-    name: str
-    group: str
-    severity: str
-    reads: str
-    """What the rule reads: `footer`, `filters` or `data`."""
-    message: str
-    why: str
-
-
-@dataclass
-class Rules:
-    """All rules of `check`."""
-
-    rules: tuple[RuleDescription, ...]
 
 
 @dataclass
@@ -76,7 +73,7 @@ DOCUMENTS: dict[str, type] = {
     "verify": verify.VerifyReport,
     "verify-standalone": standalone.StandaloneVerification,
     "check": findings.CheckReport,
-    "rules": Rules,
+    "rules": rules.RulesReport,
     "advise": advise.AdviceReport,
     "add-filter": add.AddReport,
     "add-filter-plan": add.AddPlan,
