@@ -62,8 +62,12 @@ class Sizing:
         """Return the initial bytes for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
         if self.num_bytes is not None:
             return self.num_bytes
-        largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
-        return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), largest)
+        return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), self.largest)
+
+    @property
+    def largest(self) -> int:
+        """The largest power of two within the limits, in bytes."""
+        return 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +292,12 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
     check = StatisticsCheck(file.footer, key[0], column)
     values = StoredValues(file, key, check)
     bloom = _insert_values(values, first_bytes(file, key, target, values.distinct), key, memory)
-    if not target.is_stated and bloom.num_bytes < target.bytes_for(values.count, forms) and bloom.fpp > target.fpp:
-        bloom = _insert_values(values, target.bytes_for(values.count, forms), key, None)
-    bloom = bloom if target.is_stated else bloom.fold_to_fpp(target.fpp)
+    if not target.is_stated:
+        # Small filters vary: of those whose size is enough for the expected FPP, some need twice that size.
+        for size in sorted((target.bytes_for(values.count, forms), 2 * target.bytes_for(values.distinct or values.count, forms))):
+            if bloom.num_bytes < size <= target.largest and bloom.fpp > target.fpp:
+                bloom = _insert_values(values, size, key, None)
+        bloom = bloom.fold_to_fpp(target.fpp)
     return NewFilter(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
 
 

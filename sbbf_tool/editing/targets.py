@@ -111,10 +111,7 @@ def check_changeable(file: ParquetFile) -> None:
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
-    """Return the columns with these names, in the schema's order. Raises RefusedError, with similar names."""
-    full_names = as_names(names)
-    try:
-        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in full_names)}
-    except UsageError as error:
-        raise RefusedError(error.message, file=file.name, place=error.place, hint=error.hint) from None
+    """Return the columns with these names, in the schema's order. Raises UsageError, with similar names."""
+    with file.locate_errors():
+        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in as_names(names))}
     return [chosen[index] for index in sorted(chosen)]

@@ -85,7 +85,8 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
         change.build(spec.sizes(file, chunks))
         change.warnings += [
             *_type_warnings(file, chunks),
-            *_size_warnings(file, spec.fpp, change.built_filters),
+            *_fpp_warnings(file, spec, change.built_filters),
+            *_size_warnings(file, change.built_filters),
             *_engine_warnings(file, chunks),
         ]
         patch = change.patch()
@@ -104,15 +105,26 @@ _NEGLIGIBLE_BYTES = 64 << 10
 """If the filters of a column have at most this many bytes, no warning compares them with the bytes of the data."""
 
 
-def _size_warnings(file: ParquetFile, target_fpp: float, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
-    worst: dict[int, float] = {}
-    for (_, column), spooled_filter in filters.items():
-        worst[column] = max(worst.get(column, 0.0), spooled_filter.fpp)
-    for column, fpp in sorted(worst.items()):
-        if fpp > target_fpp * 1.25:
-            name = file.footer.columns[column].name
-            yield f"column {name}: the false-positive rate is {fpp:.3g} instead of {target_fpp:.3g}, because the size is limited"
-    for column in sorted(worst):
+def _fpp_warnings(file: ParquetFile, spec: FilterSpec, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
+    """Yield warnings about the columns whose filters miss the target FPP, with the limit on their size."""
+    worst: dict[int, tuple[ChunkKey, SpooledFilter]] = {}
+    for key, spooled_filter in filters.items():
+        if key[1] not in worst or spooled_filter.fpp > worst[key[1]][1].fpp:
+            worst[key[1]] = key, spooled_filter
+    sizes = spec.sizes(file, filters)
+    for column, (key, spooled_filter) in sorted(worst.items()):
+        if spooled_filter.fpp <= spec.fpp * 1.25:
+            continue
+        missed = f"column {file.footer.columns[column].name}: the false-positive rate is {spooled_filter.fpp:.3g} instead of {spec.fpp:.3g}"
+        if spooled_filter.num_bytes == sizes[key].largest:
+            missed += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
+        elif spec.ndv is not None:
+            missed += f", because the size is for {spec.ndv:,} distinct values"
+        yield missed
+
+
+def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
+    for column in sorted({column for _, column in filters}):
         filter_bytes = sum(spooled_filter.num_bytes for (_, owner), spooled_filter in filters.items() if owner == column)
         data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):

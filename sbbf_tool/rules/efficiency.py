@@ -18,8 +18,8 @@ GROUP = "efficiency"
 _warning = partial(Rule, group=GROUP, severity=WARNING)
 _info = partial(Rule, group=GROUP, severity=INFO)
 
-SATURATED_FPP = 0.1
-"""A filter with a higher FPP, which passes more than one absent value in ten, is called saturated."""
+SATURATED_FPP = 0.5
+"""A filter with a higher FPP, which excludes fewer than half of the absent values, is called saturated."""
 _MUCH_SMALLER = 4
 LARGE_SHARE = 0.25
 
@@ -119,7 +119,7 @@ RULES = (
     _warning(
         name="saturated",
         reads=Reads.FILTERS,
-        message="The filter has so many bits set that most queries gain nothing from it: it is read but seldom skips a row group.",
+        message="The filter has so many bits set that it excludes fewer than half of the absent values.",
         why="The writer expected too few distinct values, or limits the size of filters too much.",
         look=at_each_filter(_saturated),
         fix=fixes.rebuild,

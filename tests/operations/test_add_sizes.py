@@ -110,3 +110,24 @@ def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
     with pytest.raises(UsageError):
         add_filters(plain, ["id"], in_place=True, **size)
     assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("count", [95, 97, 400])
+def test_the_filter_itself_reaches_the_target_without_a_limit(tmp_path, count):
+    """At these numbers of values the expected FPP is just below 1 %, and some filters of that size exceed it."""
+    for seed in range(20):
+        numbers = random.Random(seed).sample(range(10**9), count)
+        path = write_column(tmp_path / "v.parquet", pa.array(numbers, pa.int64()), use_dictionary=bool(seed % 2))
+        report = add_filters(path, ["v"], dry_run=True)
+        (row,) = report.filters
+        assert row.fpp <= 0.01
+        assert not any("false-positive rate" in warning for warning in report.warnings)
+        half = sized_exactly(numbers, row.bitset_bytes // 2)
+        assert half.fpp > 0.01, "half the size would have done"
+
+
+def test_a_warning_about_the_rate_gives_the_limit(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(1000), pa.int64()))
+    for options, reason in (({"max_bytes": 300}, "limited to 256 bytes"), ({"ndv": 100}, "the size is for 100 distinct values")):
+        (warning,) = [text for text in add_filters(path, ["v"], dry_run=True, **options).warnings if "false-positive rate" in text]
+        assert warning.endswith(reason)

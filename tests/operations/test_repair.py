@@ -135,7 +135,7 @@ def test_only_the_requested_columns(path):
     report = repair(path, ["id"], in_place=True)
     assert {step.column for step in report.steps} == {"id"}
     assert {finding.column for finding in verify(path).findings if finding.rule == "missing-length"} == {"name"}
-    with pytest.raises(RefusedError, match="no column 'iid'"):
+    with pytest.raises(UsageError, match="no column 'iid'"):
         repair(path, ["iid"], in_place=True)
 
 
