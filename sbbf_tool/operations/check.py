@@ -17,7 +17,7 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
-from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, unreadable_chunks
+from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all
 from sbbf_tool.storage.inputs import find_input
@@ -109,6 +109,7 @@ def check(
             rules=tuple(_outcome(rule, policy, facts, findings) for rule in RULES),
             findings=findings,
             unreadable=unreadable_chunks(facts),
+            locked_columns=locked_columns(facts),
         )
 
 
@@ -190,14 +191,17 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
     if any(finding.rule == rule.name for finding in findings):
         return outcome(FAILED)
     filters = [chunk for column in facts for chunk in column.filters]
+    hidden = [column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
+    locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None
     if not filters and rule.limit != "require":
-        return outcome(NOT_RUN, "the file has no filter")
+        return outcome(NOT_RUN, locked or "the file has no filter")
     if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION:
-        return outcome(PASSED)
+        return outcome(PASSED, locked)
     unreadable = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)]
     if len(unreadable) == len(filters):
         return outcome(
             NOT_RUN,
             unreadable[0].encryption or unreadable[0].oversized_page or "none of the filters, or of the pages of their chunks, can be read",
         )
-    return outcome(PASSED, f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None)
+    reasons = (f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None, locked)
+    return outcome(PASSED, "; ".join(filter(None, reasons)) or None)

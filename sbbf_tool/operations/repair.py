@@ -30,7 +30,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.reports.repair import RepairReport, RepairStep
 from sbbf_tool.rules.catalog import RULES
-from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, unreadable_chunks
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, Rule
 from sbbf_tool.storage.inputs import ensure_path
 
@@ -143,6 +143,7 @@ def repair(
             remaining=tuple(remaining),
             needs_rebuild=() if rebuild else _rules_to_rebuild(facts, remaining),
             unreadable=unreadable_chunks(facts),
+            locked_columns=locked_columns(facts),
             truncated_to=open_edit.truncated_to,
             cross_checked=open_edit.cross_checked,
             not_cross_checked=open_edit.not_cross_checked,

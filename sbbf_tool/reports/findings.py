@@ -76,6 +76,8 @@ class CheckReport(Tabular):
     findings: tuple[Finding, ...]
     unreadable: tuple[str, ...] = ()
     """Parts that could not be read (the whole file, or pages of a chunk), and on which rules did not run: place and reason."""
+    locked_columns: tuple[str, ...] = ()
+    """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
 
     def _rows(self) -> Iterable[object]:
         for finding in self.findings:

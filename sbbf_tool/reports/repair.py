@@ -58,6 +58,8 @@ class RepairReport(Tabular):
     """Rules of `remaining` whose findings `rebuild` resolves."""
     unreadable: tuple[str, ...] = ()
     """Chunks whose filters cannot be verified, because pages cannot be decoded: place and reason."""
+    locked_columns: tuple[str, ...] = ()
+    """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
     truncated_to: int | None = None
     """Length of the file before an interrupted append, to which the file was truncated. A dry run then checks nothing else."""
     warnings: tuple[str, ...] = ()

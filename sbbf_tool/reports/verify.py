@@ -73,6 +73,8 @@ class VerifyReport(Tabular):
     """Findings that a filter contradicts the data or the format, or that released readers lose rows or fail; never about its cost."""
     unreadable: tuple[str, ...]
     """Chunks whose filters were not verified, because pages could not be decoded: place and reason."""
+    locked_columns: tuple[str, ...] = ()
+    """Columns whose filters were not verified, because their keys were not given; whether such a column has filters may be unknown."""
 
     @property
     def is_sound(self) -> bool:

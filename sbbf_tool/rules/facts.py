@@ -123,9 +123,19 @@ class ColumnFacts:
         return tuple(chunk for chunk in self.chunks if chunk.place is not None)
 
     @property
+    def is_locked(self) -> bool:
+        """Whether a key is missing without which a filter of the column, or its place, cannot be read."""
+        return any(chunk.encryption is not None and (chunk.place is not None or chunk.meta.is_locked) for chunk in self.chunks)
+
+    @property
     def can_be_changed(self) -> bool:
         """Whether a command may write this column's filters; changing a signed footer needs the file's key."""
         return self.footer.is_writable and self.can_reopen
+
+
+def locked_columns(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
+    """Return the names of the columns whose filters cannot be read without a key."""
+    return tuple(column.name for column in facts if column.is_locked)
 
 
 def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
-from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, Verify, gather, unreadable_chunks
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, find_all
 
 _RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
@@ -24,6 +24,7 @@ def report_of(file: ParquetFile, columns: Sequence[Column], verify: Verify, jobs
         filters=tuple(sorted(verifications, key=lambda verification: verification.row_group)),
         findings=find_all(_RULES, facts, Limits()),
         unreadable=unreadable_chunks(facts),
+        locked_columns=locked_columns(facts),
     )
 
 

@@ -522,3 +522,33 @@ def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, n
         assert report.method == "new footer"
         counts.append(report.unreferenced_bytes)
     assert counts[0] == counts[1] > 0
+
+
+class TestLockedColumns:
+    """Filters whose keys were not given are reported as not verified, whether or not the plaintext shows that they exist."""
+
+    @pytest.fixture(params=["the place is known", "the place is encrypted"])
+    def locked(self, request, file) -> tuple[Path, dict[str, object], tuple[str, ...]]:
+        path = file("java-signed" if "known" in request.param else "java-columns")
+        if path.stem == "java-columns":
+            return path, keys_of("java-columns", keys={"footer": SECRET["footer"]}), ("name", "nested.tag")
+        add_filters(path, ["id", "name"], in_place=True, keys=keys_of("java-signed"))
+        return path, {"columns": {"nested.tag": SECRET["tags"]}}, ("name",)
+
+    def test_reports_name_them(self, locked):
+        path, keys, names = locked
+        assert verify(path, keys=keys).locked_columns == names
+        assert verify(path, ["id"], keys=keys).locked_columns == ()
+        assert repair(path, dry_run=True, keys=keys).locked_columns == names
+        report = check(path, keys=keys)
+        assert report.locked_columns == names
+        assert {
+            outcome.reason is not None for outcome in report.rules if outcome.outcome == "passed" and outcome.rule == "empty-filter"
+        } == {True}
+        assert not check(path, Policy(quick=True), keys=keys_of(path.stem)).locked_columns
+
+    def test_without_any_other_filter_no_rule_runs(self, file):
+        path, keys = file("java-columns"), keys_of("java-columns", keys={"footer": SECRET["footer"]})
+        remove_filters(path, ["id", "score", "nested.code"], in_place=True, keys=keys)
+        reasons = {outcome.reason for outcome in check(path, keys=keys).rules if outcome.rule == "false-negatives"}
+        assert reasons == {"the filters of its locked columns cannot be located: name, nested.tag"}
