@@ -49,8 +49,8 @@ class Fix:
         return f"{self.verb}({', '.join([files, *(_spell(name, value) for name, value in values.items())])})"
 
 
-Parameter: TypeAlias = str | float | bool | tuple[str, ...] | EllipsisType
-"""Value of a parameter; `...` stands for a value that the caller chooses."""
+Parameter: TypeAlias = str | float | bool | tuple[str, ...] | EllipsisType | None
+"""Value of a parameter; `...` stands for a value that the caller chooses, None for no value: only the parameter's name."""
 
 
 class Hint(str):
@@ -59,6 +59,7 @@ class Hint(str):
                                                         as a string                            on a command line
         Hint("give its key with {keys}", keys=...)      give its key with keys=...             give its key with --keys
         Hint("set {replace}", replace=True)             set replace=True                       set --replace
+        Hint("{max_bytes} is too low", max_bytes=None)  max_bytes is too low                   --max-bytes is too low
         Hint("try {fix}", fix=Fix("repair", ("a",)))    try repair('a', in_place=True)         try sbbf repair a --in-place
 
     The string itself has the Python form, so that a hint can be used and sent as text; `spell` returns other forms.
@@ -96,6 +97,8 @@ def _fill(template: str, values: dict[str, Parameter | Fix], spell_value: Callab
 def _spell(name: str, value: Parameter | Fix) -> str:
     if isinstance(value, Fix):
         return str(value)
+    if value is None:
+        return name
     return f"{name}={'...' if value is ... else repr(list(value) if isinstance(value, tuple) else value)}"
 
 

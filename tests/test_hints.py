@@ -17,6 +17,7 @@ from sbbf_tool.cli.spelling import command_of, option_of, spell
 from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UsageError
 from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.paimon.confined_files import OutsideError
+from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.objects.s3_errors import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
 
@@ -27,6 +28,7 @@ SPELLINGS = [
     (Hint("replace it with {replace}", replace=True), "replace it with replace=True", "replace it with --replace"),
     (Hint("give its key with {keys}", keys=...), "give its key with keys=...", "give its key with --keys"),
     (Hint("{max_page_bytes} allows it", max_page_bytes=300), "max_page_bytes=300 allows it", "--max-page-bytes 300 allows it"),
+    (Hint("{max_bytes} must be at least 64", max_bytes=None), "max_bytes must be at least 64", "--max-bytes must be at least 64"),
     (Hint("write elsewhere with {output}", output=...), "write elsewhere with output=...", "write elsewhere with -o"),
     (
         Hint("{fix} replaces it", fix=FIX),
@@ -114,6 +116,6 @@ def hinted() -> set[str]:
 def test_every_parameter_of_a_hint_is_an_option_and_a_parameter():
     options = {option for command in commands().values() for parameter in command.params for option in parameter.opts}
     functions = [getattr(sbbf_tool, name) for name in sbbf_tool.__all__ if inspect.isfunction(getattr(sbbf_tool, name))]
-    parameters = {parameter for function in functions for parameter in inspect.signature(function).parameters}
+    parameters = {parameter for function in (*functions, Limits) for parameter in inspect.signature(function).parameters}
     assert {"keys", "output"} <= hinted() <= parameters
     assert {option_of(name) for name in hinted()} <= options

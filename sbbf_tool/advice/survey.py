@@ -59,6 +59,8 @@ class ColumnSurvey:
     """Why no filter can be added."""
     arrow_type: str | None = None
     """The column's type in the file's ARROW:schema, for types that some engine treats differently."""
+    has_nulls: bool = False
+    """Whether a row group holds only nulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +92,20 @@ def survey(
 
 def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int]) -> ColumnSurvey:
     obstacle = None if file.footer.is_writable else "the footer is signed"
-    chunks, filters = [], []
+    chunks, filters, has_nulls = [], [], False
     for number in range(file.footer.num_row_groups):
         meta = file.footer.chunk_meta(number, column.index)
         if encrypted := file.encryption_of(number, column):
             obstacle = obstacle or encrypted
         elif meta.external:
             obstacle = obstacle or "its pages are in another file"
-        elif not meta.has_only_nulls:
+        elif meta.has_only_nulls:
+            has_nulls = has_nulls or meta.values != 0
+        else:
             chunks.append(_survey_chunk(file, number, column, meta, group_bytes[number]))
             if (filter_survey := _survey_filter(file, number, column)) is not None:
                 filters.append(filter_survey)
-    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column))
+    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column), has_nulls)
 
 
 def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int) -> ChunkSurvey:
@@ -168,6 +172,8 @@ class Totals:
     worst_fpp: float = 0.0
     sum_of_fpp: float = 0.0
     obstacle: str | None = None
+    has_nulls: bool = False
+    """Whether a row group holds only nulls."""
     arrow_types: set[str | None] = field(default_factory=set)
     """The column's types in the files' ARROW:schema; None for a file without one."""
     samples: list[Distinct] = field(default_factory=list)
@@ -178,6 +184,7 @@ class Totals:
         if survey.chunks:
             self.sample_files.offer(file)
         self.obstacle = self.obstacle or survey.obstacle
+        self.has_nulls = self.has_nulls or survey.has_nulls
         self.arrow_types.add(survey.arrow_type)
         for chunk in survey.chunks:
             self.row_groups += 1

@@ -55,7 +55,7 @@ def judge_without_data(
     if totals.obstacle:
         return f"no filter can be added: {totals.obstacle}"
     if not totals.row_groups:
-        return "it holds only nulls"
+        return "it holds only nulls" if totals.has_nulls else "there are no rows"
     if not users:
         return f"none of the engines uses a filter on this type ({column.type_name})"
     if len(harms) >= len(users):

@@ -134,7 +134,7 @@ class Hasher:
         return converted_hashes.data.cast("B").cast("Q") if len(converted_hashes) else memoryview(b"").cast("Q")
 
 
-TODAY = Dialect("today", TODAYS, XXH64, MULTIPLY, "since 2019-08-21, and by every released writer")
+CURRENT = Dialect("current", TODAYS, XXH64, MULTIPLY, "since 2019-08-21, and by every released writer")
 
 DRAFTS = (
     Dialect("draft1-raw", RAW_12, MURMUR3, MASK, "2019-01 to 2019-03 by parquet-mr's branch; until 11.0 by Arrow C++'s class", GUAVA_SEED),
@@ -148,11 +148,13 @@ DRAFTS = (
 )
 """The drafts, in the order in which they are tried if a header fits several."""
 
-DIALECTS = (TODAY, *DRAFTS)
+DIALECTS = (CURRENT, *DRAFTS)
 
 
 def find_dialect(name: str) -> Dialect:
     """Return the dialect of this name. Raises UsageError if there is none."""
+    if name == "today":
+        raise UsageError("dialect 'today' is now named 'current'")
     match = next((dialect for dialect in DIALECTS if dialect.name == name), None)
     if match is None:
         raise UsageError(f"there is no dialect {name!r}", hint=f"the dialects are {', '.join(dialect.name for dialect in DIALECTS)}")

@@ -37,7 +37,7 @@ def _spell_parameter(name: str, value: Parameter | Fix) -> str:
 
 def _words(name: str, value: Parameter) -> list[str]:
     option = option_of(name)
-    if value is ... or value is True:
+    if value is ... or value is True or value is None:
         return [option]
     if isinstance(value, tuple):
         return [word for item in value for word in (option, item)]

@@ -49,9 +49,10 @@ class Sizing:
     def __post_init__(self) -> None:
         sizing.ensure_fpp(self.fpp)
         if self.ndv is not None and self.ndv < 1:
-            raise UsageError(f"ndv must be at least 1, not {self.ndv}")
+            raise UsageError(Hint(f"{{ndv}} must be at least 1, not {self.ndv}", ndv=None))
         if self.max_bytes < sizing.MIN_BYTES:
-            raise UsageError(f"max_bytes must be at least {sizing.MIN_BYTES}, not {self.max_bytes}: some readers fail on smaller filters")
+            too_low = f"{{max_bytes}} must be at least {sizing.MIN_BYTES}, not {self.max_bytes}: some readers fail on smaller filters"
+            raise UsageError(Hint(too_low, max_bytes=None))
 
     @property
     def is_stated(self) -> bool:

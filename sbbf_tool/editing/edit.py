@@ -94,15 +94,13 @@ class Edit:
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
-            raise UsageError(f"jobs must be at least 1, not {self.jobs}")
+            raise UsageError(Hint(f"{{jobs}} must be at least 1, not {self.jobs}", jobs=None))
 
     def target_of(self, path: str | os.PathLike[str]) -> str:
         """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written."""
         if self.append and not self.in_place:
             raise UsageError(
-                "append requires in_place: it changes the file itself",
-                file=os.fsdecode(path),
-                hint=Hint("give {in_place} too", in_place=True),
+                Hint("{append} requires {in_place}: it changes the file itself", append=True, in_place=True), file=os.fsdecode(path)
             )
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.tables)
 

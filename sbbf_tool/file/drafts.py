@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, Hasher
+from sbbf_tool.bloom.dialects import CURRENT, TODAYS, Dialect, Hasher
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.spec import WORDS_PER_BLOCK
 from sbbf_tool.errors import UnreadableError
@@ -94,7 +94,7 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
     if draft_filter is None:
         return stored, None, f"{stored.header.unsupported_reason}, not {dialect.name}" if stored.header.unsupported_reason else None
-    if dialect == TODAY:
+    if dialect == CURRENT:
         return stored, None, None
     column = file.footer.columns[stored.column]
     bloom = BloomFilter(file.source.read(draft_filter.bitset_offset, draft_filter.header.num_bytes))

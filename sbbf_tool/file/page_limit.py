@@ -32,7 +32,7 @@ class PageLimit:
 
     def __post_init__(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
-            raise UsageError(f"max_page_bytes must be above 0, not {self.max_page_bytes}")
+            raise UsageError(Hint(f"{{max_page_bytes}} must be above 0, not {self.max_page_bytes}", max_page_bytes=None))
 
     @classmethod
     def of(cls, value: MaxPageBytes, jobs: int | None = None) -> PageLimit:

@@ -163,7 +163,8 @@ def _ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str, renamed
     """Raise UsageError if a name is not valid. The error for a renamed one gives the new name."""
     for name in names:
         if name in renamed:
-            raise UsageError(f"{noun} {name!r} is now named {renamed[name]!r}")
+            kind = "group" if renamed[name] in GROUPS else noun
+            raise UsageError(f"{kind} {name!r} is now named {renamed[name]!r}")
         if name not in valid:
             near = get_close_matches(name, valid, n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(valid)}"

@@ -44,14 +44,13 @@ class Target:
 
     def __post_init__(self) -> None:
         if (self.fpp is None) == (self.num_bytes is None):
-            raise UsageError("give either fpp or num_bytes")
+            raise UsageError(Hint("give either {fpp} or {num_bytes}", fpp=None, num_bytes=None))
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
         size = self.num_bytes
         if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
-            raise UsageError(
-                f"num_bytes must be a power of two from 64 bytes to 128 MiB, not {size:,}", hint="some readers reject other sizes"
-            )
+            no_size = f"{{num_bytes}} must be a power of two from 64 bytes to 128 MiB, not {size:,}"
+            raise UsageError(Hint(no_size, num_bytes=None), hint="some readers reject other sizes")
 
     def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
         """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, find_dialect
+from sbbf_tool.bloom.dialects import CURRENT, TODAYS, Dialect, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file import drafts
@@ -60,10 +60,10 @@ class _StandaloneFile:
 
     @property
     def dialects(self) -> tuple[Dialect, ...]:
-        """Dialects that the header fits; `TODAY` alone for a header of the released format."""
+        """Dialects that the header fits; `CURRENT` alone for a header of the released format."""
         if self.stored.header.readings:
             return tuple(reading.dialect for reading in self.stored.header.readings)
-        return () if self.stored.header.unsupported_reason else (TODAY,)
+        return () if self.stored.header.unsupported_reason else (CURRENT,)
 
     def read_as(self, dialect: Dialect) -> StoredFilter:
         """Return the filter as read in this dialect. Raises UsageError if the header does not fit the dialect."""
@@ -108,7 +108,7 @@ def probe_standalone(
     column = column_of_type(type_name)
     queries = [literals.parse_object(column, value) for value in as_iterable(values)]
     with _StandaloneFile(path, filesystem) as file:
-        chosen = TODAY if dialect is None else find_dialect(dialect)
+        chosen = CURRENT if dialect is None else find_dialect(dialect)
         if dialect is None and file.stored.header.unsupported_reason:
             answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in queries]
         else:
@@ -147,7 +147,7 @@ def verify_standalone(
         chosen = named_dialect or _decide(file, column, first)
         stored = file.read_as(chosen) if chosen is not None else file.stored
         bloom = file.bloom_of(stored)
-        hasher = hasher_for(chosen or TODAY, column, bloom.num_blocks)
+        hasher = hasher_for(chosen or CURRENT, column, bloom.num_blocks)
         count = false_negatives = 0
         examples: list[str] = []
         for literal in chain(first, stream):
@@ -175,7 +175,7 @@ def _checkable(column: Column, values: object) -> Iterator[Literal]:
 
 def _decide(file: _StandaloneFile, column: Column, sample: list[Literal]) -> Dialect | None:
     if not file.stored.header.readings:
-        return None if file.stored.header.unsupported_reason else TODAY
+        return None if file.stored.header.unsupported_reason else CURRENT
     # The stored form comes first.
     reading = decide(file.stored, column, [literal.forms[0] for literal in sample if literal.forms], file.source.read)
     return reading.dialect if reading else None

@@ -15,6 +15,7 @@ from sbbf_tool.parquet.logical import Logical, doubt_of
 
 _PHYSICAL = re.compile(r"([A-Z0-9_]+)(?:\((\d+)\))?", re.IGNORECASE)
 _LOGICAL = re.compile(r"([A-Z0-9]+)(?:\(([A-Z0-9]+),([A-Z0-9]+)\))?", re.IGNORECASE)
+_FIXED = "FIXED_LEN_BYTE_ARRAY"
 _MOST_FIXED_BYTES = 1 << 20
 
 _WITH_PARAMETERS = ("INT", "DECIMAL", "TIME", "TIMESTAMP")
@@ -26,11 +27,18 @@ def column_of_type(name: str) -> Column:
     words = name.split()
     if len(words) == 1 and (usual := _usual_physical(words[0])):
         words = [usual, words[0]]
+    elif len(words) == 1 and _logical(words[0].upper()) is not None:
+        hint = f"write how before it: INT32, INT64, BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY(n), such as INT32 {words[0]}"
+        raise UsageError(f"type {name!r} does not state how its values are stored", hint=hint)
+    elif len(words) == 2 and words[0].upper() == _FIXED and (_usual_physical(words[1]) or "").startswith(_FIXED):
+        words[0] = _usual_physical(words[1]) or ""
     physical = _PHYSICAL.fullmatch(words[0]) if 1 <= len(words) <= 2 else None
     if physical is None or physical[1].upper() not in PHYSICAL_TYPES:
         raise _no_type(name)
     kind, length = physical[1].upper(), int(physical[2] or 0)
-    if (kind == "FIXED_LEN_BYTE_ARRAY") != (0 < length <= _MOST_FIXED_BYTES):
+    if kind == _FIXED and physical[2] is None:
+        raise UsageError(f"type {name!r} does not state the length of its values", hint=f"write {_FIXED}(n), where n is a number of bytes")
+    if (kind == _FIXED) != (0 < length <= _MOST_FIXED_BYTES):
         raise _no_type(name)
     column = Column(0, ("value",), ("value",), kind, length, None, 0, 0)
     if len(words) == 1:

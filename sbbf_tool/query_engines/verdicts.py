@@ -76,7 +76,10 @@ def list_warnings(column: Column) -> list[str]:
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
     if len(users) <= _FEW:
         readers = sum(report.uses_filters for report in load_table().engines)
-        columns = PLACES[_classify_place(column)] if column.max_repetition else find_family(column).name
+        family = find_family(column)
+        # The last family holds all types without one of their own, so its name says nothing about this column.
+        name = column.type_name if family == load_table().families[-1] else family.name
+        columns = PLACES[_classify_place(column)] if column.max_repetition else name
         subject = f"only {' and '.join(users)} use{'s' if len(users) == 1 else ''}" if users else "none uses"
         warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
     return warnings
@@ -174,4 +177,7 @@ def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str])
     from difflib import get_close_matches
 
     matches = get_close_matches(name.casefold(), list(spellings), n=3)
-    return f"did you mean {' or '.join(matches)}?" if matches else f"known names: {', '.join(all_names)}"
+    if matches:
+        return f"did you mean {' or '.join(matches)}?"
+    known_names = list(all_names)
+    return f"known names: {('; ' if any(',' in known for known in known_names) else ', ').join(known_names)}"

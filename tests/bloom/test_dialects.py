@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.bloom import hashing, murmur3_spec, spec
-from sbbf_tool.bloom.dialects import BLOCK_CHOICES, DIALECTS, DRAFTS, GUAVA_SEED, MASK, MODULO, MURMUR3, TODAY, find_dialect
+from sbbf_tool.bloom.dialects import BLOCK_CHOICES, CURRENT, DIALECTS, DRAFTS, GUAVA_SEED, MASK, MODULO, MURMUR3, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter, block_index
 from sbbf_tool.errors import UsageError
 
@@ -104,7 +104,7 @@ def test_many_values_are_hashed_as_a_single_value_is(kernel, dialect, is_number,
 
 
 def test_today_is_what_hashing_does():
-    hasher = TODAY.hasher(77, is_number=True)
+    hasher = CURRENT.hasher(77, is_number=True)
     assert hasher.hash_value(b"12345678") == hashing.hash_value(b"12345678")
     assert hasher.hash_fixed(b"12345678", 8) == hashing.hash_fixed(b"12345678", 8)
 
@@ -140,8 +140,10 @@ def test_numbers_that_are_hashed_as_nothing_set_eight_bits():
 
 def test_names_are_unique_and_an_unknown_name_is_reported():
     assert len(set(IDS)) == len(IDS)
-    assert find_dialect("today") is TODAY
-    with pytest.raises(UsageError, match="there is no dialect 'draft3'; the dialects are today, draft1-raw"):
+    assert find_dialect("current") is CURRENT
+    with pytest.raises(UsageError, match="dialect 'today' is now named 'current'"):
+        find_dialect("today")
+    with pytest.raises(UsageError, match="there is no dialect 'draft3'; the dialects are current, draft1-raw"):
         find_dialect("draft3")
 
 
@@ -180,4 +182,4 @@ def test_the_public_samples(conformance):
     today = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
     for dialect in DIALECTS:
         assert holds_all(dialect, first[12:], PUBLIC_VALUES, False) == (dialect.name == "draft1-raw")
-        assert holds_all(dialect, today[16:], PUBLIC_VALUES, False) == (dialect.block == TODAY.block and dialect.hash == TODAY.hash)
+        assert holds_all(dialect, today[16:], PUBLIC_VALUES, False) == (dialect.block == CURRENT.block and dialect.hash == CURRENT.hash)

@@ -126,7 +126,7 @@ def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
     assert run([*command, str(path), *column, "--fpp", rate]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.startswith("sbbf: fpp must be at least ")
+    assert err.startswith("sbbf: --fpp must be at least ")
     assert f", not {float(rate)}; " in err
     assert err.count("\n") == 1
 

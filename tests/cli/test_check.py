@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.rules.catalog import RENAMED, RULES
+from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
 from sbbf_tool.rules.facts import Reads
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -59,7 +59,7 @@ class TestExitCodes:
             (["--fail-on", "fatal"], "choose from error, warning, info"),
             (["--require", "flagg"], "did you mean flag?"),
             (["--select", "false-negatives", "--quick"], "a quick check does not read the data"),
-            (["--max-fpp", "0"], "max_fpp must be above 0, not 0.0"),
+            (["--max-fpp", "0"], "--max-fpp must be above 0, not 0.0"),
             (["--max-fpp", "much"], "'much' is not a valid float"),
             (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),
             (["--format", "yaml"], "'yaml' is not one of"),
@@ -239,7 +239,7 @@ class TestFormats:
         *reports, summary = [json.loads(line) for line in self.report_output("ndjson", fixtures, capfd).splitlines()]
         assert [report["failed"] for report in reports] == [True, False, False, False]
         assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 4, 1)
-        assert set(reports[0]) == {"schema", "version", "file", "failed", "fail_on", "rules", "findings", "unreadable"}
+        assert set(reports[0]) == {"schema", "version", "file", "failed", "fail_on", "rules", "findings", "unreadable", "locked_columns"}
         assert set(reports[0]["rules"][0]) == {"rule", "severity", "outcome", "reason"}
 
     @pytest.mark.parametrize("form", ["table", "markdown", "csv", "ndjson", "junit", "sarif", "github"])
@@ -287,4 +287,5 @@ def test_former_names_are_answered_with_the_new_ones(option, old, new, lying, tm
     for arguments in ([option, old], ["--config", str(config)]):
         assert run(["check", lying, *arguments]) == 2
         out, err = capfd.readouterr()
-        assert (out, err) == ("", f"sbbf: rule {old!r} is now named {new!r}\n")
+        kind = "group" if new in GROUPS else "rule"
+        assert (out, err) == ("", f"sbbf: {kind} {old!r} is now named {new!r}\n")

@@ -54,7 +54,7 @@ def test_a_parquet_file(drafted, capfd):
     assert (code, out.count("absent")) == (1, 3)
     code, out, err = run_sbbf(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft3")
     assert (code, out) == (2, "")
-    assert err.startswith("sbbf: there is no dialect 'draft3'; the dialects are today, ")
+    assert err.startswith("sbbf: there is no dialect 'draft3'; the dialects are current, ")
     code, out, _ = run_sbbf(capfd, "verify", str(drafted))
     assert code == 1
     assert out.count("verified, as draft2-page") == 3

@@ -127,17 +127,17 @@ def test_an_unnamed_dialect_gives_no_answer(events, dialect):
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
 
 
-@pytest.mark.parametrize("dialect", ["today", *DRAFT_DIALECTS])
+@pytest.mark.parametrize("dialect", ["current", *DRAFT_DIALECTS])
 @pytest.mark.parametrize("column", ["id", "name"])
 def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column, dialect):
     """The values of the column expose a wrong dialect; today's filters are queried as today's."""
     path = with_filters(events, dialect, (column,))
     values = pq.read_table(events)[column].drop_null().unique().to_pylist()[::7]
-    for name in ("today", *NAMES):
+    for name in ("current", *NAMES):
         report = probe(path, column, values, dialect=name)
         assert not any(value.is_absent for value in report.values)
         answers = {answer.answer for value in report.values for answer in value.row_groups}
-        is_asked = name == dialect or (dialect == "today" and name != "draft2-final")
+        is_asked = name == dialect or (dialect == "current" and name != "draft2-final")
         assert ("cannot say" not in answers) if is_asked else (answers == {"cannot say"})
 
 
@@ -194,7 +194,7 @@ def test_ambiguous_bits(texts, bits):
 
 
 def test_a_writer_that_only_forgot_the_compression(texts):
-    put(texts, build_draft_header(find_dialect("draft2-thrift"), 1024), build("today", VALUES, 1024))
+    put(texts, build_draft_header(find_dialect("draft2-thrift"), 1024), build("current", VALUES, 1024))
     report = verify(texts)
     assert report.filters[0].dialect is None
     assert not report.filters[0].false_negatives
@@ -291,10 +291,10 @@ def test_the_public_samples(conformance):
     first, today = (conformance / "parquet-testing" / name for name in ("bloom_filter.bin", "bloom_filter.xxhash.bin"))
     assert verify_standalone(first, "STRING", PUBLIC_VALUES).dialect == "draft1-raw"
     assert not verify_standalone(first, "STRING", PUBLIC_VALUES, dialect="branch-12").is_verified
-    assert verify_standalone(today, "STRING", PUBLIC_VALUES) == verify_standalone(today, "STRING", PUBLIC_VALUES, dialect="today")
+    assert verify_standalone(today, "STRING", PUBLIC_VALUES) == verify_standalone(today, "STRING", PUBLIC_VALUES, dialect="current")
     assert verify_standalone(today, "STRING", PUBLIC_VALUES).is_verified
     assert probe_standalone(today, "STRING", ["hello", "nobody"]).values[1].is_absent
-    with pytest.raises(UsageError, match="the header does not fit the dialect draft1-raw; it fits today"):
+    with pytest.raises(UsageError, match="the header does not fit the dialect draft1-raw; it fits current"):
         probe_standalone(today, "STRING", ["hello"], dialect="draft1-raw")
 
 

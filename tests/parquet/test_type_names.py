@@ -23,6 +23,8 @@ SHORT = {
     "int64": "INT64",
     "fixed_len_byte_array(5)": "FIXED_LEN_BYTE_ARRAY(5)",
     "int32 decimal(9,2)": "INT32 DECIMAL(9,2)",
+    "FIXED_LEN_BYTE_ARRAY FLOAT16": "FIXED_LEN_BYTE_ARRAY(2) FLOAT16",
+    "fixed_len_byte_array uuid": "FIXED_LEN_BYTE_ARRAY(16) UUID",
 }
 
 
@@ -39,7 +41,7 @@ def test_every_type_that_inspect_prints_is_read_back(fixtures, name):
             assert (read.physical, read.type_length, read.logical) == (column.physical, column.type_length, column.logical)
 
 
-NONE = ["", " ", "INT", "INT128", "DECIMAL(9,2)", "FIXED_LEN_BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY(0)", "FIXED_LEN_BYTE_ARRAY(99999999)"]
+NONE = ["", " ", "INT", "INT128", "FIXED_LEN_BYTE_ARRAY(0)", "FIXED_LEN_BYTE_ARRAY(99999999)"]
 NONE += ["INT32(4)", "INT64 STRINGS", "INT64 TIMESTAMP(DAYS,UTC)", "INT64 INT(7,signed)", "BYTE_ARRAY STRING STRING", "STRING(1,2)"]
 NONE += ["INT32 DECIMAL(a,b)", "TIMESTAMP", "INT64 TIMESTAMP", "x" * 10_000]
 
@@ -47,4 +49,17 @@ NONE += ["INT32 DECIMAL(a,b)", "TIMESTAMP", "INT64 TIMESTAMP", "x" * 10_000]
 @pytest.mark.parametrize("name", NONE)
 def test_names_of_no_type(name):
     with pytest.raises(UsageError, match="no type"):
+        column_of_type(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("DECIMAL(9,2)", "does not state how its values are stored; write how before it: INT32, INT64, .*, such as INT32 DECIMAL"),
+        ("FIXED_LEN_BYTE_ARRAY", r"does not state the length of its values; write FIXED_LEN_BYTE_ARRAY\(n\)"),
+        ("FIXED_LEN_BYTE_ARRAY DECIMAL(9,2)", "does not state the length of its values"),
+    ],
+)
+def test_an_incomplete_type_is_answered_with_what_is_missing(name, message):
+    with pytest.raises(UsageError, match=message):
         column_of_type(name)

@@ -306,6 +306,7 @@ class TestWarnings:
         assert [warning.split()[0] for warning in list_warnings(FLOAT16)] == ["DuckDB", "of"]
         assert list_warnings(FLOAT16)[-1].endswith("only parquet-java uses them on FLOAT16")
         assert list_warnings(column("BOOLEAN"))[-1].endswith("none uses them on BOOLEAN")
+        assert list_warnings(column("INT32", Logical("UNKNOWN")))[-1].endswith("none uses them on INT32 UNKNOWN")
 
     def test_values_of_lists_have_a_warning(self):
         item = column("INT64", path=("l", "list", "element"), repeated=1)
@@ -357,6 +358,12 @@ class TestNames:
     def test_the_error_for_an_unknown_type_suggests_similar_names(self):
         with pytest.raises(UsageError, match=r"unknown type 'flaot16'.*did you mean float16"):
             engines("flaot16")
+        with pytest.raises(UsageError, match=r"known names: INT32; INT\(8\), INT\(16\); "):
+            engines("xyzzy")
+
+    def test_a_former_name_of_a_type_is_answered_with_the_new_one(self):
+        with pytest.raises(UsageError, match="type 'anything else' is now named 'other types'"):
+            engines("anything else")
 
     def test_type_and_engine_filter_the_table_together(self):
         report = engines("uuid", "duckdb")
