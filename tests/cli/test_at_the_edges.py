@@ -276,7 +276,7 @@ def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
 @pytest.mark.parametrize("rate", ["2", "1", "1e9", "0", "-1", "nan", "inf"])
 def test_an_fpp_out_of_range_is_no_limit(fixtures, capfd, rate):
     assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--max-fpp", rate]) == 2
-    assert "max_fpp must be above 0" in capfd.readouterr().err
+    assert "--max-fpp must be above 0" in capfd.readouterr().err
 
 
 def test_a_file_without_columns(tmp_path, capfd):

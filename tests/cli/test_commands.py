@@ -237,7 +237,7 @@ class TestAddAndRemove:
         [
             (["-c", "user_id"], 2, "give either -o or --in-place"),
             (["-c", "user_id", "--in-place", "-o", "x"], 2, "give either -o or --in-place"),
-            (["-c", "usr_id", "--in-place"], 4, "did you mean user_id?"),
+            (["-c", "usr_id", "--in-place"], 2, "did you mean user_id?"),
             (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
             (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),
             (["-c", "user_id", "--max-bytes", "63", "--in-place"], 2, "at least 64"),

@@ -89,7 +89,7 @@ def test_json_says_it_all(folder, capfd):
         ([".", "-o", "out"], 2),
         (["a.parquet", "-o", "b.parquet"], 4),
         (["missing.parquet", "--in-place"], 3),
-        (["a.parquet", "-c", "nothing", "--in-place"], 4),
+        (["a.parquet", "-c", "nothing", "--in-place"], 2),
     ],
 )
 def test_unsupported_requests(folder, capfd, arguments, code):
