@@ -10,7 +10,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.findings import count_findings, show_findings
+from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain
@@ -78,6 +78,7 @@ class _CheckView(View["CheckReport"]):
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
         self._unchecked = 0
+        self._locked = 0
 
     def add(self, report: CheckReport, row: FileRow) -> int:
         counts = Counter((finding.severity, finding.rule, finding.message) for finding in report.findings)
@@ -89,6 +90,7 @@ class _CheckView(View["CheckReport"]):
             if len(total.examples) < _MOST_EXAMPLES:
                 total.examples.append(report.file)
         self._unchecked += row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules)
+        self._locked += bool(report.locked_columns)
         for place in report.unreadable if row.status == OK else ():
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
         return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
@@ -108,7 +110,7 @@ class _CheckView(View["CheckReport"]):
             page.say(f"{severity}: {rule}: {format_count(total.findings, 'finding')} in {where}")
             page.say(f"    {total.message}")
         unchecked = f"; no rule ran on {format_count(self._unchecked, 'file')}" if self._unchecked else ""
-        page.say(f"{files}; {count_findings(self._severities)}{unchecked}")
+        page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
 
     def totals(self) -> dict[str, Any]:
         return {"findings": {severity: self._severities[severity] for severity in SEVERITIES}, "files_not_checked": self._unchecked}
@@ -120,4 +122,5 @@ def _sum(report: CheckReport) -> str:
         ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
         return f"no rule ran: {spell(reason or '')}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
-    return f"{count}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
+    rules = f"{counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
+    return f"{count}; rules: {rules}{list_locked(report.locked_columns)}"

@@ -36,6 +36,17 @@ def count_findings(severities: Counter[str]) -> str:
     return ", ".join(counts) or "no findings"
 
 
+def list_locked(columns: Sequence[str]) -> str:
+    """Return the end of a file's last line that names its locked columns; empty if there are none."""
+    more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    return f"; locked columns not checked: {', '.join(columns[:_MOST_COLUMNS])}{more}" if columns else ""
+
+
+def count_locked(files: int) -> str:
+    """Return the end of the last line for several files that counts those with locked columns; empty if there are none."""
+    return f"; locked columns not checked in {format_count(files, 'file')}" if files else ""
+
+
 def in_full(findings: Sequence[Finding]) -> list[str]:
     """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
     return [findings[0].message, *_evidence(findings), *(f"fix: {shlex.join(command)}" for command in _commands(findings))]

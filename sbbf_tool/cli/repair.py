@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.findings import show_findings
+from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
 from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -51,8 +51,13 @@ class _RepairView(View["RepairReport"]):
     schema = "repair"
     sums = ("filters", "findings_remaining")
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._locked = 0
+
     def add(self, report: RepairReport, row: FileRow) -> int:
         self.total.update(filters=len(report.steps), findings_remaining=len(report.remaining))
+        self._locked += bool(report.locked_columns)
         for message in report.unreadable:
             render.warn(message)
         done = report.is_clean if report.dry_run else report.is_sound
@@ -71,7 +76,7 @@ class _RepairView(View["RepairReport"]):
             changes.append(f"{format_count(len(rows), 'filter')} {would_be}repaired, {size}")
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
         rebuild = f"; --rebuild repairs {', '.join(report.needs_rebuild)}" if report.needs_rebuild else ""
-        page.say(f"{report.output}: {outcome}{rebuild}")
+        page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")
         say_not_cross_checked(page, report.not_cross_checked)
 
     def show_line(self, page: Page, report: RepairReport) -> None:
@@ -80,4 +85,5 @@ class _RepairView(View["RepairReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         filters, findings = (self.total[name] for name in self.sums)
-        page.say(f"{files}; {format_count(filters, 'filter')} repaired, {format_count(findings, 'finding')} remaining")
+        counts = f"{format_count(filters, 'filter')} repaired, {format_count(findings, 'finding')} remaining"
+        page.say(f"{files}; {counts}{count_locked(self._locked)}")

@@ -63,7 +63,8 @@ def command(
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. The command reports false negatives, with their
     cause if it is known; the false-positive rate, measured with absent values; and defects of the offset, header, length and size. Exit
-    code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read.
+    code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or
+    the key of a column is missing.
     """
     if standalone:
         from sbbf_tool.cli.standalone import verify as verify_standalone
@@ -88,7 +89,9 @@ class _VerifyView(View["VerifyReport"]):
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
         for place in report.unreadable:
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
-        return UnreadableError.exit_code if report.unreadable else int(not report.is_sound)
+        if report.locked_columns:
+            complain(f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys")
+        return UnreadableError.exit_code if report.unreadable or report.locked_columns else int(not report.is_sound)
 
     def show(self, page: Page, report: VerifyReport) -> None:
         rows = [

@@ -33,9 +33,9 @@ def verify(
     """Query each filter of `columns` (if empty, of all columns) for every value of its column chunk.
 
     Values are streamed from `jobs` chunks concurrently, one per core if None. A filter that cannot be read, or cannot be decrypted without
-    a key, is reported as not verified. So is a filter whose chunk cannot be decoded; the chunk is also listed in `unreadable`. Raises
-    UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page whose header
-    states more than `max_page_bytes` uncompressed bytes).
+    a key, is reported as not verified; in the second case, `locked_columns` lists its column. A filter whose chunk cannot be decoded is
+    also not verified; `unreadable` lists the chunk. Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError
+    (encrypted footer without a key; a page whose header states more than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
         chosen = file.find_columns(columns)

@@ -552,3 +552,21 @@ class TestLockedColumns:
         remove_filters(path, ["id", "score", "nested.code"], in_place=True, keys=keys)
         reasons = {outcome.reason for outcome in check(path, keys=keys).rules if outcome.rule == "false-negatives"}
         assert reasons == {"the filters of its locked columns cannot be located: name, nested.tag"}
+
+    def test_commands_name_them(self, locked, tmp_path, capsys):
+        path, keys, names = locked
+        given = tmp_path / "some.json"
+        given.write_text(json.dumps(keys))
+        given.chmod(0o600)
+        end = f"; locked columns not checked: {', '.join(names)}\n"
+        assert run(["verify", str(path), "--keys", str(given)]) == 3
+        error = f"sbbf: {path}: the filters of locked columns were not verified: {', '.join(names)}; give --keys\n"
+        assert capsys.readouterr().err == error
+        assert run(["verify", str(path), "-c", "id", "--keys", str(given)]) == 0
+        assert run(["check", str(path), "--keys", str(given)]) == 0
+        assert capsys.readouterr().out.endswith(end)
+        run(["repair", "-n", str(path), "--keys", str(given)])
+        assert capsys.readouterr().out.endswith(end)
+        for command in (["check"], ["repair", "-n"]):
+            assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(given)]) == 0
+            assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")

@@ -33,12 +33,12 @@ def filtered(plain):
 @pytest.mark.parametrize("change", [add_filters, remove_filters])
 def test_a_column_that_is_not_there(filtered, tmp_path, change):
     work = lambda: change(filtered, ["idd"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, UsageError, message="no column 'idd'", hint="did you mean id?")
+    assert_refused(work, tmp_path, error=UsageError, message="no column 'idd'", hint="did you mean id?")
 
 
 def test_a_group(plain, tmp_path):
     work = lambda: add_filters(plain, ["point"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, UsageError, message="'point' is a group", hint="name one of its leaf columns: point.x, point.y")
+    assert_refused(work, tmp_path, error=UsageError, message="'point' is a group", hint="name one of its leaf columns: point.x, point.y")
 
 
 def test_a_boolean_column(plain, tmp_path):
