@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.findings import show_findings
+from sbbf_tool.cli.findings import list_locked, show_findings
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain
@@ -89,9 +89,11 @@ class _VerifyView(View["VerifyReport"]):
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
         for place in report.unreadable:
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
+        if report.unreadable or not report.is_sound:
+            return UnreadableError.exit_code if report.unreadable else 1
         if report.locked_columns:
             complain(f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys")
-        return UnreadableError.exit_code if report.unreadable or report.locked_columns else int(not report.is_sound)
+        return UnreadableError.exit_code if report.locked_columns else 0
 
     def show(self, page: Page, report: VerifyReport) -> None:
         rows = [
@@ -105,7 +107,7 @@ class _VerifyView(View["VerifyReport"]):
         page.table(_COLUMNS, rows)
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
-        page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}")
+        page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}{list_locked(report.locked_columns)}")
 
     def show_line(self, page: Page, report: VerifyReport) -> None:
         show_findings(page, report.findings)

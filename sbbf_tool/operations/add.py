@@ -115,12 +115,14 @@ def _fpp_warnings(file: ParquetFile, spec: FilterSpec, filters: Mapping[ChunkKey
     for column, (key, spooled_filter) in sorted(worst.items()):
         if spooled_filter.fpp <= spec.fpp * 1.25:
             continue
-        missed = f"column {file.footer.columns[column].name}: the false-positive rate is {spooled_filter.fpp:.3g} instead of {spec.fpp:.3g}"
+        warning = (
+            f"column {file.footer.columns[column].name}: the false-positive rate is {spooled_filter.fpp:.3g} instead of {spec.fpp:.3g}"
+        )
         if spooled_filter.num_bytes == sizes[key].largest:
-            missed += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
+            warning += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
         elif spec.ndv is not None:
-            missed += f", because the size is for {spec.ndv:,} distinct values"
-        yield missed
+            warning += f", because the size is for {spec.ndv:,} distinct values"
+        yield warning
 
 
 def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:

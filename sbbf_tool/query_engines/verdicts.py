@@ -179,5 +179,5 @@ def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str])
     matches = get_close_matches(name.casefold(), list(spellings), n=3)
     if matches:
         return f"did you mean {' or '.join(matches)}?"
-    known_names = list(all_names)
-    return f"known names: {('; ' if any(',' in known for known in known_names) else ', ').join(known_names)}"
+    names = list(all_names)
+    return f"known names: {('; ' if any(',' in name for name in names) else ', ').join(names)}"

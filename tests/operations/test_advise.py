@@ -38,7 +38,7 @@ def test_verdicts(path, column, verdict, because):
     assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[column].reason
 
 
-def test_a_file_without_rows_is_not_said_to_hold_nulls(tmp_path):
+def test_a_file_without_rows_holds_no_nulls(tmp_path):
     path = write(tmp_path / "empty.parquet", table().slice(0, 0))
     assert {column.reason for column in advice(path)[1].values() if column.column not in ("flag", "half")} == {"there are no rows"}
 

@@ -555,18 +555,18 @@ class TestLockedColumns:
 
     def test_commands_name_them(self, locked, tmp_path, capsys):
         path, keys, names = locked
-        given = tmp_path / "some.json"
-        given.write_text(json.dumps(keys))
-        given.chmod(0o600)
+        keys_path = tmp_path / "some.json"
+        keys_path.write_text(json.dumps(keys))
+        keys_path.chmod(0o600)
         end = f"; locked columns not checked: {', '.join(names)}\n"
-        assert run(["verify", str(path), "--keys", str(given)]) == 3
+        assert run(["verify", str(path), "--keys", str(keys_path)]) == 3
         error = f"sbbf: {path}: the filters of locked columns were not verified: {', '.join(names)}; give --keys\n"
         assert capsys.readouterr().err == error
-        assert run(["verify", str(path), "-c", "id", "--keys", str(given)]) == 0
-        assert run(["check", str(path), "--keys", str(given)]) == 0
+        assert run(["verify", str(path), "-c", "id", "--keys", str(keys_path)]) == 0
+        assert run(["check", str(path), "--keys", str(keys_path)]) == 0
         assert capsys.readouterr().out.endswith(end)
-        run(["repair", "-n", str(path), "--keys", str(given)])
+        run(["repair", "-n", str(path), "--keys", str(keys_path)])
         assert capsys.readouterr().out.endswith(end)
         for command in (["check"], ["repair", "-n"]):
-            assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(given)]) == 0
+            assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(keys_path)]) == 0
             assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")
