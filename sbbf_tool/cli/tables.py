@@ -183,8 +183,8 @@ def _paragraphs(sheet: _Sheet, width: int, color: bool) -> Iterator[str]:
                 first, *rest = wrap(text, width - indent)
                 label_width = cell_width(label) + 1
                 if label_width > indent:
-                    yield paint(label, FAINT) if color else label
-                    label, label_width = "", 0
+                    yield from (paint(part, FAINT) if color else part for part in wrap(label, width))
+                    label = ""
                 style = style_of(text) if color else None
                 yield (paint(label, FAINT) if color else label) + " " * (indent - cell_width(label)) + paint(first, style)
                 yield from (" " * indent + part for part in rest)
@@ -272,8 +272,8 @@ def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
     line = " " * (len(text) - len(text.lstrip(" ")))
     indent = (line + indent) if width - len(line + indent) >= _LEAST_NAME else ""
     has_word = False
-    for joined in _UNIT.sub("\0", text.lstrip(" ")).split(" "):
-        word = joined.replace("\0", " ")
+    for part in _UNIT.sub("\0", text.lstrip(" ")).split(" "):
+        word = part.replace("\0", " ")
         if has_word and cell_width(line) + 1 + cell_width(word) > width:
             yield line
             line = indent + word

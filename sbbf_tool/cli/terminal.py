@@ -42,9 +42,7 @@ class Terminal:
         """Return the width of the stream in cells; None if lines may have any length, as in a pipe or with `--wide`."""
         if self.wide or not is_terminal(stream):
             return None
-        import shutil
-
-        return max(shutil.get_terminal_size().columns, MIN_WIDTH)
+        return max(_columns_of(stream), MIN_WIDTH)
 
     def shows_progress(self) -> bool:
         """Return whether progress is drawn on standard error while work goes on."""
@@ -53,6 +51,20 @@ class Terminal:
 
 MIN_WIDTH = 20
 """Terminals that claim to be narrower get lines of this width."""
+_USUAL_WIDTH = 80
+"""Width of a terminal that does not state one."""
+
+
+def _columns_of(stream: TextIO) -> int:
+    """Return the columns of a terminal: those that COLUMNS states, else its own."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except (OSError, ValueError):  # the stream has no descriptor
+        return _USUAL_WIDTH
+
 
 _current: ContextVar[Terminal | None] = ContextVar("terminal", default=None)
 

@@ -159,8 +159,15 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[...
 
 def _options(choices: tuple[str, ...]) -> tuple[Callable[[Any], Any], ...]:
     suffixes = " ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices and suffix != ".jsonl")
+    formats = f"{', '.join(choices[:-1])} or {choices[-1]}"
     return (
-        click.option("--format", "form", type=click.Choice(choices), help="Format of the output, or of --report.  [default: table]"),
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(choices),
+            metavar="FORMAT",
+            help=f"Format of the output, or of --report: {formats}.  [default: table]",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line, as --format ndjson does."),
         click.option("--report", "report_path", metavar="FILE", help=f"Also save the results in this file: {suffixes}."),
     )

@@ -1,0 +1,221 @@
+"""Every command on a real terminal of 60 to 120 columns: nothing is wider, no number or word is broken, and colours change no word."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from wcwidth import wcswidth
+
+from sbbf_tool.cli import run
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
+from support.terminals import Output, run_on_terminal, show
+
+WIDTHS = (60, 80, 100, 120)
+NARROWER = (20, 40)
+VIEWS = {
+    "inspect by row group": ["inspect", FILE, "--row-groups", "--all"],
+    "inspect files": ["inspect", FILE, DATA_FILE],
+    "inspect a missing file": ["inspect", "no/such/folder/anywhere/and/therefore/no/such/file/2026-01-01.parquet"],
+    "probe files": ["probe", FILE, DATA_FILE, "-c", COLUMN, "--value", "1"],
+    "probe another column": ["probe", FILE, f"{COLUMN}x", "1"],
+    "add filters by a plan": ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
+    "verify files": ["verify", FILE, DATA_FILE],
+    "check files": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9"],
+    "check each file": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9", "--each-file"],
+    "list rules": ["check", "--list-rules"],
+    "advise on a query": ["advise", FILE, "--query", f"`{COLUMN}` = 1"],
+    "explain for an engine": ["explain", FILE, COLUMN, "1", "--engine", "DuckDB"],
+    "explain files": ["explain", FILE, DATA_FILE, COLUMN, "1"],
+    "engines by type": ["engines", "--type", "decimal"],
+    "engines by type, all": ["engines", "--type", "INT"],
+    "one engine": ["engines", "--engine", "DuckDB"],
+    "engines as a matrix": ["engines", "--matrix"],
+}
+CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items()} | VIEWS
+# The other commands print the same for any file.
+CASES_OF_FILES = [name for name, arguments in CASES.items() if any(FILE in word for word in arguments)]
+LONG = "a-name-that-is-much-longer-than-any-table-on-a-terminal-has-room-for-it-0123456789"
+NAMES = ("数量と価格", "e\u0301te\u0301", LONG, "한국어 열 이름")
+
+
+PLAIN, FOREIGN = "plain", "foreign"
+PARAMETERS = [pytest.param(PLAIN, name, id=name) for name in CASES]
+PARAMETERS += [pytest.param(FOREIGN, name, id=f"{name} of foreign names") for name in CASES_OF_FILES]
+
+
+@pytest.fixture(scope="module")
+def sources(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
+    """Files with filters, each with the name of one of its columns."""
+    path = tmp_path_factory.mktemp("source") / "foreign.parquet"
+    columns: dict[str, object] = {name: [f"{name} {number}" for number in range(3000)] for name in NAMES}
+    columns["id"] = range(10**15, 10**15 + 3000)
+    options = {name: {"ndv": 1000} for name in columns}
+    pq.write_table(pa.table(columns), path, row_group_size=1000, bloom_filter_options=options)
+    return {PLAIN: (fixtures / "pyarrow-filters.parquet", "id"), FOREIGN: (path, NAMES[0])}
+
+
+@pytest.fixture
+def run_case(
+    sources: dict[str, tuple[Path, str]], fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Output]:
+    """Run a command on fresh copies of the files."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_words(source: str, arguments: list[str], columns: int, **environment: str) -> Output:
+        path, column = sources[source]
+        words = {FILE: "file.parquet", DATA_FILE: "data.parquet", TABLE: "orders", COLUMN: column}
+        shutil.rmtree("orders", ignore_errors=True)
+        Path("data.parquet.index").unlink(missing_ok=True)
+        shutil.copy(path, words[FILE])
+        shutil.copy(fixtures / "pyarrow-plain.parquet" if source == PLAIN else path, words[DATA_FILE])
+        shutil.copytree(fixtures / "paimon" / "orders", words[TABLE])
+        words_of_case = [re.sub("<[A-Z_]+>", lambda match: words[match[0]], word) for word in arguments]
+        return run_on_terminal([*words_of_case, "--no-progress"], columns, **environment)
+
+    return run_words
+
+
+def words_of(lines: list[str]) -> Iterator[str]:
+    """Yield the words of an output, but not those that list the hidden columns and continue a command."""
+    is_hidden = False
+    for line in lines:
+        is_hidden = is_hidden or line.startswith("hidden: ")
+        if not is_hidden:
+            yield from (word for word in line.split() if word != "\\")
+        is_hidden = is_hidden and not line.endswith("shows them")
+
+
+def is_piece(piece: str, word: str) -> bool:
+    """Return whether a part of a word is one that a line is too narrow for, and no number is cut."""
+    at = word.find(piece)
+    ends = (at, at + len(piece))
+    return at >= 0 and wcswidth(word) > 28 and not any(0 < end < len(word) and word[end - 1 : end + 1].isdigit() for end in ends)
+
+
+def assert_whole_words(output: Output, whole: Output) -> None:
+    """Check the words of an output against those of the same output on a terminal of any width."""
+    whole_words, text = set(words_of(whole.all_lines)), " ".join(" ".join(whole.all_lines).split())
+    for word in set(words_of(output.all_lines)) - whole_words:
+        start, ellipsis, end = word.partition("…")
+        if ellipsis:
+            assert start in text, word
+            assert end in text, word
+            continue
+        # Below its narrowest form, a table becomes paragraphs with the names of columns as labels.
+        assert word.removesuffix(":") in whole_words or any(is_piece(word, whole_word) for whole_word in whole_words), word
+    if missing := whole_words - set(words_of(output.all_lines)):
+        assert any("--wide shows them" in line or "…" in line or wcswidth(line) > 50 for line in output.all_lines), missing
+
+
+def assert_fits(output: Output) -> None:
+    assert [line for line in output.all_lines if wcswidth(line) > output.columns] == []
+    screen = show(output.out, output.columns)
+    assert screen == [unicodedata.normalize("NFC", line.rstrip()) for line in output.lines]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(("source", "name"), PARAMETERS)
+def test_every_command_fits(source, name, columns, run_case):
+    plain = run_case(source, [*CASES[name], "--color", "never"], columns)
+    painted = run_case(source, [*CASES[name], "--color", "always"], columns)
+    assert_fits(plain)
+    assert_fits(painted)
+    assert painted.all_lines == plain.all_lines
+    assert painted.code == plain.code
+    assert not plain.has_codes
+    assert_whole_words(plain, run_case(source, [*CASES[name], "--color", "never", "--wide"], columns))
+
+
+@pytest.mark.parametrize("columns", NARROWER)
+@pytest.mark.parametrize(("source", "name"), PARAMETERS)
+def test_every_command_fits_a_narrow_terminal(source, name, columns, run_case):
+    output = run_case(source, [*CASES[name], "--color", "always"], columns)
+    assert output.code in (0, 1, 2, 3)
+    assert_fits(output)
+
+
+@pytest.mark.parametrize("name", ["", *commands()])
+def test_help_fits(name):
+    output = run_on_terminal([*name.split(), "--help"], 80)
+    whole = run_on_terminal([*name.split(), "--help"], 100)
+    assert output.code == 0
+    assert_fits(output)
+    # click breaks lines after hyphens too.
+    text = "".join(words_of(whole.lines))
+    assert [word for word in words_of(output.lines) if word not in text] == []
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_wide_characters_shift_no_column(columns, run_case):
+    output = run_case(FOREIGN, ["inspect", FILE, "--color", "always"], columns)
+    screen = show(output.out, columns, cells=True)
+    (header,) = (line for line in screen if line.startswith("column"))
+    rows = [line for line in screen if " 3 of 3 " in line]
+    assert len(rows) == len(NAMES) + 1
+    assert {row.index("3 of 3") for row in rows} == {header.index("filters")}
+    # The units and the decimal points of a column of numbers are below each other.
+    assert len({re.search(r" k?B ", row).start() for row in rows}) == 1
+    assert len({row.index(" %") for row in rows}) == 1
+
+
+class TestColour:
+    ARGUMENTS: ClassVar = ["verify", FILE]
+
+    @pytest.mark.parametrize(
+        ("environment", "options", "expected"),
+        [
+            ({}, [], True),
+            ({"NO_COLOR": "1"}, [], False),
+            ({"NO_COLOR": ""}, [], True),
+            ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, [], False),
+            ({"NO_COLOR": "1"}, ["--color", "always"], True),
+            ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
+            ({"FORCE_COLOR": "1"}, [], True),
+            ({"TERM": "dumb"}, [], False),
+            ({"TERM": "dumb", "FORCE_COLOR": "1"}, [], True),
+            ({"TERM": "dumb"}, ["--color", "always"], True),
+            ({}, ["--color", "auto"], True),
+        ],
+    )
+    def test_of_a_terminal(self, environment, options, expected, run_case):
+        assert run_case(PLAIN, [*self.ARGUMENTS, *options], 80, **environment).has_codes is expected
+
+    @pytest.mark.parametrize(
+        ("environment", "options", "expected"),
+        [({}, [], False), ({"FORCE_COLOR": "1"}, [], True), ({}, ["--color", "always"], True), ({"NO_COLOR": "1"}, [], False)],
+    )
+    def test_of_a_pipe(self, environment, options, expected, fixtures, capfd, monkeypatch):
+        for name in ("NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *options]) == 0
+        assert ("\x1b[" in "".join(capfd.readouterr())) is expected
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_a_dumb_terminal_gets_no_codes(name, fixtures, tmp_path, monkeypatch):
+    """Not even those of the progress, which other tests turn off."""
+    shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "file.parquet")
+    shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders")
+    monkeypatch.chdir(tmp_path)
+    words = {FILE: "file.parquet", DATA_FILE: "file.parquet", TABLE: "orders", COLUMN: "id"}
+    output = run_on_terminal([*name.split(), *(words.get(word, word) for word in WORKING[name])], 80, TERM="dumb")
+    assert output.out + output.err
+    assert not output.has_codes
+    assert "\r" not in output.out + output.err
+
+
+def test_each_stream_has_its_own_width(fixtures):
+    """Errors fit the terminal they go to, also while the output goes to a file."""
+    name = "no/such/folder/anywhere and/therefore no/such/file/2026-01-01.parquet"
+    output = run_on_terminal(["inspect", name, "--no-progress"], 40, out_is_terminal=False)
+    assert max(map(len, output.all_lines)) <= 40
