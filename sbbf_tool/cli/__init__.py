@@ -19,7 +19,8 @@ import click
 from sbbf_tool.cli.command import write_sections
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.spelling import spell
-from sbbf_tool.cli.terminal import start_run, terminal_options
+from sbbf_tool.cli.terminal import start_run, terminal, terminal_options
+from sbbf_tool.display import escape
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
@@ -126,18 +127,19 @@ def _config_options() -> list[click.Option]:
     ]
 
 
+def _be_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        terminal().verbose = True
+
+
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from importlib.metadata import PackageNotFoundError, version
+    from sbbf_tool.cli import versions
 
-    from sbbf_tool.cli.versions import describe_implementations
-
-    try:
-        number = version("sbbf-tool")
-    except PackageNotFoundError:
-        number = "(not installed)"
-    click.echo("\n".join([f"sbbf {number}", *describe_implementations()]))
+    number = versions.find_version("sbbf-tool")
+    for line in (f"sbbf {number}", *versions.describe_implementations(), *(versions.describe_environment() if terminal().verbose else ())):
+        click.echo(escape(line))
     ctx.exit()
 
 
@@ -152,9 +154,17 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     "--version",
     is_flag=True,
     expose_value=False,
-    is_eager=True,
     callback=_print_version,
-    help="Show the version, the hash kernel and the Thrift reader in use.",
+    help="Show the version, the hash kernel and the Thrift reader in use; with --verbose, all that a bug report needs.",
+)
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,  # before --version, which it changes
+    callback=_be_verbose,
+    help="Print what is being done, to standard error.",
 )
 def cli() -> None:
     """Inspect, query, verify and add Bloom filters in existing Parquet files.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, show_findings
@@ -19,6 +20,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, FileRow
@@ -32,9 +34,18 @@ if TYPE_CHECKING:
 @page_limit_option
 @click.option("--each-file", is_flag=True, help="Print the findings of each of several files, instead of one line per rule.")
 @output_options(FINDING_FORMATS)
+@click.option("--baseline", metavar="FILE", help="Fail only on findings that this report of an earlier check does not have.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @over_files()
-def command(files: Files, outputs: Outputs, max_page_bytes: int | None, each_file: bool, list_rules: bool, **options: Any) -> int:
+def command(
+    files: Files,
+    outputs: Outputs,
+    max_page_bytes: int | None,
+    each_file: bool,
+    list_rules: bool,
+    baseline: str | None,
+    **options: Any,
+) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code
@@ -52,7 +63,11 @@ def command(files: Files, outputs: Outputs, max_page_bytes: int | None, each_fil
     chosen = policy.from_options(click.get_current_context(), options)
     ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
-    return report_files(files, work, _CheckView(each_file), outputs)
+    reference = read_baseline(baseline) if baseline is not None else Baseline()
+    code = report_files(files, work, _CheckView(each_file, reference), outputs)
+    if baseline is not None and not terminal().quiet:
+        complain(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
+    return code
 
 
 _MOST_EXAMPLES = 2
@@ -72,13 +87,17 @@ class _RuleTotal:
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, each_file: bool) -> None:
+    def __init__(self, each_file: bool, baseline: Baseline) -> None:
         super().__init__()
+        self._baseline = baseline
         self._each_file = each_file
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
         self._unchecked = 0
         self._locked = 0
+
+    def prepare(self, report: CheckReport) -> CheckReport:
+        return self._baseline.subtract(report)
 
     def add(self, report: CheckReport, row: FileRow) -> int:
         counts = Counter((finding.severity, finding.rule, finding.message) for finding in report.findings)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.options import SECTIONS, about
+from sbbf_tool.cli.terminal import terminal
+
+if TYPE_CHECKING:
+    from sbbf_tool.cli.config import Config
 
 _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
@@ -26,13 +31,10 @@ class Command(click.Command):
         help_option = self.get_help_option(ctx)
         if ctx.resilient_parsing or (help_option is not None and options.get(str(help_option.name)) is True):
             return super().parse_args(ctx, args)
-        from sbbf_tool.cli.render import warn
         from sbbf_tool.cli.settings import remember, settings_of
 
         path = options.get("config")
         settings = settings_of(ctx, path if isinstance(path, str) else None, ignores_config=options.get("no_config") is True)
-        if settings.config is not None and settings.config.exposure is not None:
-            warn(f"{settings.config.path}: settings of {settings.config.place} are used, and {settings.config.exposure}")
         ctx.default_map = {name: setting.value for name, setting in settings.values.items()}
         try:
             remaining_args = super().parse_args(ctx, args)
@@ -42,7 +44,19 @@ class Command(click.Command):
                     error.param_hint = settings.values[name].source
             raise
         remember(ctx, settings._replace(values={name: settings.values[name] for name in _defaults_of(ctx, settings.values)}))
+        if settings.config is not None:
+            _report_config(settings.config)
         return remaining_args
+
+
+def _report_config(config: Config) -> None:
+    from sbbf_tool.cli.output import complain
+    from sbbf_tool.cli.render import warn
+
+    if terminal().verbose:
+        complain(f"sbbf: settings of {config.place} in {config.path}")
+    if config.exposure is not None:
+        warn(f"{config.path}: settings of {config.place} are used, and {config.exposure}")
 
 
 def _defaults_of(ctx: click.Context, names: Iterable[str]) -> list[str]:

@@ -46,6 +46,10 @@ class View(ABC, Generic[Report]):
         """Count one more report, print to standard error what failed in it, and return its exit code."""
         return 0
 
+    def prepare(self, report: Report) -> Report:
+        """Return the report as this command counts and shows it."""
+        return report
+
     @abstractmethod
     def show(self, page: Page, report: Report) -> None:
         """Print the full report of the only file."""
@@ -107,7 +111,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
         with show_progress(files) as (progress, count):
             try:
                 for raw_row in _without_flood(files.rows(work, progress)):
-                    row = replace(raw_row, path=redact(raw_row.path))
+                    row = _prepare(replace(raw_row, path=redact(raw_row.path)), view)
                     outcomes.counts[LINK if row.reason == LINK else row.status] += 1
                     error = raw_row.error if is_single else None
                     if error is None:
@@ -133,6 +137,13 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     if not work.changes:
         stop_if_unread()
     return code
+
+
+def _prepare(row: Row, view: View[Any]) -> Row:
+    """Return the row with its report as the view prepares it."""
+    report = getattr(row, "report", None)
+    changes = {} if report is None else {"report": view.prepare(report)}
+    return replace(row, **changes)
 
 
 def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any]) -> int:

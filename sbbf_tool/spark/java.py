@@ -72,8 +72,8 @@ def accepts(spark: Version, java: Version) -> bool:
     return java[0] in (17, 21) or (java[0] == _SINCE_4_2[0] and java >= _SINCE_4_2 and spark >= (4, 2))
 
 
-def query_java(java: str | os.PathLike[str]) -> Java | None:
-    """Run the program `java` to get its home and version; return None if it does not start or is not a Java.
+def query_java(java: str | os.PathLike[str], seconds: float = _SECONDS_TO_ANSWER) -> Java | None:
+    """Run the program `java` to get its home and version; return None if it does not answer within `seconds`, or is not a Java.
 
     The program on PATH may be a link, or the script of a version manager, so its path does not determine the home.
     """
@@ -86,7 +86,7 @@ def query_java(java: str | os.PathLike[str]) -> Java | None:
             text=True,
             errors="replace",
             check=True,
-            timeout=_SECONDS_TO_ANSWER,
+            timeout=seconds,
         )
     except (OSError, subprocess.SubprocessError):
         return None

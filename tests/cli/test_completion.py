@@ -47,7 +47,7 @@ class TestCandidates:
         [
             ([], "prob", ["probe"]),
             (["--debug"], "prob", ["probe"]),
-            ([], "--ver", ["--version"]),
+            ([], "--vers", ["--version"]),
             (["paimon"], "add", ["add-index"]),
             (["paimon", "probe"], "--sn", ["--snapshot"]),
             (["check"], "--max-f", ["--max-fpp"]),
@@ -57,7 +57,7 @@ class TestCandidates:
             (["check"], "--fail-on=w", ["warning"]),
             (["inspect", "--runner"], "sp", ["spark"]),
             (["explain", "--engine"], "duck", ["duckdb"]),
-            (["probe", "--dialect"], "tod", ["today"]),
+            (["probe", "--dialect"], "draft1-r", ["draft1-raw"]),
             (["completion"], "", ["bash", "zsh", "fish"]),
             (["completion", "bash"], "", []),
             (["probe", "names.parquet"], "pl", ["plain"]),
@@ -156,7 +156,7 @@ class TestShells:
             "x",
         ]
         assert shell.words("sbbf explain --engine duck\t x") == ["sbbf", "explain", "--engine", "duckdb", "x"]
-        assert shell.words("sbbf probe --dialect tod\t x") == ["sbbf", "probe", "--dialect", "today", "x"]
+        assert shell.words("sbbf probe --dialect draft1-r\t x") == ["sbbf", "probe", "--dialect", "draft1-raw", "x"]
         assert shell.words("sbbf paimon add\t x") == ["sbbf", "paimon", "add-index", "x"]
         assert shell.words("sbbf check --fail-on=w\t x") == ["sbbf", "check", "--fail-on=warning", "x"]
         assert shell.words("sbbf check --config=nam\t x") == ["sbbf", "check", "--config=names.parquet", "x"]

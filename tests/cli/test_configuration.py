@@ -83,6 +83,11 @@ class TestSearch:
         assert run(["check", lying]) == 1
         assert run(["check", lying, "--ignore", "correctness"]) == 0
 
+    def test_verbose_names_it(self, folder, lying, capfd):
+        path = write(folder / "sbbf.toml", IGNORE)
+        assert run(["check", lying, "--verbose"]) == 0
+        assert f"sbbf: settings of [check] in {path}\n" in capfd.readouterr().err
+
     def test_without_a_working_folder(self, folder, lying, tmp_path, monkeypatch):
         vanished = tmp_path / "gone"
         vanished.mkdir()
@@ -103,7 +108,7 @@ class TestUnusableFiles:
             ("[check]\njobs = 0", "sbbf.toml: [check]: jobs"),
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
-            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max_fpp must be above 0 and below 1"),
+            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: --max-fpp must be above 0 and below 1"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 'x'", "[[check.paths]]: max-fpp must be a number"),
             ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
         ],

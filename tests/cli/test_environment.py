@@ -84,7 +84,7 @@ class TestValues:
         ("variable", "value", "message"),
         [
             ("SBBF_CHECK_MAX_FPP", "much", "Invalid value for SBBF_CHECK_MAX_FPP: 'much' is not a valid float"),
-            ("SBBF_CHECK_MAX_FPP", "2", "max_fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),
+            ("SBBF_CHECK_MAX_FPP", "2", "max-fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),
             ("SBBF_CHECK_QUICK", "perhaps", "SBBF_CHECK_QUICK: 'perhaps' is not a valid boolean"),
             ("SBBF_CHECK_FORMAT", "yaml", "SBBF_CHECK_FORMAT: 'yaml' is not one of"),
             ("SBBF_CHECK_SELECT", "it's", "SBBF_CHECK_SELECT: No closing quotation"),

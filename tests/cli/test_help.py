@@ -48,3 +48,25 @@ def test_options_are_listed_by_section(name, capfd):
 def test_both_spellings_of_version(option, capfd):
     assert run([option]) == 0
     assert capfd.readouterr().out.startswith("sbbf ")
+
+
+def test_what_a_bug_report_needs(capfd):
+    for options in (["--version", "--verbose"], ["-v", "-V"]):
+        assert run(options) == 0
+        lines = capfd.readouterr().out.splitlines()
+        assert lines[0].startswith("sbbf ")
+        names = [line.partition(":")[0] for line in lines[1:]]
+        packages = ["pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro"]
+        extras = ["extra encryption", "extra jre", "extra objects", "extra spark"]
+        assert names == ["kernel", "thrift", "Python", "platform", *packages, *extras, "Java"]
+
+
+def test_a_java_that_does_not_answer(tmp_path, monkeypatch, capfd):
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "java"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("sbbf_tool.cli.versions._SECONDS_FOR_JAVA", 0.1)
+    assert run(["-vV"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == f"Java: {program} does not answer"

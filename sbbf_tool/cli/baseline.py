@@ -1,0 +1,104 @@
+"""The findings of an earlier `sbbf check`, from its saved report: later runs fail on other findings only."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sbbf_tool.errors import UsageError
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.findings import CheckReport
+
+_MOST_BYTES = 1 << 30
+_COLUMNS = ["file", "rule", "column"]
+
+
+class Baseline:
+    """Findings, each known by its file, rule and column."""
+
+    def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
+        self._keys = {(_absolute(file), rule, column) for file, rule, column in findings}
+        self.covered = 0
+        """Findings that `subtract` has removed."""
+
+    def subtract(self, report: CheckReport) -> CheckReport:
+        """Return the report of a file without the findings of the baseline; a rule all of whose findings it covers has passed."""
+        from sbbf_tool.operations.check import FAILED, PASSED
+        from sbbf_tool.reports.findings import SEVERITIES
+
+        file = _absolute(report.file)
+        findings = tuple(finding for finding in report.findings if (file, finding.rule, finding.column) not in self._keys)
+        if len(findings) == len(report.findings):
+            return report
+        self.covered += len(report.findings) - len(findings)
+        failing = {finding.rule for finding in findings}
+        rules = (
+            replace(outcome, outcome=PASSED, reason="the baseline covers its findings")
+            if outcome.outcome == FAILED and outcome.rule not in failing
+            else outcome
+            for outcome in report.rules
+        )
+        worst = SEVERITIES.index(report.fail_on)
+        failed = any(SEVERITIES.index(finding.severity) <= worst for finding in findings)
+        return replace(report, findings=findings, rules=tuple(rules), failed=failed)
+
+
+def read_baseline(path: str) -> Baseline:
+    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError if the file is none."""
+    try:
+        with open(path, "rb") as stream:
+            text = stream.read(4)
+            is_parquet = text == b"PAR1"
+            text += b"" if is_parquet else stream.read(_MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the baseline cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}".lower(), file=path) from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"a baseline must have at most {_MOST_BYTES:,} bytes", file=path)
+    findings = _rows_of_parquet(path) if is_parquet else _findings_of_json(path, text)
+    return Baseline(findings)
+
+
+def _rows_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=_COLUMNS, partitioning=None)
+        return [(str(row["file"]), str(row["rule"]), row["column"]) for row in table.to_pylist()]
+    except (pa.ArrowException, OSError, KeyError):
+        raise _no_report(path) from None
+
+
+def _findings_of_json(path: str, text: bytes) -> list[tuple[str, str, str | None]]:
+    try:
+        documents = list(_documents(text))
+        return [
+            (finding["file"], finding["rule"], finding["column"])
+            for document in documents
+            if document["schema"] != "sbbf.summary" and document["schema"] != "sbbf.file"
+            for finding in document["findings"]
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _no_report(path) from None
+
+
+def _documents(text: bytes) -> Iterator[Any]:
+    if text.lstrip().startswith(b"["):
+        yield from json.loads(text)
+        return
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise ValueError("empty")
+    yield from map(json.loads, lines)
+
+
+def _no_report(path: str) -> UsageError:
+    return UsageError("the baseline is not a report of sbbf check", file=path, hint="save one with sbbf check --report FILE.json")
+
+
+def _absolute(file: str) -> str:
+    return file if "://" in file else os.path.abspath(file)

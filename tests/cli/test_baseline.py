@@ -1,0 +1,101 @@
+"""`check --baseline`: known findings do not fail, whatever the form of the report that lists them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture
+def lake(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lake").mkdir()
+    for name in ("a", "b"):
+        shutil.copy(fixtures / "spark-boolean.parquet", tmp_path / "lake" / f"{name}.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def save(lake: Path, form: str, capfd: pytest.CaptureFixture[str], *paths: str) -> str:
+    """Check, and save the report; return its name."""
+    capfd.readouterr()
+    assert run(["check", *(paths or ["lake"]), "--json"]) in (0, 1)
+    documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    name = f"report.{form}"
+    if form == "ndjson":
+        (lake / name).write_text("".join(json.dumps(document) + "\n" for document in documents))
+    elif form == "json":
+        (lake / name).write_text(json.dumps(documents, indent=1))
+    else:
+        findings = [finding for document in documents for finding in document.get("findings", ()) if isinstance(finding, dict)]
+        pq.write_table(pa.table({key: [finding[key] for finding in findings] for key in ("file", "rule", "column")}), lake / name)
+    return name
+
+
+@pytest.mark.parametrize("form", ["ndjson", "json", "parquet"])
+class TestForms:
+    def test_all_findings(self, form, lake, capfd):
+        baseline = save(lake, form, capfd)
+        for paths in (["lake"], ["./lake"], [str(lake / "lake")], ["lake/a.parquet"]):
+            assert run(["check", *paths, "--baseline", baseline, "--fail-on", "info"]) == 0
+            out, err = capfd.readouterr()
+            assert "empty-boolean-filter" not in out
+            assert err == f"sbbf: {baseline} covers {3 if 'a.parquet' in paths[0] else 6} findings\n"
+
+    def test_a_file_that_it_lacks(self, form, lake, capfd):
+        baseline = save(lake, form, capfd, "lake/a.parquet")
+        assert run(["check", "lake", "--baseline", baseline, "--json"]) == 1
+        out, err = capfd.readouterr()
+        first, second, summary = map(json.loads, out.splitlines())
+        assert (first["failed"], first["findings"], second["failed"], len(second["findings"])) == (False, [], True, 3)
+        assert {rule["reason"] for rule in first["rules"] if rule["rule"] == "empty-boolean-filter"} == {"the baseline covers its findings"}
+        assert summary["totals"]["findings"] == {"error": 1, "warning": 2, "info": 0}
+        assert err == f"sbbf: {baseline} covers 3 findings\n"
+
+
+@pytest.mark.parametrize("key", ["rule", "column", "file"])
+def test_another_rule_column_or_file_still_fails(key, lake, capfd):
+    path = lake / save(lake, "ndjson", capfd, "lake/a.parquet")
+    document = json.loads(path.read_text())
+    for finding in document["findings"]:
+        finding[key] = "other"
+    path.write_text(json.dumps(document))
+    assert run(["check", "lake/a.parquet", "--baseline", path.name]) == 1
+    assert "covers 0 findings" in capfd.readouterr().err
+
+
+def test_own_reports(lake, capfd):
+    for name in ("saved.json", "saved.ndjson", "saved.parquet"):
+        assert run(["check", "lake", "--report", name]) == 1
+        assert run(["check", "lake", "--baseline", name]) == 0
+        assert f"{name} covers 6 findings" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]x", "[1]", "null", '{"schema": "sbbf.check"}', "PAR1", "PAR1" * 9, '{"a": ' * 5000, "\udcff"]
+)
+def test_no_report(text, lake, capfd):
+    (lake / "other").write_bytes(os.fsencode(text))
+    assert run(["check", "lake", "--baseline", "other"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("sbbf: other: the baseline is not a report of sbbf check")
+
+
+@pytest.mark.parametrize("name", ["nothere", "lake", "a\0b"])
+def test_no_file(name, lake, capfd):
+    assert run(["check", "lake", "--baseline", name]) == 2
+    assert "the baseline cannot be read" in capfd.readouterr().err
+
+
+def test_an_unreadable_file_still_fails(lake, capfd):
+    (lake / "lake" / "c.parquet").write_text("not a Parquet file at all")
+    baseline = save(lake, "ndjson", capfd, "lake/a.parquet", "lake/b.parquet")
+    assert run(["check", "lake", "--baseline", baseline]) == 3
