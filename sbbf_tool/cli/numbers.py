@@ -18,14 +18,15 @@ def format_percent(ratio: float | None) -> str:
 
 def format_number(value: float, *, exact: bool = False) -> str:
     """Format a number with three significant digits, but no fewer than all digits before the point; `exact` omits zero decimals."""
-    if value == 0 or abs(value) >= 100 or (exact and value == int(value)):
+    if value == 0 or (exact and value == int(value)):
         return f"{value:,.0f}"
     decimals = 4
-    for limit, places in ((10, 1), (1, 2), (0.1, 3)):
+    # Numbers just below a power of ten are rounded to it.
+    for limit, places in ((99.95, 0), (9.995, 1), (0.9995, 2), (0.09995, 3)):
         if abs(value) >= limit:
             decimals = places
             break
-    return f"{value:.{decimals}f}"
+    return f"{value:,.{decimals}f}"
 
 
 def format_size(count: int) -> str:

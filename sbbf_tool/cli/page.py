@@ -143,7 +143,7 @@ class MarkdownPage(Page):
         self._has_blocks = True
 
 
-_MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _BLOCK_START = re.compile(r"^(\d*)([-+=#]|[.)](?= ))")
 
 

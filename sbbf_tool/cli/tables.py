@@ -170,23 +170,25 @@ def _box(kind: Kind, cell: str, width: int) -> list[str]:
 
 
 def _paragraphs(sheet: _Sheet, width: int, color: bool) -> Iterator[str]:
-    """Yield each record as a paragraph with a line for each of its cells."""
+    """Yield each record as a paragraph with a line for each of its cells. A number stays whole, even if it is wider than the terminal."""
+    numbers = [at for at, column in enumerate(sheet.columns) if column.kind in NUMBERS]
+    room = max([_LEAST_NAME, *(cell_width(line[at].strip()) for line in sheet.cells for at in numbers)])
     indent = max(cell_width(column.name) for column in sheet.columns) + 2
-    indent = indent if width - indent >= _LEAST_NAME else 2
+    indent = indent if width - indent >= room else 2
     for number, line in enumerate(sheet.cells):
         if number:
             yield ""
         for column, cell in zip(sheet.columns, line, strict=True):
-            if cell.strip():
+            if text := cell.strip():
                 label = f"{column.name}:"
-                text = cell.strip() if column.kind is not Kind.NAME else shorten(cell, max(width - indent, _LEAST_NAME))
-                first, *rest = wrap(text, width - indent)
-                label_width = cell_width(label) + 1
-                if label_width > indent:
+                if cell_width(label) >= indent:
                     yield from (paint(part, FAINT) if color else part for part in wrap(label, width))
                     label = ""
+                text = text if column.kind is not Kind.NAME else shorten(text, width - indent)
+                first, *rest = [text] if column.kind in NUMBERS else wrap(text, width - indent)
+                start = label + " " * (min(indent, max(width - cell_width(first), 0)) - cell_width(label))
                 style = style_of(text) if color else None
-                yield (paint(label, FAINT) if color else label) + " " * (indent - cell_width(label)) + paint(first, style)
+                yield start.replace(label, paint(label, FAINT), 1) + paint(first, style) if color and label else start + paint(first, style)
                 yield from (" " * indent + part for part in rest)
 
 
@@ -248,6 +250,8 @@ def shorten(text: str, width: int) -> str:
         return text
     room = width - 1
     end = _take_cells(text[::-1], (room + 1) // 2)[::-1]
+    while end and not cell_width(end[0]):  # an accent without its letter
+        end = end[1:]
     return _take_cells(text, room - cell_width(end)) + _ELLIPSIS + end
 
 
@@ -291,6 +295,9 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTPE]?B|bytes?|%)(?![A-Za-z]))")
 """The space between a number and its unit."""
 
 
+_NUMBER = frozenset("0123456789.,")
+
+
 def _find_break(line: str, width: int, indent: int) -> int:
     """Return where to break a line whose last word is too wide: after a slash, else before a run of digits, else at the width."""
     end = max(len(_take_cells(line, width)), indent + 1)
@@ -298,6 +305,6 @@ def _find_break(line: str, width: int, indent: int) -> int:
     if slash > indent + 1:
         return slash
     at = end
-    while at > indent + 1 and line[at - 1].isdigit() and line[at].isdigit():
+    while at > indent + 1 and line[at - 1] in _NUMBER and line[at] in _NUMBER:
         at -= 1
     return at if at > indent + 1 else end

@@ -1,0 +1,244 @@
+"""Tables in a given width: what is hidden, shortened and wrapped, and that no number is ever broken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from wcwidth import wcswidth
+
+from sbbf_tool.cli.tables import (
+    BYTES,
+    COUNT,
+    ESTIMATE,
+    GAP,
+    NAME,
+    NUMBERS,
+    RATE,
+    SENTENCE,
+    WORD,
+    Column,
+    Kind,
+    cell_width,
+    format_cells,
+    format_table,
+    shorten,
+    wrap,
+)
+from sbbf_tool.display import escape
+
+COLUMNS = (
+    Column("column", NAME),
+    Column("type", WORD, 2),
+    Column("values", COUNT),
+    Column("size", BYTES, 1),
+    Column("reason", SENTENCE, 3),
+)
+ROWS = [
+    ("user_id", "INT64", 1_234_567, 3111, "the chunk is dictionary-encoded"),
+    ("a.very.long.path.of.a.column", "STRING", 12, 999_999_999, None),
+]
+
+
+def draw(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None = None, **options: bool) -> list[str]:
+    return list(format_table(columns, rows, width, **options))
+
+
+class TestFit:
+    def test_everything_is_shown_where_there_is_room(self):
+        assert draw(COLUMNS, ROWS, 120, units=True) == [
+            "column                        type       values    size  reason",
+            "user_id                       INT64   1,234,567  3.1 kB  the chunk is dictionary-encoded",
+            "a.very.long.path.of.a.column  STRING         12  1.0 GB",
+        ]
+
+    def test_sentences_wrap_first(self):
+        assert draw(COLUMNS, ROWS, 87, units=True)[1:3] == [
+            "user_id                       INT64   1,234,567  3.1 kB  the chunk is",
+            " " * 57 + "dictionary-encoded",
+        ]
+
+    def test_columns_are_hidden_by_priority(self):
+        assert draw(COLUMNS, ROWS, 60, units=True) == [
+            "column                        type       values    size",
+            "user_id                       INT64   1,234,567  3.1 kB",
+            "a.very.long.path.of.a.column  STRING         12  1.0 GB",
+            "hidden: reason; --wide shows them",
+        ]
+        assert draw(COLUMNS, ROWS, 50, units=True)[-1] == "hidden: type, reason; --wide shows them"
+        assert draw(COLUMNS, ROWS, 44, units=True)[-2:] == ["hidden: type, size, reason; --wide shows", "them"]
+
+    def test_names_are_shortened_last(self):
+        assert draw(COLUMNS, ROWS, 30) == [
+            "column                  values",
+            "user_id              1,234,567",
+            "a.very.lo….a.column         12",
+            "hidden: type, size, reason;",
+            "--wide shows them",
+        ]
+
+    def test_below_that_each_record_is_a_paragraph(self):
+        rows = [row[:3] for row in ROWS]
+        assert draw([Column(column.name, column.kind) for column in COLUMNS[:3]], rows, 24) == [
+            "column: user_id",
+            "type:   INT64",
+            "values: 1,234,567",
+            "",
+            "column: a.very.…a.column",
+            "type:   STRING",
+            "values: 12",
+        ]
+
+    def test_a_column_without_a_cell_is_omitted(self):
+        assert draw(COLUMNS, [("a", None, 0, None, None)]) == ["column  values", "a            0"]
+
+    def test_a_table_without_rows_keeps_its_header(self):
+        assert draw(COLUMNS, []) == ["column  type  values  size  reason"]
+
+    def test_a_number_that_is_wider_than_the_terminal_stays_whole(self):
+        assert "1,000,000,000,000,000,000" in draw((Column("a long name for a column", COUNT),), [(10**18,)], 20)
+
+
+class TestNumbers:
+    def test_decimal_points_are_below_each_other(self):
+        assert draw((Column("fpp", RATE),), [(0.5,), (0.0123,), (1e-9,), (0,)]) == [
+            "      fpp",
+            "50.0    %",
+            " 1.23   %",
+            "<0.0001 %",
+            " 0      %",
+        ]
+
+    def test_sizes_have_units_only_on_request(self):
+        column = Column("size", BYTES)
+        assert draw((column,), [(3111,), (12,)]) == [" size", "3,111", "   12"]
+        assert draw((column,), [(3111,), (12,)], units=True) == ["   size", " 3.1 kB", "12   B"]
+
+    def test_text_may_replace_a_number(self):
+        assert draw((Column("size", BYTES),), [(3111,), ("EMPTY",)]) == [" size", "3,111", "EMPTY"]
+
+
+def test_colours_do_not_move_a_cell():
+    rows = [("a", "verified", 1, 2, "false negatives"), ("b", "maybe", 1, 2, "sentence of several words that wraps")]
+    painted = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in draw(COLUMNS, rows, 60, color=True)]
+    assert painted == draw(COLUMNS, rows, 60)
+    assert any("\x1b[" in line for line in draw(COLUMNS, rows, 60, color=True))
+
+
+URL = "s3://a/b/c=1/2024-01-01/part-0001.parquet"
+NAMES = st.text(alphabet="ab/._-0 数한é\u0301\x1b|", max_size=40)
+CELLS = {
+    COUNT: st.integers(0, 10**18),
+    BYTES: st.integers(0, 10**18),
+    RATE: st.floats(0, 1),
+    ESTIMATE: st.floats(0, 1e15),
+    NAME: NAMES,
+    WORD: st.sampled_from(["INT64", "STRING", "3 of 4", "verified", "4,000 of 4,000"]),
+    SENTENCE: st.lists(st.sampled_from(["word", "of", "12,345", "3.1 kB", "s3://a/b/c=1/2024-01-01/part-0001.parquet", "数量"])).map(
+        " ".join
+    ),
+}
+"""The cells of each kind of column."""
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[object, ...]]]:
+    kinds = draw(st.lists(st.sampled_from(Kind), min_size=1, max_size=9))
+    columns = [
+        Column(f"{draw(st.sampled_from(['c', '列', 'a long name ']))}{at}", kind, draw(st.integers(0, 4))) for at, kind in enumerate(kinds)
+    ]
+    rows = st.tuples(*(st.none() | CELLS[kind] for kind in kinds))
+    return columns, draw(st.lists(rows, min_size=1, max_size=5))
+
+
+@given(tables(), st.integers(20, 130), st.booleans())
+def test_a_random_table_fits_and_loses_no_number(table, width, units):
+    columns, rows = table
+    lines = draw(columns, rows, width, units=units)
+    visible, cells = format_cells(columns, rows, units=units)
+    text = " ".join(" ".join(lines).split())
+    _, _, names = text.rpartition("hidden: ")
+    hidden = names.removesuffix("; --wide shows them").split(", ") if names.endswith("; --wide shows them") else []
+    numbers = {
+        line[at] for at, column in enumerate(visible) for line in cells if column.kind in NUMBERS and column.name not in hidden and line[at]
+    }
+    assert [number for number in numbers if number not in text] == []
+    assert {column.name for column in visible if column.priority == 0} & set(hidden) == set()
+    assert [line for line in lines if wcswidth(line) > width and line.strip() not in numbers] == []
+
+
+@given(tables())
+def test_a_table_of_any_width_shows_everything(table):
+    columns, rows = table
+    text = " ".join(" ".join(draw(columns, rows)).split())
+    visible, cells = format_cells(columns, rows, units=False)
+    assert all(column.name in text for column in visible)
+    assert all(" ".join(cell.split()) in text for line in cells for cell in line)
+
+
+@given(tables(), st.none() | st.integers(20, 130))
+def test_no_cell_leaves_its_column(table, width):
+    """Two empty cells are before each column of text, and after each column of numbers."""
+    columns, rows = table
+    header, *lines = draw(columns, rows, width)
+    for column in columns:
+        at = header.find(column.name)
+        # Paragraphs have no header.
+        if at < 0 or f"{column.name}:" in header:
+            continue
+        start = wcswidth(header[:at])
+        gap = start + wcswidth(column.name) if column.kind in NUMBERS else start - GAP
+        for line in lines:
+            if gap >= 0 and not line.startswith("hidden: ") and "shows them" not in line:
+                cells = "".join(character + " " * (wcswidth(character) - 1) for character in line if wcswidth(character))
+                assert cells[gap : gap + GAP].strip() == "", line
+
+
+class TestShorten:
+    @given(NAMES, st.integers(12, 40))
+    def test_it_keeps_both_ends(self, name, width):
+        text = escape(name)
+        short = shorten(text, width)
+        assert wcswidth(short) <= width
+        if cell_width(text) <= width:
+            assert short == text
+        else:
+            start, _, end = short.partition("…")
+            assert text.startswith(start)
+            assert text.endswith(end)
+            assert start
+            assert end
+
+    def test_an_accent_stays_on_its_letter(self):
+        assert shorten("aaaaaaaaaaaaaaaaaaaaaabbbbbe\u0301bbbbbb", 12) == "aaaaa…bbbbbb"
+
+    def test_examples(self):
+        assert shorten("data-d4956d74-ea60-4ee4-b037-c45b626783a8-0.parquet", 20) == "data-d495…-0.parquet"
+        assert shorten("数量数量数量", 8) == "数…数量"
+
+
+class TestWrap:
+    def test_at_words(self):
+        assert list(wrap("one two three", 8)) == ["one two", "three"]
+        assert list(wrap("    fix: one two three", 20, "  ")) == ["    fix: one two", "      three"]
+
+    def test_a_number_stays_with_its_unit(self):
+        assert list(wrap("a file of 45.5 kB here", 15)) == ["a file of", "45.5 kB here"]
+
+    def test_a_wide_word_is_broken_after_a_slash(self):
+        assert list(wrap("s3://bucket/folder/2024/part.parquet", 20)) == ["s3://bucket/folder/", "2024/part.parquet"]
+
+    def test_a_number_in_a_wide_word_is_not_broken(self):
+        assert list(wrap("abcdefghijklm1,234,567", 16)) == ["abcdefghijklm", "1,234,567"]
+
+    @given(
+        st.lists(st.sampled_from(["a", "word", "12,345", "3.1 kB", "x" * 50, "s3://a/b/c=1/2024-01-01/part-0001.parquet", "数量" * 9])),
+        st.integers(20, 60),
+    )
+    def test_every_word_comes_back(self, words, width):
+        lines = list(wrap(" ".join(words), width, "  "))
+        assert max(map(wcswidth, lines)) <= width
+        assert "".join("".join(lines).split()) == "".join("".join(words).split())
+        assert all(number in " ".join(lines) for number in ("12,345", "3.1 kB", "2024", "0001") if any(number in word for word in words))
