@@ -22,6 +22,7 @@ WORKING: dict[str, list[str]] = {
     "advise": [FILE],
     "explain": [FILE, COLUMN, "1"],
     "engines": [],
+    "completion": ["bash"],
     "paimon inspect": [TABLE],
     "paimon probe": [TABLE, COLUMN, "1"],
     "paimon build": [DATA_FILE, "-c", COLUMN],
