@@ -17,6 +17,7 @@ from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.plans import plan_in
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Column
@@ -127,7 +128,8 @@ def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None
     from sbbf_tool.editing.plan_file import plan_of_document
     from sbbf_tool.runner.advise import advise_files
 
-    report = advise_files(files.rows, tuple(files.names), fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
+    with show_progress("counting distinct values"):
+        report = advise_files(files.rows, tuple(files.names), fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
     for column in report.columns if report.plan is not None else ():
         if column.verdict == "add":
             complain(f"{column.column}: {column.reason}")

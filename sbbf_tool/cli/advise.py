@@ -10,6 +10,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.progress import show_progress
 
 
 @click.command(cls=Command, short_help="Recommend columns for filters, and estimate the savings.")
@@ -48,13 +49,15 @@ def command(
     from sbbf_tool.runner.advise import advise_files
 
     names = tuple(files.names)
-    report = advise_files(
-        files.rows,
-        names,
-        queries=[*queries, *read_queries(queries_file)],
-        fpp=fpp,
-        engine_names=engines,
-        keys=files.keys,
-        max_page_bytes=max_page_bytes,
-    )
+    all_queries = [*queries, *read_queries(queries_file)]
+    with show_progress("counting distinct values"):
+        report = advise_files(
+            files.rows,
+            names,
+            queries=all_queries,
+            fpp=fpp,
+            engine_names=engines,
+            keys=files.keys,
+            max_page_bytes=max_page_bytes,
+        )
     return show_report(report, names, plan_path, files.where, outputs)

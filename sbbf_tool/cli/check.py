@@ -18,6 +18,7 @@ from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import terminal
@@ -61,7 +62,8 @@ def command(
     from sbbf_tool.runner import works
 
     chosen = policy.from_options(click.get_current_context(), options)
-    ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
+    with show_progress("reading the first footers"):
+        ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     code = report_files(files, work, _CheckView(each_file, reference), outputs)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.build import Progress
+    from sbbf_tool.reports.rows import ListedFile
+    from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.works import Work
@@ -115,15 +117,26 @@ class Files:
 
         return Selection(self.names, parse_predicate(self.where))
 
-    def rows(self, work: Work[Row], progress: Progress | None = None) -> Iterator[Row]:
-        """Yield the row of each file; see `Runner.run`. Work that only reads a file also warns of an unfinished append to it."""
-        for row in self.runner(progress).run(self.selection, work):
-            if not work.changes and self.spark is None:
-                warn_of_append(row.path)
-            yield row
+    def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
+        """Yield the row of each file, and show progress; see `Runner.run`. Work that only reads also warns of an unfinished append."""
+        with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
+            for row in self.runner(progress).run(self.selection, work):
+                if self.spark is not None:
+                    progress.finish_file()
+                elif not work.changes:
+                    warn_of_append(row.path)
+                yield row
 
-    def runner(self, progress: Progress | None = None) -> Runner:
-        """Return the runner; it calls `progress` with the bytes processed so far, if the file is processed in this process."""
+    def _listing(self, work: Work[Row]) -> Callable[[], Iterable[ListedFile]] | None:
+        """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
+        from sbbf_tool.storage.places import is_url
+
+        if self.file is not None or self.spark is not None or self.is_listed or any(map(is_url, self.arguments)):
+            return None
+        return lambda: self.selection.files(links=work.changes)
+
+    def runner(self, progress: RunProgress | None = None) -> Runner:
+        """Return the runner, which sets `progress` if it runs on this machine."""
         if self.spark is None:
             from sbbf_tool.runner.local import LocalRunner
 

@@ -8,12 +8,13 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TextIO, cast
 
 import click
 
-from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.cli.status_line import StatusLine
+from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape, redact_text, to_json
 
 BROKEN_PIPE = 141
@@ -21,11 +22,16 @@ BROKEN_PIPE = 141
 
 
 class PatientOutput:
-    """A replacement for `sys.stdout` that keeps its first error in `error`, and discards all later output."""
+    """A replacement for `sys.stdout` that keeps its first error in `error`, and discards all later output.
 
-    def __init__(self, stream: TextIO) -> None:
+    On a terminal, the status line is hidden while something is written.
+    """
+
+    def __init__(self, stream: TextIO, status_line: StatusLine) -> None:
         self._stream = stream
         self.error: OSError | None = None
+        self.status_line = status_line
+        self._hidden = status_line.hidden if is_terminal(stream) else _show_everything
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
@@ -33,7 +39,8 @@ class PatientOutput:
     def write(self, text: str) -> int:
         if self.error is None:
             try:
-                return self._stream.write(text)
+                with self._hidden(text):
+                    return self._stream.write(text)
             except OSError as error:
                 self._fail(error)
         return len(text)
@@ -121,14 +128,21 @@ def patient_output() -> Iterator[PatientOutput]:
     Output to a missing stream is discarded. Errors of the streams never change the exit code.
     """
     before = sys.stdout, sys.stderr
-    patient = PatientOutput(_or_nowhere(sys.stdout))
-    sys.stdout, sys.stderr = cast(TextIO, patient), cast(TextIO, PatientOutput(_or_nowhere(sys.stderr)))
+    errors_before = _or_nowhere(sys.stderr)
+    status_line = StatusLine(errors_before)
+    patient = PatientOutput(_or_nowhere(sys.stdout), status_line)
+    sys.stdout, sys.stderr = cast(TextIO, patient), cast(TextIO, PatientOutput(errors_before, status_line))
     try:
         yield patient
     finally:
         errors = sys.stderr
         sys.stdout, sys.stderr = before
         errors.flush()
+
+
+def _show_everything(text: str) -> AbstractContextManager[None]:
+    """Stand for `StatusLine.hidden` on a stream that is no terminal."""
+    return nullcontext()
 
 
 def _or_nowhere(stream: TextIO | None) -> TextIO:

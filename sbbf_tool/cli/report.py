@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,7 +15,6 @@ from sbbf_tool.cli.formats import Item, Outputs, Run
 from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
@@ -108,9 +108,9 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     error: Exception | None = None
     run = Run(view, work.row, is_single, has_rows_of_files=work.changes)
     with outputs.open(run) as sinks:
-        with show_progress(files) as (progress, count):
-            try:
-                for raw_row in _without_flood(files.rows(work, progress)):
+        try:
+            with closing(files.rows(work)) as rows:
+                for raw_row in _without_flood(rows):
                     row = _prepare(replace(raw_row, path=redact(raw_row.path)), view)
                     outcomes.counts[LINK if row.reason == LINK else row.status] += 1
                     error = raw_row.error if is_single else None
@@ -119,13 +119,12 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
                     item = Item(view.schema, getattr(row, "report", None), row)
                     for output in sinks:
                         output.add(item)
-                    count()
                     if not work.changes:
                         stop_if_unread(at_end=False)
-            except (KeyboardInterrupt, SystemExit):
-                if work.changes and not is_single:
-                    complain(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work")
-                raise
+        except (KeyboardInterrupt, SystemExit):
+            if work.changes and not is_single:
+                complain(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work")
+            raise
         code = view.answer(codes) if error is None else 0
         counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
         summary = None if is_single else render.document("summary", {**counts, "totals": view.totals()})

@@ -48,6 +48,10 @@ class Terminal:
         """Return whether progress is drawn on standard error while work goes on."""
         return self.progress and not self.quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
 
+    def logs_progress(self) -> bool:
+        """Return whether progress is printed to standard error now and then, because it is no terminal."""
+        return self.progress and self.verbose and not self.quiet and not is_terminal(sys.stderr)
+
 
 MIN_WIDTH = 20
 """Terminals that claim to be narrower get lines of this width."""

@@ -23,8 +23,8 @@ from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.build import Progress
     from sbbf_tool.runner.processes import Task
+    from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.works import Work
 
@@ -41,11 +41,12 @@ _REQUESTS_IN_FLIGHT = 16
 class LocalRunner:
     """Processes and threads on this machine: `jobs` workers in total, one per core if None."""
 
-    def __init__(self, jobs: int | None = None, progress: Progress | None = None) -> None:
+    def __init__(self, jobs: int | None = None, progress: RunProgress | None = None) -> None:
         self.jobs = jobs
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
         self.progress = progress
-        """Called with the progress of a file that is processed in this process."""
+        """Set as files are listed and done, and by the work on a file in this process."""
+        self._advance = None if progress is None else progress.advance
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -68,16 +69,21 @@ class LocalRunner:
     def _rows(self, selection: Selection, work: Work[Row]) -> Generator[Row, None, None]:
         links: list[ListedFile] = []
         files = _without_links(selection.files(links=work.changes), links)
+        if self.progress is not None:
+            files = self.progress.count(files)
         for is_remote, group in groupby(files, lambda file: is_url(file.path)):
             by_place = self._by_threads if is_remote else self._locally
-            yield from by_place(group, work)
+            for row in by_place(group, work):
+                if self.progress is not None:
+                    self.progress.finish_file()
+                yield row
         yield from (skip_link(work.row, link.path) for link in links)
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, 2))
         if len(head) == 1:
             # Most commands process one file; they start faster without the imports for packing.
-            yield work(head[0].path, self.workers, self.progress)
+            yield work(head[0].path, self.workers, self._advance)
             return
         from sbbf_tool.runner.pack import TASK_COST
 
@@ -91,7 +97,7 @@ class LocalRunner:
                 break
         is_little = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
         if is_little or self.workers == 1:
-            yield from (work(file.path, self.workers, self.progress) for file in chain(first, files))
+            yield from (work(file.path, self.workers, self._advance) for file in chain(first, files))
             return
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
@@ -101,7 +107,7 @@ class LocalRunner:
         most = self.jobs or _REQUESTS_IN_FLIGHT
         head = list(islice(files, most))
         if len(head) == 1 or most == 1:
-            yield from (work(file.path, self.workers, self.progress) for file in chain(head, files))
+            yield from (work(file.path, self.workers, self._advance) for file in chain(head, files))
             return
         from concurrent.futures import Future, ThreadPoolExecutor
 

@@ -15,6 +15,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import COLUMNS, columns_option, format_column
 from sbbf_tool.cli.paimon.options import dry_run_option, outside_option
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
@@ -41,7 +42,8 @@ def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: A
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
     from sbbf_tool.reports.paimon import AddIndexReport
 
-    report = add_paimon_index(table, columns, **options)
+    with show_progress("adding indexes"):
+        report = add_paimon_index(table, columns, **options)
     outputs.print(Run(_AddIndexView(), AddIndexReport, is_single=True), "paimon-add-index", report)
     return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
 

@@ -12,6 +12,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import COLUMNS, columns_option, format_column
 from sbbf_tool.cli.paimon.options import dry_run_option
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def command(data_file: str, columns: tuple[str, ...], outputs: Outputs, **option
     from sbbf_tool.operations.paimon.build import build_paimon_index
     from sbbf_tool.reports.paimon import BuildReport
 
-    report = build_paimon_index(data_file, columns, **options)
+    with show_progress("building the index"):
+        report = build_paimon_index(data_file, columns, **options)
     outputs.print(Run(_BuildView(), BuildReport, is_single=True), "paimon-build", report)
 
 

@@ -15,6 +15,7 @@ from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.options import table_options
+from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 
@@ -48,7 +49,8 @@ def command(target: str, data_file: str | None, outputs: Outputs, **options: Any
     from sbbf_tool.operations.paimon.verify import verify_paimon
     from sbbf_tool.reports.paimon import VerifyReport
 
-    report = verify_paimon(target, data_file, **options)
+    with show_progress("verifying indexes"):
+        report = verify_paimon(target, data_file, **options)
     outputs.print(Run(_VerifyView(), VerifyReport, is_single=True), "paimon-verify", report)
     code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
     stop_if_unread()

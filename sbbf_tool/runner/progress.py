@@ -1,0 +1,64 @@
+"""How far a run is: numbers that the runner sets as it works, and that another thread may read at any time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from sbbf_tool.reports.rows import ListedFile
+
+
+@dataclass
+class RunProgress:
+    """The files and bytes of a run, and how many are done. Bytes are those of whole files, and stay 0 where their size is unknown."""
+
+    has_bytes: bool = False
+    """Whether the work reads the data of the files, so that their bytes measure it."""
+    total: tuple[int, int] | None = None
+    """Number of files and bytes of the run, once all are listed."""
+    files_done: int = 0
+    bytes_done: int = 0
+    step: str = ""
+    """What is done to the file that this process works on; empty if that is unknown."""
+    step_bytes_done: int = 0
+    step_bytes: int = 0
+    """Bytes of the column chunks that the work on this file reads, once for each time they are read."""
+    _open_bytes: deque[int] = field(default_factory=deque, repr=False)
+    """The sizes of the files that are listed and not done. Rows come in the order of the files."""
+
+    def count(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
+        """Yield the files, and remember their sizes; after the last one, `total` is known."""
+        count = num_bytes = 0
+        for file in files:
+            count += 1
+            num_bytes += file.bytes or 0
+            self._open_bytes.append(file.bytes or 0)
+            yield file
+        self.total = count, num_bytes
+
+    def count_ahead(self, files: Iterable[ListedFile], is_stopped: Callable[[], bool]) -> None:
+        """Set `total` from a listing of its own, because a runner lists files only as it needs them; meant for another thread."""
+        count = num_bytes = 0
+        for file in files:
+            if is_stopped():
+                return
+            if not file.is_link:
+                count += 1
+                num_bytes += file.bytes or 0
+        self.total = count, num_bytes
+
+    def finish_file(self) -> None:
+        """Count one more file as done."""
+        self.files_done += 1
+        self.bytes_done += self._open_bytes.popleft() if self._open_bytes else 0
+        self.step, self.step_bytes_done, self.step_bytes = "", 0, 0
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Set how many bytes of a file are processed; the `Progress` of operations on one file."""
+        self.step, self.step_bytes_done, self.step_bytes = step, done, total
+
+    @property
+    def open_bytes(self) -> int:
+        """The size of the first file that is not done; 0 if there is none."""
+        return self._open_bytes[0] if self._open_bytes else 0

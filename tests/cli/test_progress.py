@@ -1,0 +1,230 @@
+"""Progress on standard error: in a real terminal, of slow work on many files, on one file, and on files in other processes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sbbf_tool.cli import progress, run
+from sbbf_tool.cli.progress import describe
+from sbbf_tool.cli.status_line import StatusLine
+from sbbf_tool.runner.progress import RunProgress
+from tests.support.lakes import large_file, small_files
+
+SLOW_PROGRAM = """
+import sys, time
+from sbbf_tool.cli import main
+from sbbf_tool.editing import edit
+from sbbf_tool.runner import works
+seconds, fast_call = float(sys.argv[1]), works.Work.__call__
+def call_slowly(work, *arguments):
+    time.sleep(seconds)
+    return fast_call(work, *arguments)
+works.Work.__call__ = call_slowly
+sys.exit(main(sys.argv[2:]))
+"""
+STATUS = re.compile(r"\r\x1b\[K([^\r\n\x1b]+)")
+
+
+def start_in_terminal(arguments: list[str], seconds: float, **settings: object) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a command whose work on each file takes this long, on a terminal that is all of its streams but those of `settings`."""
+    ours, terminal = pty.openpty()
+    streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal} | settings
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"} | streams.pop("environment", {})  # type: ignore[operator]
+    command = [sys.executable, "-c", SLOW_PROGRAM, str(seconds), *arguments]
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)  # type: ignore[call-overload]
+    os.close(terminal)
+    return process, ours
+
+
+def output_of(process: subprocess.Popen[bytes], ours: int) -> str:
+    """Return everything that the terminal received until the process ended."""
+    received = b""
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        received += data
+    process.wait(timeout=60)
+    os.close(ours)
+    return received.decode()
+
+
+def screen_of(received: str) -> list[str]:
+    """Return the lines that a terminal shows after what it received."""
+    lines, column = [""], 0
+    for token in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|.|\n", received, re.DOTALL):
+        if token == "\n":
+            lines, column = [*lines, ""], 0
+        elif token == "\r":
+            column = 0
+        elif token == "\x1b[K":
+            lines[-1] = lines[-1][:column]
+        elif not token.startswith("\x1b"):
+            lines[-1] = lines[-1][:column].ljust(column) + token + lines[-1][column + 1 :]
+            column += 1
+    return lines
+
+
+def run_in_terminal(arguments: list[str], seconds: float, **settings: object) -> str:
+    return output_of(*start_in_terminal(arguments, seconds, **settings))
+
+
+COMMANDS: dict[str, Callable[[str], list[str]]] = {
+    "inspect": lambda folder: ["inspect", folder, "--json"],
+    "probe": lambda folder: ["probe", folder, "id", "7"],
+    "check": lambda folder: ["check", folder, "--each-file", "--max-fpp", "1e-9"],
+    "advise": lambda folder: ["advise", folder],
+    "add-filter": lambda folder: ["add-filter", folder, "-c", "id", "--in-place"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
+    folder = str(small_files(tmp_path / "lake", 5))
+    received = run_in_terminal([*COMMANDS[name](folder), "--jobs", "1"], 0.4)
+    status_lines = STATUS.findall(received)
+    assert any(re.match(r"[1-4] of 5 files", line) for line in status_lines), status_lines
+    assert any(" s left" in line for line in status_lines), status_lines
+    expected = run_in_terminal([*COMMANDS[name](folder), "--jobs", "1", "--no-progress"], 0)
+    if name != "add-filter":  # the first run has added the filters
+        assert screen_of(received) == screen_of(expected)
+    assert not any("of 5 files" in line for line in screen_of(received))
+
+
+def test_fast_work_is_not_shown(tmp_path):
+    folder = str(small_files(tmp_path / "lake", 3))
+    assert "\x1b[K" not in run_in_terminal(["inspect", folder], 0)
+
+
+def test_bytes_rate_and_time_left_of_work_that_reads_data(tmp_path):
+    for number in range(4):
+        large_file(tmp_path / "lake" / f"{number}.parquet", 1, 10_000)
+    status_lines = STATUS.findall(run_in_terminal(["verify", str(tmp_path / "lake"), "--jobs", "1"], 0.5))
+    assert any(re.fullmatch(r"[1-3] of 4 files, [\d.]+ kB of [\d.]+ kB, [\d.]+ kB/s, \d+ s left", line) for line in status_lines), (
+        status_lines
+    )
+
+
+def test_work_in_other_processes_is_shown_with_their_log(tmp_path):
+    folder = str(small_files(tmp_path / "lake", 120))
+    received = run_in_terminal(["add-filter", folder, "-c", "id", "--in-place", "--jobs", "2", "--no-config"], 0.02)
+    assert any(re.match(r"\d+ of 120 files", line) for line in STATUS.findall(received))
+    assert screen_of(received)[-2:] == [screen_of(received)[-2], ""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        (["--no-progress"], {}),
+        (["-q"], {}),
+        ([], {"environment": {"TERM": "dumb"}}),
+    ],
+)
+def test_nothing_is_drawn_where_it_is_not_wanted(tmp_path, arguments, settings):
+    folder = str(small_files(tmp_path / "lake", 3))
+    assert "\x1b[K" not in run_in_terminal(["inspect", folder, "--jobs", "1", *arguments], 0.4, **settings)
+
+
+def test_nothing_is_drawn_if_standard_error_is_no_terminal(tmp_path):
+    folder = str(small_files(tmp_path / "lake", 3))
+    with open(tmp_path / "stderr", "w+b") as errors:
+        received = run_in_terminal(["inspect", folder, "--jobs", "1"], 0.4, stderr=errors)
+        assert "\x1b[K" not in received
+        errors.seek(0)
+        assert errors.read() == b""
+
+
+def test_progress_is_drawn_if_standard_output_is_no_terminal(tmp_path):
+    folder = str(small_files(tmp_path / "lake", 3))
+    with open(tmp_path / "stdout", "w+b") as output:
+        received = run_in_terminal(["inspect", folder, "--jobs", "1"], 0.4, stdout=output)
+        output.seek(0)
+        assert b"\x1b" not in output.read()
+    assert any("of 3 files" in line for line in STATUS.findall(received))
+    assert screen_of(received) == [""]
+
+
+def test_ctrl_c_leaves_a_clean_line(tmp_path):
+    folder = str(small_files(tmp_path / "lake", 20))
+    process, ours = start_in_terminal(["remove-filter", folder, "--in-place", "--jobs", "1"], 0.3)
+    received = b""
+    while b" of 20 files" not in received:
+        received += os.read(ours, 65536)
+    process.send_signal(signal.SIGINT)
+    received += output_of(process, ours).encode()
+    assert process.returncode == 130
+    lines = screen_of(received.decode())
+    assert re.match(r"sbbf: interrupted; so far \d+ files?: ", lines[0])
+    assert lines[-1] == ""
+    assert not any(" of 20 files" in line for line in lines)
+
+
+def test_a_line_now_and_then_in_a_log(tmp_path, monkeypatch, capsys):
+    folder = str(small_files(tmp_path / "lake", 4))
+    monkeypatch.setattr(progress, "DELAY", 0.1)
+    monkeypatch.setattr(progress, "PERIOD_OF_LINES", 0.3)
+    slow_down(monkeypatch, 0.25)
+    assert run(["inspect", folder, "--jobs", "1", "--verbose"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if " of 4 files" in line]
+    assert 1 <= len(lines) <= 3
+    assert all(re.match(r"sbbf: \d of 4 files", line) for line in lines)
+    assert run(["inspect", folder, "--jobs", "1"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def slow_down(monkeypatch, seconds: float) -> None:
+    from sbbf_tool.runner import works
+
+    fast_call = works.Work.__call__
+
+    def call_slowly(work, *arguments):
+        time.sleep(seconds)
+        return fast_call(work, *arguments)
+
+    monkeypatch.setattr(works.Work, "__call__", call_slowly)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "line"),
+    [
+        (RunProgress(), "10 s"),
+        (RunProgress(step="verifying indexes"), "verifying indexes, 10 s"),
+        (RunProgress(total=(1, 5), step="verifying id", step_bytes_done=10**6, step_bytes=4 * 10**6),
+         "verifying id: 1.0 MB of 4.0 MB, 100.0 kB/s, 30 s left"),
+        (RunProgress(files_done=1), "1 file"),
+        (RunProgress(files_done=100), "100 files, 10 files/s"),
+        (RunProgress(files_done=100, total=(100_000, 0)), "100 of 100,000 files, 10 files/s, 2 h 46 min left"),
+        (RunProgress(True, (30, 3 * 10**9), 10, 10**9), "10 of 30 files, 1.0 GB of 3.0 GB, 100.0 MB/s, 20 s left"),
+        (RunProgress(True, None, 10, 10**9), "10 files, 1.0 GB, 100.0 MB/s"),
+        (RunProgress(step="verifying \x1b[31m"), r"verifying \x1b[31m, 10 s"),
+    ],
+)  # fmt: skip
+def test_the_line(numbers, line):
+    assert ", ".join(describe(numbers, 10)) == line
+
+
+def test_a_line_of_other_output_is_not_overwritten(tmp_path):
+    path = tmp_path / "terminal"
+    with open(path, "w") as stream:
+        status_line = StatusLine(stream)
+        with status_line.hidden("begun"):
+            stream.write("begun")
+            stream.flush()
+        status_line.draw("10 s")
+        with status_line.hidden(" and ended\n"):
+            stream.write(" and ended\n")
+            stream.flush()
+        status_line.draw("11 s")
+    assert path.read_bytes() == b"begun and ended\n\r\x1b[K11 s"
