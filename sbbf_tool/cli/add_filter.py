@@ -13,7 +13,6 @@ from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.numbers import format_count, format_percent
-from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.plans import plan_in
@@ -132,7 +131,7 @@ def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None
         report = advise_files(files.rows, tuple(files.names), fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
     for column in report.columns if report.plan is not None else ():
         if column.verdict == "add":
-            complain(f"{column.column}: {column.reason}")
+            render.note(f"{column.column}: {column.reason}")
     return None if report.plan is None else plan_of_document(report.plan)
 
 

@@ -50,11 +50,10 @@ class Command(click.Command):
 
 
 def _report_config(config: Config) -> None:
-    from sbbf_tool.cli.output import complain
-    from sbbf_tool.cli.render import warn
+    from sbbf_tool.cli.render import note, warn
 
     if terminal().verbose:
-        complain(f"sbbf: settings of {config.place} in {config.path}")
+        note(f"sbbf: settings of {config.place} in {config.path}")
     if config.exposure is not None:
         warn(f"{config.path}: settings of {config.place} are used, and {config.exposure}")
 

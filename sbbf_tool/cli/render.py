@@ -42,6 +42,12 @@ def warn(message: str) -> None:
         complain(f"sbbf: warning: {spell(message)}")
 
 
+def note(line: str) -> None:
+    """Print a line about the work on standard error, unless `--quiet` is given."""
+    if not terminal().quiet:
+        complain(line)
+
+
 def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     """Print what could not be read (file, column or None, and reason) to standard error; return the exit code, 0 without problems."""
     for file, column, problem in problems:

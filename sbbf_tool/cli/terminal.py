@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -98,19 +99,27 @@ def is_terminal(stream: TextIO | None) -> bool:
 def terminal_options() -> list[click.Option]:
     """Build the options that every command has, and that change only what is printed."""
 
+    def remember_verbose(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        remember(ctx, param, value)
+        if value and not ctx.resilient_parsing:
+            from sbbf_tool.cli.render import note
+            from sbbf_tool.log import show_log
+
+            ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
+
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value not in (None, False) and param.name is not None:
             name = param.name.removeprefix("terminal_")
             setattr(terminal(), "progress" if name == "no_progress" else name, False if name == "no_progress" else value)
 
-    def option(*names: str, **settings: Any) -> click.Option:
+    def option(*names: str, callback: Callable[[click.Context, click.Parameter, Any], None] = remember, **settings: Any) -> click.Option:
         return click.Option(
-            [f"terminal_{names[-1].lstrip('-').replace('-', '_')}", *names], expose_value=False, callback=remember, **settings
+            [f"terminal_{names[-1].lstrip('-').replace('-', '_')}", *names], expose_value=False, callback=callback, **settings
         )
 
     return [
         option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-        option("-v", "--verbose", is_flag=True, help="Print what is being done, to standard error."),
+        option("-v", "--verbose", is_flag=True, callback=remember_verbose, help="Print what is being done, to standard error."),
         option("--color", type=click.Choice((AUTO, ALWAYS, NEVER)), help="Whether output is coloured.  [default: auto]"),
         option("--no-progress", is_flag=True, help="Show no progress."),
         option("--wide", is_flag=True, help="Show all columns of a table, and whole names, however narrow the terminal is."),

@@ -1,0 +1,117 @@
+"""`--quiet` prints nothing but errors, and `--verbose` says what is done: for every command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import run
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, formats_of
+from support.every_command import commands as all_commands
+
+READING_FILES = sorted(WORKING.keys() - {"engines"} - {name for name in WORKING if name.startswith("paimon")})
+MORE = [
+    ["check", "--list-rules"],
+    ["engines", "--matrix"],
+    ["probe", FILE, COLUMN, "1", "--stats"],
+    ["probe", FILE, FILE, "-c", COLUMN, "--value", "1", "--stats"],
+    ["paimon", "probe", TABLE, COLUMN, "1", "--stats"],
+    ["add-filter", FILE, "--advise", "-n"],
+    ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
+    *([name, FILE, *WORKING[name]] for name in ("inspect", "verify", "check", "repair", "resize", "advise", "remove-filter")),
+]
+"""Beside each command as it is."""
+
+
+@pytest.fixture
+def names(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(fixtures / "pyarrow-filters.parquet", "events.parquet")
+    shutil.copy(fixtures / "pyarrow-filters.parquet", "data.parquet")
+    shutil.copytree(fixtures / "paimon" / "orders", "table")
+    return {FILE: "events.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet"}
+
+
+@pytest.mark.parametrize("words", [*([*name.split(), *words] for name, words in WORKING.items()), *MORE], ids=" ".join)
+def test_quiet(words, names, fixtures, capfd):
+    arguments = [names.get(word, word) for word in words]
+    code = run([*arguments, "--quiet"])
+    out, err = capfd.readouterr()
+    assert out == ""
+    # Codes 0 and 1 are answers; with any other code there was an error.
+    assert (err != "") == (code > 1)
+    assert all(line.startswith("sbbf: ") and "warning" not in line for line in err.splitlines())
+    shutil.copy(fixtures / "pyarrow-filters.parquet", "events.parquet")
+    Path("data.parquet.index").unlink(missing_ok=True)
+    assert run([*arguments, "--quiet", "--json"]) == code
+    assert capfd.readouterr().out == ""
+
+
+def test_errors_are_printed(names, capfd):
+    Path("torn.parquet").write_bytes(b"PAR1")
+    for name in READING_FILES:
+        arguments = [names.get(word, word) for word in WORKING[name]]
+        assert run([name, "torn.parquet", *arguments[1:], "--quiet"]) == 3, name
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1), name
+        assert err.startswith("sbbf: "), name
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_reports_are_saved(name, names, capfd):
+    report = Path("report.json")
+    code = run([*name.split(), *(names.get(word, word) for word in WORKING[name]), "--quiet", "--report", str(report)])
+    assert capfd.readouterr().out == ""
+    if code <= 1:
+        assert json.loads(report.read_text())
+
+
+def test_no_format_is_printed(names, capfd):
+    for form in formats_of(all_commands()["check"]):
+        assert run(["check", "events.parquet", "--quiet", *form]) <= 1
+        assert capfd.readouterr() == ("", "")
+
+
+def test_warnings_of_a_configuration_file(names, capfd):
+    Path("sbbf.toml").write_text("[inspect]\nall = true\n")
+    Path("sbbf.toml").chmod(0o666)
+    assert run(["inspect", "events.parquet"]) == 0
+    assert "sbbf: warning: " in capfd.readouterr().err
+    assert run(["inspect", "events.parquet", "-q"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", READING_FILES)
+def test_verbose(name, names, capfd):
+    Path("sbbf.toml").write_text("".join(f"[{command}]\n" for command in READING_FILES))
+    Path("sbbf.toml").chmod(0o600)
+    Path().chmod(0o700)
+    arguments = [name, *(names.get(word, word) for word in WORKING[name])]
+    run([*arguments, "--verbose"])
+    err = capfd.readouterr().err
+    lines = err.splitlines()
+    assert lines[0] == f"sbbf: settings of [{name}] in {Path().absolute()}/sbbf.toml"
+    assert any(line.startswith("sbbf: opened events.parquet: ") for line in lines)
+    if "--in-place" in arguments:
+        assert any(line.startswith("sbbf: published events.parquet: ") for line in lines) == (name != "repair")
+    run(arguments)
+    assert "opened" not in capfd.readouterr().err
+
+
+def test_verbose_escapes_names(names, capfd):
+    name = "a\x1b[31m.parquet"
+    shutil.copy("events.parquet", name)
+    assert run(["inspect", name, "-v"]) == 0
+    out, err = capfd.readouterr()
+    assert r"sbbf: opened a\x1b[31m.parquet: " in err
+    assert "\x1b" not in out + err
+
+
+def test_verbose_redacts_signatures(names, capfd):
+    run(["inspect", "http://127.0.0.1:9/a.parquet?X-Amz-Signature=hUsH", "-v"])
+    out, err = capfd.readouterr()
+    assert err
+    assert "hUsH" not in out + err
