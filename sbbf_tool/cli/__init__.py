@@ -91,7 +91,11 @@ class CommandsByName(click.Group):
             return None
         command: click.Command = import_module(self.modules[cmd_name]).command
         if not any(parameter.name == "debug" for parameter in command.params):
-            command.params += [*([] if isinstance(command, click.Group) else _config_options()), *terminal_options(), _debug_option()]
+            command.params += [
+                *([] if isinstance(command, click.Group) else _config_options()),
+                *terminal_options(_show_log),
+                _debug_option(),
+            ]
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -108,6 +112,14 @@ class CommandsByName(click.Group):
                 ctx,
             )
         return super().resolve_command(ctx, args)
+
+
+def _show_log(ctx: click.Context) -> None:
+    """Print the log of the package to standard error until the command line ends."""
+    from sbbf_tool.cli.render import note
+    from sbbf_tool.log import show_log
+
+    ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
 
 
 def _debug_option() -> click.Option:

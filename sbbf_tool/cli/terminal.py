@@ -96,16 +96,13 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def terminal_options() -> list[click.Option]:
-    """Build the options that every command has, and that change only what is printed."""
+def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
+    """Build the options that every command has, and that change only what is printed; `show_log` is called for `--verbose`."""
 
     def remember_verbose(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         remember(ctx, param, value)
         if value and not ctx.resilient_parsing:
-            from sbbf_tool.cli.render import note
-            from sbbf_tool.log import show_log
-
-            ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
+            show_log(ctx)
 
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value not in (None, False) and param.name is not None:
