@@ -2,6 +2,7 @@
 
 redact        remove password, token and signature from a path or URL, before it enters a report or an error
 redact_text   redact the URLs within text, such as another library's message
+quote_word    write a word of a command so that it can be copied into a shell
 escape        print text from files and paths on one line, with unprintable characters as codes
 to_json       write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text back
 """
@@ -79,6 +80,21 @@ def escape(text: str) -> str:
         text = _COMMAND.sub(r"\\x23", text)
     match = _COMMAND_AT_START.match(text)
     return text if match is None else f"{match[1]}\\x3a{text[match.end() :]}"
+
+
+def quote_word(text: str) -> str:
+    """Quote a word of a command for a shell. Characters that `escape` replaces become codes, which bash, zsh and ksh read back."""
+    import shlex
+
+    if escape(text) == text:
+        return shlex.quote(text)
+    codes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "#": "\\043"}
+    return "$'" + "".join(codes.get(character) or (character if character.isprintable() else _octal(character)) for character in text) + "'"
+
+
+def _octal(character: str) -> str:
+    is_byte = "\udc80" <= character <= "\udcff"
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass"))
 
 
 def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import pickle
 import shlex
+import subprocess
 from pathlib import Path
 
 import click
@@ -13,7 +15,8 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import cli
-from sbbf_tool.cli.spelling import command_of, option_of, spell
+from sbbf_tool.cli.spelling import command_of, option_of, quote_command, spell
+from sbbf_tool.display import escape
 from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UsageError
 from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.paimon.confined_files import OutsideError
@@ -119,3 +122,13 @@ def test_every_parameter_of_a_hint_is_an_option_and_a_parameter():
     parameters = {parameter for function in (*functions, Limits) for parameter in inspect.signature(function).parameters}
     assert {"keys", "output"} <= hinted() <= parameters
     assert {option_of(name) for name in hinted()} <= options
+
+
+@pytest.mark.parametrize("name", ["ctl\x1b[31m\nx", "it's \x07", "##[debug]x", "a\\\x01", "ü \udcff", "\u202egnp", "a b"])
+def test_a_printed_command_can_be_copied(name):
+    """Bash reads back the words of a command, whatever characters they have."""
+    words = command_of(Fix("repair", (f"{name}.parquet",), columns=(name,)))
+    text = quote_command(words)
+    assert escape(text) == text
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True)
+    assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == list(words)

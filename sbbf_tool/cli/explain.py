@@ -121,6 +121,10 @@ def _is_missing(name: str) -> bool:
     return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)
 
 
+def _bound(text: str | None) -> str | None:
+    return None if text is None else render.value(text)
+
+
 class _ExplainView(View["ExplainReport"]):
     schema = "explain"
 
@@ -148,7 +152,7 @@ class _ExplainView(View["ExplainReport"]):
             _COLUMNS,
             [
                 (
-                    *(row.row_group, row.bytes, row.column_bytes, row.min_value, row.max_value),
+                    *(row.row_group, row.bytes, row.column_bytes, *map(_bound, (row.min_value, row.max_value))),
                     *(row.statistics, row.dictionary or "-", row.filter),
                     row.statistics_reason or row.dictionary_reason or row.filter_reason,
                 )

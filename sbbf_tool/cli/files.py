@@ -25,13 +25,18 @@ Row = TypeVar("Row", bound=FileRow)
 
 LOCAL, SPARK = "local", "spark"
 
+
+class _Count(click.IntRange):
+    name = "whole number"
+
+
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
     click.option("--files0-from", metavar="FILE", help="Like --files-from, for PATHs that each end with a NUL byte."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
     click.option(
-        "--jobs", type=click.IntRange(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
+        "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
     ),
     click.option(
         "--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master or --remote]"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sbbf_tool.cli.numbers import format_count, format_row_groups
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.spelling import command_of
+from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 
@@ -49,7 +48,7 @@ def count_locked(files: int) -> str:
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
     """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
-    return [findings[0].message, *_evidence(findings), *(f"fix: {shlex.join(command)}" for command in _commands(findings))]
+    return [findings[0].message, *_evidence(findings), *(f"fix: {quote_command(command)}" for command in _commands(findings))]
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:

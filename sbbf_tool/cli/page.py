@@ -6,7 +6,6 @@ A terminal gets tables that fit, wrapped lines, sizes with units, and colours. A
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +14,7 @@ import click
 
 from sbbf_tool.cli import tables
 from sbbf_tool.cli.numbers import format_count, format_size
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import quote_command, spell
 from sbbf_tool.cli.styles import paint_label
 from sbbf_tool.cli.tables import NUMBERS, Column
 from sbbf_tool.cli.terminal import is_terminal, terminal
@@ -86,8 +85,8 @@ class TextPage(Page):
             self._print(part)
 
     def command(self, words: Sequence[str], label: str = "") -> None:
-        text = label + shlex.join(words)
-        if self.width is None or tables.cell_width(text) <= self.width or not text.isprintable():
+        text = label + quote_command(words)
+        if self.width is None or tables.cell_width(text) <= self.width:
             self.say(text)
             return
         # A line that ends with a backslash continues, so that the command can be copied as it is.
@@ -123,7 +122,7 @@ class MarkdownPage(Page):
         self._block(_markdown(spell(line).strip()))
 
     def command(self, words: Sequence[str], label: str = "") -> None:
-        text = escape(shlex.join(words))
+        text = escape(quote_command(words))
         fence = "```"
         while fence in text:
             fence += "`"

@@ -90,13 +90,15 @@ def command(
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob or a URL. `sbbf probe PATH... -c COLUMN`
     takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42, 0x00ff, text.
-    A value of `-` reads values from standard input, one per line, and skips empty lines; after `--`, `-` is a value. Exit code 0: some
-    row group may hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists those
-    that may hold a value.
+    The argument `-` as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is
+    a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files. For several
+    files, the command lists those that may hold a value.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     view: _ProbeView | _LookupView
+    # Only as an argument does `-` stand for standard input.
+    named_values = tuple(_VALUE_MARK + value if value == "-" else value for value in named_values)
     if standalone:
         from sbbf_tool.cli.standalone import probe as probe_standalone
 
@@ -230,7 +232,8 @@ class _LookupView(_Answers):
         hits = "no file may hold any of them"
         if self._files_with_hits:
             hits = f"{format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values"
-        page.say(f"Queried {values} in {total}: {hits}; filters gave no answer in {self._inconclusive_files:,} of the files")
+        inconclusive = f"; filters gave no answer in {format_count(self._inconclusive_files, 'file')}" if self._inconclusive_files else ""
+        page.say(f"Queried {values} in {total}: {hits}{inconclusive}")
 
     def totals(self) -> dict[str, Any]:
         return {

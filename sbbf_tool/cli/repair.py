@@ -59,7 +59,7 @@ class _RepairView(View["RepairReport"]):
         self.total.update(filters=len(report.steps), findings_remaining=len(report.remaining))
         self._locked += bool(report.locked_columns)
         for message in report.unreadable:
-            render.warn(message)
+            render.warn(f"{row.path}: {message}")
         done = report.is_clean if report.dry_run else report.is_sound
         return UnreadableError.exit_code if report.unreadable else int(not done)
 

@@ -16,8 +16,10 @@ from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import join
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:
@@ -75,21 +77,32 @@ class _Outcomes:
 
     def __init__(self, skipped: str) -> None:
         self.counts: Counter[str] = Counter()
-        self._warned: set[str] = set()
-        self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed", LINK: "skipped as links"}
+        self._warnings: Counter[str] = Counter()
+        self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed"}
 
     def __str__(self) -> str:
         """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
+        if links := self.counts[LINK]:
+            shares.append(f"{format_count(links, 'link')} skipped")
         return f"{format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
-    def warn(self, warnings: Iterable[str]) -> None:
-        """Print warnings to standard error; a warning about a table is printed once, not for each of its files."""
+    def warn(self, path: str | None, warnings: Iterable[str]) -> None:
+        """Print the warnings about a file to standard error, with its path if it is one of several.
+
+        A warning that recurs is printed for its first file; `warn_again` counts the others.
+        """
         for warning in warnings:
-            if warning not in self._warned:
-                render.warn(warning)
-            if len(self._warned) < _MOST_IN_MEMORY:
-                self._warned.add(warning)
+            if warning not in self._warnings:
+                render.warn(warning if path is None else join(f"{path}: ", warning))
+            if len(self._warnings) < _MOST_IN_MEMORY or warning in self._warnings:
+                self._warnings[warning] += 1
+
+    def warn_again(self) -> None:
+        """Print how many more files have the same warning."""
+        for warning, files in self._warnings.items():
+            if files > 1 and not terminal().quiet:
+                complain(f"sbbf: {format_count(files - 1, 'more file')}: {spell(warning)}")
 
     def document(self) -> dict[str, int]:
         names = {OK: "done", SKIPPED: "skipped", REFUSED: "refused", FAILED: "failed", LINK: "links"}
@@ -115,7 +128,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
                     outcomes.counts[LINK if row.reason == LINK else row.status] += 1
                     error = raw_row.error if is_single else None
                     if error is None:
-                        codes.add(_count(row, view, outcomes, work))
+                        codes.add(_count(row, view, outcomes, work, is_single=is_single))
                     item = Item(view.schema, getattr(row, "report", None), row)
                     for output in sinks:
                         output.add(item)
@@ -125,6 +138,8 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
             if work.changes and not is_single:
                 complain(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work")
             raise
+        if not is_single:
+            outcomes.warn_again()
         code = view.answer(codes) if error is None else 0
         counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
         summary = None if is_single else render.document("summary", {**counts, "totals": view.totals()})
@@ -145,11 +160,11 @@ def _prepare(row: Row, view: View[Any]) -> Row:
     return replace(row, **changes)
 
 
-def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any]) -> int:
+def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
     """Count a row, print its warnings and its error, and return its exit code."""
     report = getattr(row, "report", None)
     # Other commands show the warnings of a report in their output.
-    outcomes.warn(getattr(report, "warnings", ()) if work.changes else ())
+    outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
     if row.status in (REFUSED, FAILED):
         complain(f"sbbf: {row.path}: {spell(row.reason or '')}")
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code

@@ -38,7 +38,7 @@ _COLUMNS = (
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Build from the data where folding does not reach the size: larger filters, and sizes that are not powers of two.",
+    help="Build from the data where folding does not reach the size: for larger filters, and for filters that cannot be halved to it.",
 )
 @page_limit_option
 @over_changed_files
@@ -61,10 +61,10 @@ class _ResizeView(View["ResizeReport"]):
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
 
     def add(self, report: ResizeReport, row: FileRow) -> int:
-        old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
+        old, new = (sum(getattr(entry, name) for entry in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         for place in report.not_resized:
-            render.warn(f"{place}; not resized; --rebuild builds it from the data")
+            render.warn(f"{row.path}: {place}; not resized; --rebuild builds it from the data")
         return 0
 
     def show(self, page: Page, report: ResizeReport) -> None:
@@ -79,7 +79,7 @@ class _ResizeView(View["ResizeReport"]):
     def _say(self, page: Page, report: ResizeReport) -> None:
         verb = "Would resize" if report.dry_run else "Resized"
         old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
-        unchanged = f"; {report.unchanged} already have that size" if report.unchanged else ""
+        unchanged = f"; {report.unchanged:,} already {'has' if report.unchanged == 1 else 'have'} that size" if report.unchanged else ""
         filters = format_count(len(report.filters), "filter")
         page.say(f"{verb} {filters} in {report.output}: bitsets of {page.bytes(old)} -> {page.bytes(new)}{unchanged}")
         say_not_cross_checked(page, report.not_cross_checked)

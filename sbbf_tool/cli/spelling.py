@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Iterable
 
+from sbbf_tool.display import quote_word
 from sbbf_tool.hints import Fix, Hint, Parameter
 
 _OPTIONS = {"columns": "-c", "num_bytes": "--bytes", "output": "-o"}
@@ -26,13 +27,18 @@ def command_of(fix: Fix) -> tuple[str, ...]:
     return ("sbbf", verb, *fix.files, *arguments)
 
 
+def quote_command(words: Iterable[str]) -> str:
+    """Return a command in shell syntax."""
+    return " ".join(map(quote_word, words))
+
+
 def option_of(parameter: str) -> str:
     """Return the option of a parameter."""
     return _OPTIONS.get(parameter) or f"--{parameter.replace('_', '-')}"
 
 
 def _spell_parameter(name: str, value: Parameter | Fix) -> str:
-    return shlex.join(command_of(value)) if isinstance(value, Fix) else " ".join(_words(name, value))
+    return quote_command(command_of(value)) if isinstance(value, Fix) else " ".join(_words(name, value))
 
 
 def _words(name: str, value: Parameter) -> list[str]:

@@ -6,11 +6,11 @@ Most commands get no keys, and then no module about keys is imported.
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sbbf_tool.display import quote_word
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def exposure_of(path: str) -> str | None:
     if not stat.S_ISREG(status.st_mode) or not readers:
         return None
     mode = stat.S_IMODE(status.st_mode)
-    return f"{path}: {readers[-1]} can read the keys (mode {mode:04o}); run chmod 600 {shlex.quote(path)}"
+    return f"{path}: {readers[-1]} can read the keys (mode {mode:04o}); run chmod 600 {quote_word(path)}"
 
 
 def _read_file(path: str) -> Keys:

@@ -20,7 +20,7 @@ from sbbf_tool.file.drafts import SAMPLE, decide, hasher_for
 from sbbf_tool.parquet import int96, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, parse_header
-from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, FilterPlace
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.parquet.type_names import column_of_type
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
@@ -53,6 +53,8 @@ class _StandaloneFile:
 
     def _find(self) -> StoredFilter:
         size = self.source.size
+        if self.source.read(0, min(size, len(MAGIC))) in (MAGIC, MAGIC_ENCRYPTED):
+            raise UnreadableError("this is a Parquet file, not a standalone filter")
         header = parse_header(self.source.read(0, min(size, HEADER_GUESS))).within(size, size)
         if header.length + header.num_bytes > size:
             raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes runs past the end of the file, which has {size:,} bytes")

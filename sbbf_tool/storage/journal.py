@@ -18,12 +18,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shlex
 import stat
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from sbbf_tool.display import quote_word
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.storage.system_errors import close, reason_of
 
@@ -167,7 +167,7 @@ def _trust_error(path: str, status: os.stat_result, rule: str) -> RefusedError:
     return RefusedError(
         f"the journal {journal}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}",
         file=path,
-        hint=f"if no append was interrupted, remove it: rm {shlex.quote(journal)}",
+        hint=f"if no append was interrupted, remove it: rm {quote_word(journal)}",
     )
 
 

@@ -288,3 +288,8 @@ def test_a_file_without_columns(tmp_path, capfd):
     for arguments in (["probe", str(path), "a", "1"], ["explain", str(path), "a", "1"], ["add-filter", str(path), "-c", "a", "-n"]):
         assert run(arguments) in (2, 4)
         assert capfd.readouterr().err == f"sbbf: {path}: there is no column 'a'; the file has no columns\n"
+
+
+def test_the_number_of_jobs_is_a_whole_number(capfd):
+    assert run(["verify", "a.parquet", "--jobs", "x"]) == 2
+    assert "'x' is not a valid whole number" in capfd.readouterr().err

@@ -141,3 +141,11 @@ def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, standalone):
     assert not loaded("probe", path, "id", "1")
     assert not loaded("add-filter", path, "-c", "id", "--replace", "-n")
     assert loaded("inspect", "--standalone", str(standalone))
+
+
+@pytest.mark.parametrize("name", ["pyarrow-filters.parquet", "encrypted/java-columns.parquet.encrypted"])
+def test_a_parquet_file_is_no_standalone_filter(fixtures, name, capfd):
+    for words in (["inspect"], ["probe", "--type", "INT64"]):
+        values = ["3"] if words[0] == "probe" else []
+        code, _, err = run_sbbf(capfd, *words, "--standalone", str(fixtures / name), *values)
+        assert (code, err) == (3, f"sbbf: {fixtures / name}: this is a Parquet file, not a standalone filter\n")

@@ -51,3 +51,11 @@ def test_json(numbers, capfd):
     document = json.loads(capfd.readouterr().out)
     assert document["absent"] is True
     assert [engine["engine"] for engine in document["engines"]] == ["duckdb"]
+
+
+def test_the_empty_string_is_printed_as_a_bound(tmp_path, capfd):
+    pq.write_table(pa.table({"s": ["", ""]}), tmp_path / "s.parquet")
+    assert run(["explain", str(tmp_path / "s.parquet"), "s", ""]) == 0
+    header, row = capfd.readouterr().out.splitlines()[1:3]
+    assert header.split()[5:7] == ["min", "max"]
+    assert row.split()[3:5] == ["''", "''"]

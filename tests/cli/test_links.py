@@ -37,11 +37,11 @@ def test_commands_that_change_files_skip_links_that_a_folder_holds(lake, capsys)
     column, elsewhere = column_of(lake / "a.parquet"), lake.parent / "elsewhere" / "a.parquet"
     before = digest(lake / "a.parquet"), digest(elsewhere)
     assert run(["add-filter", str(lake), "-c", column, "--in-place"]) == 0
-    assert "2 skipped as links" in capsys.readouterr().out
+    assert "2 links skipped" in capsys.readouterr().out
     assert digest(lake / "a.parquet") != before[0]
     assert digest(elsewhere) == before[1]
     assert run(["repair", str(lake / "*.parquet"), "--in-place"]) == 0
-    assert "1 skipped as links" in capsys.readouterr().out
+    assert "1 link skipped" in capsys.readouterr().out
     assert digest(elsewhere) == before[1]
     assert run(["add-filter", str(lake / "link.parquet"), "-c", column, "--in-place"]) == 0
     assert capsys.readouterr().err == ""
@@ -60,4 +60,4 @@ def test_commands_that_read_follow_links_to_files(lake, capsys):
 def test_a_folder_of_links_alone_has_nothing_to_change(lake, capsys):
     (lake / "a.parquet").unlink()
     assert run(["add-filter", str(lake), "-c", "x", "--in-place"]) == 0
-    assert capsys.readouterr().out.startswith("2 files: 2 skipped as links; ")
+    assert capsys.readouterr().out.startswith("2 files: 2 links skipped; ")

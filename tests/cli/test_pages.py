@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from sbbf_tool.cli.page import MarkdownPage, TextPage
+from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, Column
 from sbbf_tool.display import escape
 
@@ -95,7 +95,7 @@ def test_a_line_is_a_paragraph(text):
 def test_a_command_is_a_block_of_code(words):
     (block,) = render(lambda page: page.command(words))
     assert block.type == "fence"
-    assert block.content == f"{escape(shlex.join(words))}\n"
+    assert block.content == f"{escape(quote_command(words))}\n"
 
 
 def test_blocks_are_apart():

@@ -42,7 +42,7 @@ def test_what_was_removed_is_not_there():
 def test_new_spellings_are_there():
     present = commands()
     for spelling in COMMANDS.values():
-        name = spelling.removeprefix("sbbf ").split()[0]
+        name = spelling.removeprefix("use sbbf ").split()[0]
         assert name in present or name == "COMMAND"
         names = {
             option for parameter in present.get(name, present["inspect"]).params for option in (*parameter.opts, *parameter.secondary_opts)
@@ -55,4 +55,9 @@ def test_new_spellings_are_there():
 
 @pytest.mark.parametrize("words", [["lake"], ["lake", "nothing"], ["lake", "--debug"]], ids=" ".join)
 def test_the_group_alone(words, capfd):
-    assert answer(capfd, *words).startswith("sbbf: sbbf lake was removed: sbbf COMMAND PATH...")
+    assert answer(capfd, *words).startswith("sbbf: sbbf lake was removed: use sbbf COMMAND PATH...")
+
+
+def test_the_option_of_a_removed_command_is_answered_too(capfd):
+    for words in (["--engine", "spark"], ["--engine=spark"]):
+        assert "use sbbf check PATH...; use --runner for --engine (" in answer(capfd, "lake", "check", ".", *words)

@@ -29,7 +29,8 @@ def test_smaller(capfd):
 def test_remaining_findings_are_reported(capfd):
     assert run(["resize", "a.parquet", "--bytes", "256", "-o", "out.parquet"]) == 0
     assert capfd.readouterr().err.splitlines() == [
-        f"sbbf: warning: column tag, row group {n}: it has 64 bytes; not resized; --rebuild builds it from the data" for n in (0, 1)
+        f"sbbf: warning: a.parquet: column tag, row group {n}: it has 64 bytes; not resized; --rebuild builds it from the data"
+        for n in (0, 1)
     ]
 
 

@@ -51,6 +51,8 @@ def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]
         (["s", "-", "--", "-", "-5", "--null"], ["piped", "-", "-5", "--null"]),
         (["--values-file", "-", "s", "--", "-"], ["-", "piped"]),
         (["s", "-5", "-"], ["-5", "piped"]),
+        (["-c", "s", "--value", "-"], ["-"]),
+        (["-c", "s", "--value=-", "--values-file", "-"], ["-", "piped"]),
     ],
 )
 def test_a_dash_after_two_dashes_is_a_value(probe, arguments, values):

@@ -91,6 +91,17 @@ def test_a_dry_run_writes_nothing(lake, capsys):
     assert digests(lake) == before
 
 
+def test_a_warning_names_its_file(tmp_path, capsys):
+    for number, rows in enumerate((900, 900, 10)):
+        pq.write_table(pa.table({"id": pa.array(range(rows), pa.int64())}), tmp_path / f"{number}.parquet")
+    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--max-bytes", "256", "--jobs", "1")
+    text = "column id: the false-positive rate is"
+    first, again = err.splitlines()
+    assert code == 0
+    assert first.startswith(f"sbbf: warning: {tmp_path}/0.parquet: {text}")
+    assert again.startswith(f"sbbf: 1 more file: {text}")
+
+
 def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
@@ -239,12 +250,12 @@ def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_r
     code, out, err = sbbf(capsys, "add-filter", lake / pattern, "-c", "id", "--in-place", "--report", report, *dry_run)
     assert (code, err) == (0, "")
     if not pattern:
-        assert last_line(out).startswith("5 files: 3 done, 2 skipped as links; ")
+        assert last_line(out).startswith("5 files: 3 done, 2 links skipped; ")
         rows = pq.read_table(report).to_pylist()
         skipped = {row["path"]: row["reason"] for row in rows if row["status"] == "skipped"}
         assert skipped.keys() == {str(lake / "link.parquet"), str(lake / "linked")}
         assert all("link" in reason for reason in skipped.values())
-    assert "skipped as links" in out
+    assert " skipped" in out
     assert digests(elsewhere) == before
     assert (lake / "link.parquet").is_symlink()
 
