@@ -18,8 +18,8 @@ GENERATED = PACKAGE / "parquet" / "idl"
 
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
-    "display", "log", "hints", "errors", "gregorian", "arguments", "predicates", "bloom", "parquet", "paimon", "storage", "reports",
-    "file", "query_engines", "rules", "advice", "editing", "operations", "runner", "spark", "cli",
+    "numbers", "display", "log", "hints", "errors", "gregorian", "arguments", "predicates", "bloom", "parquet", "paimon", "storage",
+    "reports", "file", "query_engines", "rules", "advice", "editing", "operations", "runner", "spark", "cli",
 )  # fmt: skip
 FORBIDDEN = {
     "bloom": {"arguments", "gregorian"},

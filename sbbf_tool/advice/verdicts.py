@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.advice.survey import Totals
+from sbbf_tool.numbers import format_number, format_percent
 from sbbf_tool.query_engines.terms import HARM, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, list_warnings
 from sbbf_tool.reports.engines import EngineVerdict
 from sbbf_tool.rules.efficiency import SATURATED_FPP
-from sbbf_tool.rules.rule import percent
 
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
@@ -64,7 +64,7 @@ def judge_without_data(
         return f"all its chunks are dictionary-encoded, and {_join_names(users, 'use')} the dictionary instead of a filter"
     if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
         suffix = " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
-        return f"min and max leave {remaining:.3g} of {totals.row_groups:,} row groups to read{suffix}"
+        return f"min and max leave {format_number(remaining, exact=True)} of {totals.row_groups:,} row groups to read{suffix}"
     return None
 
 
@@ -75,7 +75,7 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
     if cost is None or ndv is None:
         return NDV_UNKNOWN
     if totals.repetition is not None and lookup.row_groups_with_value >= _EVERYWHERE * lookup.after_statistics:
-        share = percent(lookup.row_groups_with_value / lookup.after_statistics)
+        share = format_percent(lookup.row_groups_with_value / lookup.after_statistics)
         return f"values repeat: a stored value occurs in {share} of the row groups that min and max leave"
     if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
         return f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
@@ -92,17 +92,17 @@ def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_qu
             reason += f"; its {filters} ({totals.filter_bytes:,} bytes) can be removed"
         return NO_GAIN, reason
     if has_useful_filters(totals) and totals.mean_fpp is not None:
-        return KEEP, f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {percent(totals.mean_fpp)}"
+        return KEEP, f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {format_percent(totals.mean_fpp)}"
     if (useless := explain_useless_filters(totals)) is not None:
         return ADD, useless
     if totals.filters:
         return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every query reads the others"
     if totals.row_groups == 1:
         return ADD, "queries for values between min and max read its only row group; with a filter, those for absent values skip it"
-    remaining = f"min and max leave {lookup.after_statistics:.3g} of {totals.row_groups:,} row groups to read"
+    remaining = f"min and max leave {format_number(lookup.after_statistics, exact=True)} of {totals.row_groups:,} row groups to read"
     if totals.repetition is None:
         return ADD, remaining
-    return ADD, f"{remaining}, and a stored value occurs in {lookup.row_groups_with_value:.3g} of them"
+    return ADD, f"{remaining}, and a stored value occurs in {format_number(lookup.row_groups_with_value, exact=True)} of them"
 
 
 def explain_useless_filters(totals: Totals) -> str | None:
@@ -110,7 +110,7 @@ def explain_useless_filters(totals: Totals) -> str | None:
     if totals.unreadable_filters:
         return f"{totals.unreadable_filters:,} of its filters cannot be read; rebuild them"
     if totals.worst_fpp > SATURATED_FPP:
-        return f"its filters have an FPP of up to {percent(totals.worst_fpp)}; rebuild them"
+        return f"its filters have an FPP of up to {format_percent(totals.worst_fpp)}; rebuild them"
     return None
 
 

@@ -9,12 +9,12 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import Outputs, Run
-from sbbf_tool.cli.numbers import format_count, format_number
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.spelling import command_of, spell
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
+from sbbf_tool.numbers import format_count, format_number
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice

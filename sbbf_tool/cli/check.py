@@ -13,7 +13,6 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -23,6 +22,7 @@ from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, FileRow
 

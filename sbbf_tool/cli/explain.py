@@ -10,12 +10,12 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.numbers import format_row_groups
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, choose_exit_code, ensure_column, unmark
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
+from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:

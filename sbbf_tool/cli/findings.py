@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from sbbf_tool.cli.numbers import format_count, format_row_groups
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.hints import Fix
+from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 
 _MOST_LINES = 4

@@ -11,13 +11,13 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:

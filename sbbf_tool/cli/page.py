@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 import click
 
 from sbbf_tool.cli import tables
-from sbbf_tool.cli.numbers import format_count, format_size
 from sbbf_tool.cli.spelling import quote_command, spell
 from sbbf_tool.cli.styles import paint_label
 from sbbf_tool.cli.tables import NUMBERS, Column
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape
+from sbbf_tool.numbers import format_count, format_size
 
 Rows = Iterable[Sequence[object]]
 

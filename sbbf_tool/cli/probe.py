@@ -13,12 +13,12 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, Run, output_options
-from sbbf_tool.cli.numbers import format_count, format_row_groups
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.cli.values import lines_of
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:

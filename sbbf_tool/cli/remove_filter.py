@@ -8,9 +8,9 @@ import click
 
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:

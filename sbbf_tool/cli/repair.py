@@ -10,12 +10,12 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import Item, Outputs, Run
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import spell
@@ -20,6 +19,7 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import join
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import click
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import Outputs, Run
-from sbbf_tool.cli.numbers import format_count, format_percent
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, RATE, SENTENCE, Column
+from sbbf_tool.numbers import format_count, format_percent
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import ProbeReport

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from sbbf_tool.cli.numbers import format_number, format_percent, format_size
 from sbbf_tool.cli.styles import FAINT, paint, style_of
 from sbbf_tool.display import escape
+from sbbf_tool.numbers import format_number, format_percent, format_size
 
 GAP = 2
 """Cells between two columns."""

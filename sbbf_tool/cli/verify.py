@@ -10,13 +10,13 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.findings import list_locked, show_findings
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:

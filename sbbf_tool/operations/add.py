@@ -25,6 +25,7 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint, join
+from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
@@ -115,9 +116,8 @@ def _fpp_warnings(file: ParquetFile, spec: FilterSpec, filters: Mapping[ChunkKey
     for column, (key, spooled_filter) in sorted(worst.items()):
         if spooled_filter.fpp <= spec.fpp * 1.25:
             continue
-        warning = (
-            f"column {file.footer.columns[column].name}: the false-positive rate is {spooled_filter.fpp:.3g} instead of {spec.fpp:.3g}"
-        )
+        rates = f"{format_percent(spooled_filter.fpp)} instead of {spec.fpp * 100:g} %"
+        warning = f"column {file.footer.columns[column].name}: the false-positive rate is {rates}"
         if spooled_filter.num_bytes == sizes[key].largest:
             warning += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
         elif spec.ndv is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class AddReport(Tabular):
         return self.filters
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.filters), 'filter')}"
+        return f"{self.file}: {format_count(len(self.filters), 'filter')}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class AddPlan(Tabular):
     """Compressed bytes of the column chunks to read."""
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(self.filters, 'filter')}"
+        return f"{self.file}: {format_count(self.filters, 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -90,4 +91,4 @@ class AdviceReport(Tabular):
         return self.columns
 
     def _summary(self) -> str:
-        return f"{', '.join(self.paths)}: {count(len(self.columns), 'column')}"
+        return f"{', '.join(self.paths)}: {format_count(len(self.columns), 'column')}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -158,4 +159,4 @@ class EnginesReport(Tabular):
                 )
 
     def _summary(self) -> str:
-        return f"{count(len(self.engines), 'engine')}, {count(len(self.families), 'type')}"
+        return f"{format_count(len(self.engines), 'engine')}, {format_count(len(self.families), 'type')}"

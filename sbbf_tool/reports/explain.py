@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class ExplainReport(Tabular):
         return self.row_groups
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.row_groups), 'row group')}"
+        return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.hints import Fix, Hint
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -86,7 +87,7 @@ class CheckReport(Tabular):
             yield FindingRow(finding.file, finding.rule, finding.severity, finding.column, finding.message, tuple(row_groups), fix)
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.findings), 'finding')}"
+        return f"{self.file}: {format_count(len(self.findings), 'finding')}"
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class InspectReport(Tabular):
         return self.filters
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
+        return f"{self.file}: {format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.probe import Answer
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class LookupReport(Tabular):
                 yield Answer(None, row_group, row_groups.answer, row_groups.reason)
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(self.keys, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
+        return f"{self.file}: {format_count(self.keys, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
 
 
 @dataclass(frozen=True)

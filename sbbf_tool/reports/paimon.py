@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class InspectReport(Tabular):
 
     def _summary(self) -> str:
         indexes = sum(len(file.indexes) for file in self.files)
-        return f"{self.target}: {count(len(self.files), 'data file')}, {count(indexes, 'index', 'indexes')}"
+        return f"{self.target}: {format_count(len(self.files), 'data file')}, {format_count(indexes, 'index', 'indexes')}"
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class ProbeReport(Tabular):
                 yield AnswerRow(*place, answer.value, answer.hash64, answer.may_hold, answer.reason)
 
     def _summary(self) -> str:
-        return f"{self.table}: {len(self.remaining):,} of {count(len(self.files), 'data file')}"
+        return f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class BuildReport(Tabular):
         return self.columns
 
     def _summary(self) -> str:
-        return f"{self.output}: {count(len(self.columns), 'filter')}"
+        return f"{self.output}: {format_count(len(self.columns), 'filter')}"
 
 
 @dataclass(frozen=True)
@@ -328,7 +329,8 @@ class VerifyReport(Tabular):
 
     def _summary(self) -> str:
         columns = [column for file in self.files for column in file.columns]
-        return f"{self.target}: {count(len(columns), 'filter')}, {count(sum(each.false_negatives for each in columns), 'false negative')}"
+        false_negatives = sum(column.false_negatives for column in columns)
+        return f"{self.target}: {format_count(len(columns), 'filter')}, {format_count(false_negatives, 'false negative')}"
 
 
 @dataclass(frozen=True)
@@ -399,4 +401,4 @@ class AddIndexReport(Tabular):
                 yield NewIndexRow(index.data_file, index.place, index.path, **figures)
 
     def _summary(self) -> str:
-        return f"{self.table}: {count(len(self.new_indexes), 'new index', 'new indexes')}"
+        return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"

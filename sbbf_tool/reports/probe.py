@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class ProbeReport(Tabular):
                 yield Answer(value.value, answer.row_group, answer.answer, answer.reason)
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.values), 'value')}, {'absent' if self.is_absent else 'not excluded'}"
+        return f"{self.file}: {format_count(len(self.values), 'value')}, {'absent' if self.is_absent else 'not excluded'}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -62,4 +63,4 @@ class PruneReport(Tabular):
         return self.files
 
     def _summary(self) -> str:
-        return f"{self.column}: {self.row_groups:,} of {count(self.total_row_groups, 'row group')}"
+        return f"{self.column}: {self.row_groups:,} of {format_count(self.total_row_groups, 'row group')}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class RemoveReport(Tabular):
         return self.filters
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.filters), 'filter')}"
+        return f"{self.file}: {format_count(len(self.filters), 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class RepairReport(Tabular):
             yield AppliedFix(step.row_group, step.column, step.fix, step.rules, step.facts, *size)
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.steps), 'filter')}, {count(len(self.remaining), 'remaining finding')}"
+        return f"{self.file}: {format_count(len(self.steps), 'filter')}, {format_count(len(self.remaining), 'remaining finding')}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -30,4 +31,4 @@ class RulesReport(Tabular):
         return self.rules
 
     def _summary(self) -> str:
-        return count(len(self.rules), "rule")
+        return format_count(len(self.rules), "rule")

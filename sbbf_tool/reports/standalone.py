@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,4 +60,4 @@ class StandaloneVerification(Tabular):
         return self.dialect is not None and not self.false_negatives
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(self.verified_values, 'value')}, {count(self.false_negatives, 'false negative')}"
+        return f"{self.file}: {format_count(self.verified_values, 'value')}, {format_count(self.false_negatives, 'false negative')}"

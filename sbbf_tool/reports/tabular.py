@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sbbf_tool.display import escape
+from sbbf_tool.numbers import format_count, format_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,18 +84,13 @@ class Tabular:
             "</tbody>",
         ]
         if more := sum(1 for _ in rows):
-            lines.append(f'<tfoot><tr><td colspan="{len(names)}">and {count(more, "more row")}</td></tr></tfoot>')
+            lines.append(f'<tfoot><tr><td colspan="{len(names)}">and {format_count(more, "more row")}</td></tr></tfoot>')
         return "\n".join([*lines, "</table>"])
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Format a count with its noun, such as `1 filter` or `2 filters`; `plural` is the noun and an s if None."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f'<td style="text-align: right">{f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"}</td>'
+        return f'<td style="text-align: right">{f"{value:,}" if isinstance(value, int) else format_number(value)}</td>'
     if isinstance(value, list):
         value = ", ".join(map(str, value))
     return f'<td style="text-align: left">{"" if value is None else _text(str(value))}</td>'

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular, count
+from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class VerifyReport(Tabular):
         return self.filters
 
     def _summary(self) -> str:
-        return f"{self.file}: {count(len(self.filters), 'filter')}, {count(len(self.findings), 'finding')}"
+        return f"{self.file}: {format_count(len(self.filters), 'filter')}, {format_count(len(self.findings), 'finding')}"
 
 
 @dataclass(frozen=True)

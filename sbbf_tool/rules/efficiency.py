@@ -8,11 +8,12 @@ from itertools import pairwise
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
+from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
-from sbbf_tool.rules.rule import Limits, Rule, at_each_filter, percent
+from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
 
 GROUP = "efficiency"
 _warning = partial(Rule, group=GROUP, severity=WARNING)
@@ -28,13 +29,13 @@ def _identical_blocks(chunk: ChunkFacts) -> str | None:
     """Return evidence of identical blocks, unless the filter is empty or full."""
     if chunk.bits is None or chunk.stored is None or chunk.bits.empty or chunk.bits.ndv is None or not chunk.bits.identical_blocks:
         return None
-    return f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp {percent(chunk.bits.fpp)}"
+    return f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp {format_percent(chunk.bits.fpp)}"
 
 
 def _saturated(chunk: ChunkFacts) -> str | None:
     if chunk.bits is None or chunk.bits.fpp <= SATURATED_FPP:
         return None
-    return f"estimated fpp {percent(chunk.bits.fpp)}"
+    return f"estimated fpp {format_percent(chunk.bits.fpp)}"
 
 
 def _nearly_empty(chunk: ChunkFacts) -> str | None:

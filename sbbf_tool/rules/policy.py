@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import ERROR, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ColumnFacts, Reads
-from sbbf_tool.rules.rule import Limits, Rule, percent
+from sbbf_tool.rules.rule import Limits, Rule
 
 GROUP = "policy"
 _error = partial(Rule, group=GROUP, severity=ERROR)
@@ -27,14 +28,16 @@ def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         if chunk.bits is not None and limits.max_fpp is not None and chunk.bits.fpp > limits.max_fpp:
-            yield Evidence(chunk.row_group, f"estimated fpp {percent(chunk.bits.fpp)}; the limit is {percent(limits.max_fpp)}")
+            yield Evidence(chunk.row_group, f"estimated fpp {format_percent(chunk.bits.fpp)}; the limit is {limits.max_fpp * 100:g} %")
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     filters = sum(chunk.stored.length for chunk in column.filters if chunk.stored is not None)
     data = sum(chunk.chunk_bytes for chunk in column.chunks)
     if limits.max_bytes_share is not None and filters > limits.max_bytes_share * data:
-        yield Evidence(None, f"{filters:,} bytes of filters for {data:,} bytes of data" + (f" ({percent(filters / data)})" if data else ""))
+        yield Evidence(
+            None, f"{filters:,} bytes of filters for {data:,} bytes of data" + (f" ({format_percent(filters / data)})" if data else "")
+        )
 
 
 def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:

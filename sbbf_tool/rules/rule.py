@@ -93,8 +93,3 @@ def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limi
     """Return the findings of the rules, worst severity first, then by rule and by column."""
     findings = [finding for rule in rules for column in columns if (finding := rule.find(column, limits)) is not None]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
-
-
-def percent(ratio: float) -> str:
-    """Format a ratio as a percentage with three significant digits."""
-    return f"{ratio * 100:.3g} %"

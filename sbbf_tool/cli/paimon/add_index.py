@@ -10,7 +10,6 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, output_options
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import COLUMNS, columns_option, format_column
@@ -19,6 +18,7 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
+from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport

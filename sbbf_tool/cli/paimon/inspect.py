@@ -10,12 +10,12 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, output_options
-from sbbf_tool.cli.numbers import format_count, format_percent
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.paimon.options import table_options
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
+from sbbf_tool.numbers import format_count, format_percent
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import IndexFigures, InspectedFile, InspectReport

@@ -8,13 +8,13 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import Outputs, Run, output_options
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.paimon.options import table_options
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
+from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import ProbedFile, ProbeReport, ValueAnswer

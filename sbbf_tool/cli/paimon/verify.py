@@ -10,7 +10,6 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, output_options
-from sbbf_tool.cli.numbers import format_count
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -18,6 +17,7 @@ from sbbf_tool.cli.paimon.options import table_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
+from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import VerifiedColumn, VerifyReport

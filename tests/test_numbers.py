@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbbf_tool.cli.numbers import format_count, format_number, format_percent, format_row_groups, format_size
+from sbbf_tool.numbers import format_count, format_number, format_percent, format_row_groups, format_size
 
 
 @pytest.mark.parametrize(

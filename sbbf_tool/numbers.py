@@ -37,9 +37,9 @@ def format_size(count: int) -> str:
     return f"{count} {_UNITS[0]}" if at == 0 else f"{value:.1f} {_UNITS[at]}"
 
 
-def format_count(count: int, noun: str) -> str:
-    """Format a count, such as `1 data file` or `2 data files`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def format_count(count: int, noun: str, plural: str | None = None) -> str:
+    """Format a count, such as `1 data file` or `2 data files`; `plural` is the noun and an s if None."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def format_row_groups(numbers: Sequence[int]) -> str:
