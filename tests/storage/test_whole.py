@@ -9,14 +9,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sbbf_tool.cli.formats import Item, Run, choose_outputs
 from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.rows import OK
-from sbbf_tool.runner.save import save_rows
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
@@ -27,9 +28,12 @@ ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 
 
 def save_report(path: Path, rows: int = 1) -> None:
-    with save_rows(str(path), AddRow) as save:
-        for _ in range(rows):
-            save(ROW, {})
+    view: Any = None
+    with choose_outputs(None, True, str(path)).open(Run(view, AddRow, is_single=False, has_rows_of_files=True)) as sinks:
+        for sink in sinks:
+            for _ in range(rows):
+                sink.add(Item("add-filter", None, ROW))
+            sink.end(None, "")
 
 
 def write(path: Path, data: bytes = b"new") -> None:
@@ -81,9 +85,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "report.parquet"
     program = (
         "import os, signal, sys\n"
-        "from sbbf_tool.runner.save import save_rows\n"
-        "from sbbf_tool.reports.add import AddRow\n"
-        "with save_rows(sys.argv[1], AddRow) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from sbbf_tool.cli.formats.target import open_file\n"
+        "with open_file(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -signal.SIGKILL
     assert len(os.listdir(tmp_path)) == 1
@@ -107,8 +110,8 @@ def test_an_error_leaves_the_old_file(tmp_path):
 
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
-    path = tmp_path / "report.parquet"
-    with pytest.raises(RefusedError, match="exists"), save_rows(str(path), AddRow):
+    path = tmp_path / "plan.json"
+    with pytest.raises(RefusedError, match="exists"), write_whole(path, overwrite=False):
         path.write_bytes(b"precious")
     assert path.read_bytes() == b"precious"
 
