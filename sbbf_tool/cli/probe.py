@@ -13,6 +13,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
@@ -175,7 +176,7 @@ class _Answers(View[Any]):
 
     def show_stats(self) -> None:
         requests = f" in {self._requests:,} requests" if self._requests else ""
-        render.note(f"read {self._bytes_read:,} bytes of {format_count(self._files, 'file')}{requests}")
+        complain(f"read {self._bytes_read:,} bytes of {format_count(self._files, 'file')}{requests}")
 
 
 class _ProbeView(_Answers):

@@ -90,7 +90,7 @@ class TestValues:
             ("SBBF_CHECK_SELECT", "it's", "SBBF_CHECK_SELECT: No closing quotation"),
             ("SBBF_CHECK_SELECT", "nope", "unknown rule 'nope'"),
             ("SBBF_CHECK_MASTER", "yarn", "(set: SBBF_CHECK_MASTER)"),
-            ("SBBF_CHECK_JOBS", "\x1b[31m", "SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid integer"),
+            ("SBBF_CHECK_JOBS", "\x1b[31m", "SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid whole number"),
             ("SBBF_CHECK_CONFIG", "nothere.toml", "nothere.toml: no such file"),
         ],
     )

@@ -170,10 +170,8 @@ STDIN_CONFLICT = "only one of --files-from -, --values-file - and the value - ca
     "arguments",
     [
         ["probe", "--files-from", "-", "-c", "id", "--values-file", "-"],
-        ["probe", "--files0-from", "-", "-c", "id", "--value", "-"],
         ["probe", "plain.parquet", "id", "-", "--values-file", "-"],
         ["probe", "plain.parquet", "id", "-", "-"],
-        ["probe", "plain.parquet", "-c", "id", "--value", "-", "--value", "-"],
         ["probe", "--standalone", "plain.parquet", "-", "--values-file", "-", "--type", "INT64"],
     ],
     ids=" ".join,
@@ -190,9 +188,8 @@ def test_only_one_reads_standard_input(folder, give, capfd, arguments):
         (["probe", "--files-from", "-", "-c", "id", "--value", "2"], b"plain.parquet\n"),
         (["probe", "--files-from", "-", "-c", "id", "--values-file", "values"], b"plain.parquet\n"),
         (["probe", "--files-from", "list", "-c", "id", "--values-file", "-"], b"2\n"),
-        (["probe", "--files-from", "list", "-c", "id", "--value", "-"], b"2\n"),
     ],
-    ids=["list, --value", "list, file of values", "--values-file", "value"],
+    ids=["list, --value", "list, file of values", "--values-file"],
 )
 def test_the_others_are_read_from_files(folder, give, capfd, arguments, content):
     Path("list").write_text("plain.parquet\n")

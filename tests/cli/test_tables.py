@@ -182,7 +182,10 @@ def test_a_table_of_any_width_shows_everything(table):
 def test_no_cell_leaves_its_column(table, width):
     """Two empty cells are before each column of text, and after each column of numbers."""
     columns, rows = table
-    header, *lines = draw(columns, rows, width)
+    lines = draw(columns, rows, width)
+    # The hint at hidden columns may take several lines.
+    lines = lines[: next((at for at, line in enumerate(lines) if line.startswith("hidden: ")), len(lines))]
+    header = lines.pop(0) if lines else ""
     for column in columns:
         at = header.find(column.name)
         # Paragraphs have no header.
@@ -191,7 +194,7 @@ def test_no_cell_leaves_its_column(table, width):
         start = wcswidth(header[:at])
         gap = start + wcswidth(column.name) if column.kind in NUMBERS else start - GAP
         for line in lines:
-            if gap >= 0 and not line.startswith("hidden: ") and "shows them" not in line:
+            if gap >= 0:
                 cells = "".join(character + " " * (wcswidth(character) - 1) for character in line if wcswidth(character))
                 assert cells[gap : gap + GAP].strip() == "", line
 

@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import Outputs, Run, output_options
-from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.paimon.options import table_options
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
@@ -63,7 +63,7 @@ def command(
     report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
     outputs.print(Run(_ProbeView(), ProbeReport, is_single=True), "paimon-probe", report)
     if stats:
-        render.note(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}")
+        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}")
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
