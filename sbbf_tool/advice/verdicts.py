@@ -92,6 +92,8 @@ def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_qu
             reason += f"; its {filters} ({totals.filter_bytes:,} bytes) can be removed"
         return NO_GAIN, reason
     if has_useful_filters(totals) and totals.mean_fpp is not None:
+        if totals.row_groups == 1:
+            return KEEP, f"its only row group has a filter, whose FPP is {format_percent(totals.mean_fpp)}"
         return KEEP, f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {format_percent(totals.mean_fpp)}"
     if (useless := explain_useless_filters(totals)) is not None:
         return ADD, useless

@@ -36,7 +36,6 @@ _COLUMNS = (
     Column("bitset", BYTES, 1),
     Column("fpp", RATE),
 )
-_MOST_ROWS = 40
 
 
 @click.command(cls=Command, short_help="Add Bloom filters to columns of existing files.")
@@ -155,13 +154,8 @@ class _AddView(View["AddReport"]):
             return
         page.table(
             _COLUMNS,
-            [
-                (row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp)
-                for row in report.filters[:_MOST_ROWS]
-            ],
+            [(row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp) for row in report.filters],
         )
-        if len(report.filters) > _MOST_ROWS:
-            page.say(f"and {format_count(len(report.filters) - _MOST_ROWS, 'filter')} more")
         self._say(page, report)
         say_not_cross_checked(page, report.not_cross_checked)
 
@@ -193,7 +187,7 @@ class _PlanView(View["AddPlan"]):
         return 0
 
     def show(self, page: Page, report: AddPlan) -> None:
-        filters = f"{format_count(report.filters, 'filter')} for {', '.join(report.columns)}"
+        filters = f"{format_count(report.filters, 'filter')} for {page.join_names(report.columns)}"
         page.say(f"{report.file}: {filters} would be built from {page.bytes(report.data_bytes)}")
 
     show_line = show

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -91,16 +91,21 @@ class _AdviceView(View["AdviceReport"]):
         size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
         page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
         page.table(_COLUMNS, map(_format_row, report.columns))
-        for column in report.columns:
-            source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-            page.say(f"{column.column}: {column.verdict}: {column.reason}{source}")
-            for caution in column.cautions:
-                page.say(f"note: column {column.column}: {caution}")
+        page.say_all(_reasons(report))
         page.table(_QUERIES, map(_format_query, report.queries))
         if self._command:
             page.command(self._command)
         else:
             page.say("no filter to add")
+
+
+def _reasons(report: AdviceReport) -> Iterator[str]:
+    """Yield the reason for the advice on each column, and its cautions."""
+    for column in report.columns:
+        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
+        yield f"{column.column}: {column.verdict}: {column.reason}{source}"
+        for caution in column.cautions:
+            yield f"note: column {column.column}: {caution}"
 
 
 def _format_row(column: ColumnAdvice) -> tuple[object, ...]:

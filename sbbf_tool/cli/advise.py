@@ -9,6 +9,7 @@ from sbbf_tool.cli.advice import read_queries, show_report
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.output import limit_complaints
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 
@@ -50,14 +51,15 @@ def command(
 
     names = tuple(files.names)
     all_queries = [*queries, *read_queries(queries_file)]
-    with show_progress("counting distinct values"):
-        report = advise_files(
-            files.rows,
-            names,
-            queries=all_queries,
-            fpp=fpp,
-            engine_names=engines,
-            keys=files.keys,
-            max_page_bytes=max_page_bytes,
-        )
-    return show_report(report, names, plan_path, files.where, outputs)
+    with limit_complaints(files.most_files):
+        with show_progress("counting distinct values"):
+            report = advise_files(
+                files.rows,
+                names,
+                queries=all_queries,
+                fpp=fpp,
+                engine_names=engines,
+                keys=files.keys,
+                max_page_bytes=max_page_bytes,
+            )
+        return show_report(report, names, plan_path, files.where, outputs)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 @click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
 @policy_options
 @page_limit_option
-@click.option("--each-file", is_flag=True, help="Print the findings of each of several files, instead of one line per rule.")
 @output_options(FINDING_FORMATS)
 @click.option("--baseline", metavar="FILE", help="Fail only on findings that this report of an earlier check does not have.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
@@ -42,16 +41,15 @@ def command(
     files: Files,
     outputs: Outputs,
     max_page_bytes: int | None,
-    each_file: bool,
     list_rules: bool,
     baseline: str | None,
     **options: Any,
 ) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code
-    0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3:
-    something could not be read.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. The findings of several files are summed up by
+    rule; --each-file prints those of each file. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a
+    rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
 
@@ -66,7 +64,7 @@ def command(
         ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(each_file, reference), outputs)
+    code = report_files(files, work, _CheckView(files.each_file, reference), outputs)
     if baseline is not None and not terminal().quiet:
         complain(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code

@@ -127,6 +127,7 @@ def _bound(text: str | None) -> str | None:
 
 class _ExplainView(View["ExplainReport"]):
     schema = "explain"
+    lists_answers = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ import click
 
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.render import MOST_FILES
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import FileRow
 
@@ -33,6 +34,7 @@ class _Count(click.IntRange):
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
     click.option("--files0-from", metavar="FILE", help="Like --files-from, for PATHs that each end with a NUL byte."),
+    click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
     click.option(
@@ -58,6 +60,8 @@ class Files:
         keys: Any = None,
         jobs: int | None = None,
         spark: tuple[str | None, dict[str, str], str | None] | None = None,
+        *,
+        each_file: bool = False,
     ) -> None:
         self.arguments = arguments
         """The arguments that are not options: PATHs, and other arguments of the command."""
@@ -68,10 +72,17 @@ class Files:
         self.jobs = jobs
         self.spark = spark
         """Master, settings and remote, if Spark is the runner."""
+        self.each_file = each_file
+        """Whether lines about all files are printed, however many there are."""
 
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
-        return Files(names, self.names_from, self.where, self.keys, self.jobs, self.spark)
+        return Files(names, self.names_from, self.where, self.keys, self.jobs, self.spark, each_file=self.each_file)
+
+    @property
+    def most_files(self) -> int | None:
+        """The number of files about which lines are printed; None for all."""
+        return None if self.each_file else MOST_FILES
 
     @property
     def is_listed(self) -> bool:
@@ -166,6 +177,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             arguments: tuple[str, ...],
             files_from: str | None,
             files0_from: str | None,
+            each_file: bool,
             where: str | None,
             keys: Any,
             jobs: int | None,
@@ -183,7 +195,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             elif files0_from is not None:
                 names_from = files0_from, b"\0"
             spark = _spark(runner, jobs, master, remote, conf)
-            return function(Files(arguments, names_from, where, keys, jobs, spark), **options)
+            return function(Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file), **options)
 
         decorated: Callable[..., int] = command
         for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):

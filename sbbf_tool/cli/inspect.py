@@ -106,12 +106,11 @@ class _InspectView(View["InspectReport"]):
         rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
         page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {report.created_by or 'an unknown writer'}")
         if self._by_row_group:
-            page.table(_FILTERS, map(_format_filter, report.filters))
+            page.table(_FILTERS, map(_format_filter, report.filters), whole=True)
         else:
             page.table(_COLUMNS, _format_columns(page, report))
         _show_bytes(page, report)
-        for line in _list_notes(page, report):
-            page.say(line)
+        page.say_all(_list_notes(page, report))
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
@@ -183,15 +182,18 @@ def _list_notes(page: Page, report: InspectReport) -> Iterator[str]:
         which = "column whose metadata can be read" if report.locked_columns else "column"
         yield f"no {which} has a Bloom filter; `sbbf add-filter` adds one"
     if report.locked_columns:
-        yield f"locked columns (their key was not given): {', '.join(report.locked_columns)}"
+        yield f"locked columns (their key was not given): {page.join_names(report.locked_columns)}"
     if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
-        yield f"encrypted: {', '.join(encrypted)}"
+        yield f"encrypted: {page.join_names([*encrypted])}"
     numbers: dict[tuple[str, str], list[int]] = {}
     for row in report.filters:
         for warning in row.warnings:
             numbers.setdefault((row.column, spell(warning)), []).append(row.row_group)
-    for (column, warning), places in numbers.items():
-        yield f"warning: column {column}, {format_row_groups(places)}: {warning}"
+    columns: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for (column, warning), row_groups in numbers.items():
+        columns.setdefault((warning, tuple(row_groups)), []).append(column)
+    for (warning, places), names in columns.items():
+        yield f"warning: {'columns' if len(names) > 1 else 'column'} {page.join_names(names)}, {format_row_groups(places)}: {warning}"
     for note in report.notes:
         yield f"note: {spell(note)}"
     for unreferenced in report.unreferenced:

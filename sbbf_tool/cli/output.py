@@ -7,8 +7,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
 import click
@@ -87,8 +89,48 @@ class PatientBinary(io.RawIOBase):
         return self._output.write_bytes(data)
 
 
-def complain(line: str) -> None:
-    """Print one line on standard error, escaped, and without the passwords and signatures in URLs; a terminal gets it wrapped at words."""
+class _Quota:
+    """How many errors, and how many warnings, are still printed."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._counts: Counter[str] = Counter()
+
+    def take(self, kind: str) -> bool:
+        """Count a line of this kind; return whether it is printed."""
+        self._counts[kind] += 1
+        return self._counts[kind] <= self._most
+
+    def excess(self) -> dict[str, int]:
+        """Return the numbers of lines that were not printed."""
+        return {kind: count - self._most for kind, count in self._counts.items() if count > self._most}
+
+
+_quota: ContextVar[_Quota | None] = ContextVar("quota", default=None)
+
+
+@contextmanager
+def limit_complaints(most: int | None) -> Iterator[None]:
+    """Inside the block, print only this many errors and this many warnings; at its end, the number of others. None means all."""
+    quota = None if most is None else _Quota(most)
+    token = _quota.set(quota)
+    try:
+        yield
+    finally:
+        _quota.reset(token)
+        for kind, count in quota.excess().items() if quota is not None else ():
+            if kind == "error" or not terminal().quiet:
+                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --each-file shows them")
+
+
+def complain(line: str, *, kind: str = "error") -> None:
+    """Print one line on standard error, escaped, and without the passwords and signatures in URLs; a terminal gets it wrapped at words.
+
+    Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
+    """
+    quota = _quota.get()
+    if quota is not None and kind in ("error", "warning") and not quota.take(kind):
+        return
     lines = [escape(redact_text(line))]
     width, color = terminal().width(sys.stderr), terminal().has_color(sys.stderr)
     if width is not None:

@@ -22,6 +22,13 @@ from sbbf_tool.numbers import format_count, format_size
 
 Rows = Iterable[Sequence[object]]
 
+MOST_ROWS = 60
+"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
+MOST_LINES = 10
+"""Lines of a list on a terminal."""
+_MOST_NAMES = 12
+_MOST_LINES_OF_COMMAND = 10
+
 
 class Page(ABC):
     """Where a command prints its lines and tables."""
@@ -32,6 +39,9 @@ class Page(ABC):
     """Cells per line; None for any number."""
     has_blocks = True
     """Whether block characters can be printed."""
+    is_terminal = False
+    lines = 0
+    """Lines or, in Markdown, blocks printed so far."""
 
     @abstractmethod
     def say(self, line: str) -> None:
@@ -42,8 +52,17 @@ class Page(ABC):
         """Print a command in shell syntax."""
 
     @abstractmethod
-    def table(self, columns: Sequence[Column], rows: Rows) -> None:
-        """Print a table; without rows, nothing."""
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
+        """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table."""
+
+    def say_all(self, lines: Iterable[str]) -> None:
+        """Print lines; a terminal gets the first ones."""
+        for line in lines:
+            self.say(line)
+
+    def join_names(self, names: Sequence[str]) -> str:
+        """Join names; a terminal gets the first ones."""
+        return ", ".join(names)
 
     def bar(self, share: float, cells: int) -> str:
         """Draw a share of a bar of this many cells."""
@@ -66,12 +85,27 @@ class Page(ABC):
         return format_size(count) if self.units else format_count(count, "byte")
 
 
+class NoPage(Page):
+    """A page of which only the number of lines is known."""
+
+    units = False
+
+    def say(self, line: str) -> None:
+        self.lines += 1
+
+    def command(self, words: Sequence[str], label: str = "") -> None:
+        self.lines += 1
+
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
+        self.lines += any(True for _ in rows)
+
+
 class TextPage(Page):
     """Plain text: standard output or, if `write` is given, what that function does with each line."""
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
         self._write = write
-        self.units = write is None and is_terminal(sys.stdout)
+        self.units = self.is_terminal = write is None and is_terminal(sys.stdout)
         self.width = terminal().width(sys.stdout) if write is None else None
         self.has_blocks = write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
         self._color = write is None and terminal().has_color(sys.stdout)
@@ -91,17 +125,36 @@ class TextPage(Page):
             return
         # A line that ends with a backslash continues, so that the command can be copied as it is.
         lines = list(tables.wrap(escape(text), self.width - 2, "    "))
+        if len(lines) > _MOST_LINES_OF_COMMAND:
+            self.say(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --wide shows them)")
+            return
         for at, line in enumerate(lines):
             part = f"{line} \\" if at < len(lines) - 1 else line
             self._print(paint_label(part) if self._color and at == 0 else part)
 
-    def table(self, columns: Sequence[Column], rows: Rows) -> None:
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        most = None if whole or self.width is None else MOST_ROWS
         if cells:
-            for line in tables.format_table(columns, cells, self.width, units=self.units, color=self._color):
+            for line in tables.format_table(columns, cells[:most], self.width, units=self.units, color=self._color):
                 self._print(line)
+        if most is not None and len(cells) > most:
+            self.say(f"and {format_count(len(cells) - most, 'more row')}; --wide shows them")
+
+    def say_all(self, lines: Iterable[str]) -> None:
+        items = list(lines)
+        most = len(items) if self.width is None else MOST_LINES
+        super().say_all(items[:most])
+        if len(items) > most:
+            self.say(f"and {len(items) - most:,} more; --wide shows them")
+
+    def join_names(self, names: Sequence[str]) -> str:
+        if self.width is None or len(names) <= _MOST_NAMES:
+            return super().join_names(names)
+        return f"{super().join_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES:,} more"
 
     def _print(self, line: str) -> None:
+        self.lines += 1
         if self._write is None:
             click.echo(line, color=self._color)
         else:
@@ -116,7 +169,6 @@ class MarkdownPage(Page):
     def __init__(self, write: Callable[[str], object]) -> None:
         """`write` takes each block of the text, which ends with a line end."""
         self._write = write
-        self._has_blocks = False
 
     def say(self, line: str) -> None:
         self._block(_markdown(spell(line).strip()))
@@ -128,7 +180,7 @@ class MarkdownPage(Page):
             fence += "`"
         self._block(f"{fence}sh\n{text}\n{fence}")
 
-    def table(self, columns: Sequence[Column], rows: Rows) -> None:
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
         if not cells:
             return
@@ -138,8 +190,8 @@ class MarkdownPage(Page):
         self._block("\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *(map(_markdown, line) for line in lines))))
 
     def _block(self, text: str) -> None:
-        self._write(("\n" if self._has_blocks else "") + text + "\n")
-        self._has_blocks = True
+        self._write(("\n" if self.lines else "") + text + "\n")
+        self.lines += 1
 
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

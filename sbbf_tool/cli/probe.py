@@ -205,6 +205,7 @@ class _LookupView(_Answers):
     """List of the files and row groups that may hold each of many values."""
 
     schema = "lookup"
+    lists_answers = True
 
     def __init__(self, values: int) -> None:
         super().__init__()
@@ -220,8 +221,7 @@ class _LookupView(_Answers):
         return super().add(report)
 
     def show_line(self, page: Page, report: LookupReport) -> None:
-        for hit in report.hits:
-            page.say(f"{report.file}: {render.value(hit.value)}: {format_row_groups(hit.row_groups)}")
+        page.say_all(f"{report.file}: {render.value(hit.value)}: {format_row_groups(hit.row_groups)}" for hit in report.hits)
         for inconclusive in report.inconclusive:
             reason = f"{inconclusive.answer}: {inconclusive.reason}" if inconclusive.reason else inconclusive.answer
             page.say(f"{report.file}: any of the values: {format_row_groups(inconclusive.row_groups)} ({reason})")

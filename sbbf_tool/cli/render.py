@@ -12,6 +12,9 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 
+MOST_FILES = 20
+"""Number of files about which lines are printed, unless all are requested; and number of errors."""
+
 SCHEMA_VERSION = 0
 """Version of all documents. It stays 0 until release 0.1.0, which fixes their fields."""
 
@@ -39,20 +42,22 @@ def _plain(value: Any) -> Any:
 def warn(message: str) -> None:
     """Print a warning on standard error, unless `--quiet` is given."""
     if not terminal().quiet:
-        complain(f"sbbf: warning: {spell(message)}")
+        complain(f"sbbf: warning: {spell(message)}", kind="warning")
 
 
 def note(line: str) -> None:
     """Print a line about the work on standard error, unless `--quiet` is given."""
     if not terminal().quiet:
-        complain(line)
+        complain(line, kind="note")
 
 
 def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     """Print what could not be read (file, column or None, and reason) to standard error; return the exit code, 0 without problems."""
-    for file, column, problem in problems:
+    for file, column, problem in problems[:MOST_FILES]:
         place = f"column {column}" if column is not None else None
         complain(f"sbbf: {UnreadableError(spell(problem), file=file, place=place)}")
+    if len(problems) > MOST_FILES:
+        complain(f"sbbf: and {len(problems) - MOST_FILES:,} more; --json shows them")
     return UnreadableError.exit_code if problems else 0
 
 

@@ -75,7 +75,7 @@ class _RepairView(View["RepairReport"]):
             size = f"{page.bytes(report.new_bytes - report.old_bytes)} {would_be}added"
             changes.append(f"{format_count(len(rows), 'filter')} {would_be}repaired, {size}")
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
-        rebuild = f"; --rebuild repairs {', '.join(report.needs_rebuild)}" if report.needs_rebuild else ""
+        rebuild = f"; --rebuild repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
         page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")
         say_not_cross_checked(page, report.not_cross_checked)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import Item, Outputs, Run
-from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import terminal
@@ -38,6 +38,8 @@ class View(ABC, Generic[Report]):
     """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
     skipped = "skipped"
     """Word for files with nothing to do."""
+    lists_answers = False
+    """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
 
@@ -119,8 +121,8 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     codes: set[int] = set()
     is_single = files.file is not None
     error: Exception | None = None
-    run = Run(view, work.row, is_single, has_rows_of_files=work.changes)
-    with outputs.open(run) as sinks:
+    run = Run(view, work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
+    with outputs.open(run) as sinks, limit_complaints(files.most_files):
         try:
             with closing(files.rows(work)) as rows:
                 for raw_row in _without_flood(rows):
@@ -136,7 +138,8 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
                         stop_if_unread(at_end=False)
         except (KeyboardInterrupt, SystemExit):
             if work.changes and not is_single:
-                complain(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work")
+                message = f"so far {outcomes}; changed files stay changed, and the same command continues the work"
+                complain(f"sbbf: interrupted; {message}", kind="note")
             raise
         if not is_single:
             outcomes.warn_again()

@@ -119,5 +119,5 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
         option("-v", "--verbose", is_flag=True, callback=remember_verbose, help="Print what is being done, to standard error."),
         option("--color", type=click.Choice((AUTO, ALWAYS, NEVER)), help="Whether output is coloured.  [default: auto]"),
         option("--no-progress", is_flag=True, help="Show no progress."),
-        option("--wide", is_flag=True, help="Show all columns of a table, and whole names, however narrow the terminal is."),
+        option("--wide", is_flag=True, help="Show all columns and rows of tables, and whole names, however small the terminal is."),
     ]

@@ -78,6 +78,8 @@ class Item:
 class View(Protocol):
     """How a command shows a report on a page, and its type for formats of rows."""
 
+    lists_answers: bool
+
     def show(self, page: Any, report: Any) -> None: ...
 
     def show_line(self, page: Any, report: Any) -> None: ...
@@ -96,6 +98,8 @@ class Run:
     """Whether the command was given one file, whose report is then the whole output."""
     has_rows_of_files: bool = False
     """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
+    most_files: int | None = None
+    """The number of files about which a page has lines; None for all."""
 
 
 class Output(Protocol):

@@ -6,7 +6,8 @@ from typing import Any
 
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import StandardOutput, Target
-from sbbf_tool.cli.page import MarkdownPage, Page, TextPage
+from sbbf_tool.cli.page import MarkdownPage, NoPage, Page, TextPage
+from sbbf_tool.numbers import format_count
 
 
 def open_output(name: str, run: Run, target: Target) -> PageOutput:
@@ -22,12 +23,27 @@ class PageOutput:
     def __init__(self, run: Run, page: Page) -> None:
         self._run = run
         self._page = page
+        self._most_files = None if run.view.lists_answers and not page.is_terminal else run.most_files
+        self._files = self._more_files = 0
 
     def add(self, item: Item) -> None:
-        if item.report is not None:
-            show = self._run.view.show if self._run.is_single else self._run.view.show_line
-            show(self._page, item.report)
+        if item.report is None:
+            return
+        if self._run.is_single:
+            self._run.view.show(self._page, item.report)
+            return
+        page = self._page if self._has_room() else NoPage()
+        lines = page.lines
+        self._run.view.show_line(page, item.report)
+        if page.lines > lines:
+            self._files += 1
+            self._more_files += page is not self._page
+
+    def _has_room(self) -> bool:
+        return self._most_files is None or (self._files < self._most_files and self._page.lines < 2 * self._most_files)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        if self._more_files:
+            self._page.say(f"and {format_count(self._more_files, 'more file')}; --each-file shows them")
         if not self._run.is_single:
             self._run.view.show_end(self._page, files)

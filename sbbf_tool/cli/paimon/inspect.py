@@ -69,13 +69,16 @@ class _InspectView(View["InspectReport"]):
         else:
             page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
         page.table(_COLUMNS, [row for file in report.files for row in _format_rows(file, report.is_table)])
-        for total in report.columns if report.is_table else ():
-            files = f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
-            page.say(f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}")
+        page.say_all(_format_totals(page, report) if report.is_table else ())
         if report.is_table and not indexed:
             page.say("no data file has an index")
-        for line in _format_findings(report):
-            page.say(line)
+        page.say_all(_format_findings(report))
+
+
+def _format_totals(page: Page, report: InspectReport) -> Iterator[str]:
+    for total in report.columns:
+        files = f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
+        yield f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
 
 
 def _format_rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[object, ...]]:

@@ -67,8 +67,7 @@ class _VerifyView(View["VerifyReport"]):
             for column in file.columns
         ]
         page.table(_COLUMNS, rows)
-        for line in _format_false_negatives(report):
-            page.say(line)
+        page.say_all(_format_false_negatives(report))
         filters = format_count(len(rows), "filter")
         count = sum(row[-1] == _VERIFIED for row in rows)
         page.say(f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}")
