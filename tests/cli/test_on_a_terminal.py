@@ -40,6 +40,7 @@ VIEWS = {
     "engines as a matrix": ["engines", "--matrix"],
 }
 # The script of `completion` is for a shell, and is the same on any terminal.
+MORE = re.compile(r"and [\d,]+ more ")
 CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "completion"} | VIEWS
 # The other commands print the same for any file.
 CASES_OF_FILES = [name for name, arguments in CASES.items() if any(FILE in word for word in arguments)]
@@ -85,10 +86,10 @@ def run_case(
 
 
 def words_of(lines: list[str]) -> Iterator[str]:
-    """Yield the words of an output, but not those that list the hidden columns and continue a command."""
+    """Yield the words of an output, but not those that list hidden columns, count hidden rows or continue a command."""
     is_hidden = False
     for line in lines:
-        is_hidden = is_hidden or line.startswith("hidden: ")
+        is_hidden = is_hidden or line.startswith("hidden: ") or MORE.match(line) is not None
         if not is_hidden:
             yield from (word for word in line.split() if word != "\\")
         is_hidden = is_hidden and not line.endswith("shows them")
