@@ -27,7 +27,7 @@ class Baseline:
 
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; a rule all of whose findings it covers has passed."""
-        from sbbf_tool.operations.check import FAILED, PASSED
+        from sbbf_tool.operations.check import FAILED, NOTED, PASSED
         from sbbf_tool.reports.findings import SEVERITIES
 
         file = _absolute(report.file)
@@ -38,7 +38,7 @@ class Baseline:
         failing = {finding.rule for finding in findings}
         rules = (
             replace(outcome, outcome=PASSED, reason="the baseline covers its findings")
-            if outcome.outcome == FAILED and outcome.rule not in failing
+            if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing
             else outcome
             for outcome in report.rules
         )

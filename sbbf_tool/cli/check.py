@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, show_findings
+from sbbf_tool.cli.findings import commands_of, count_findings, count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -20,6 +21,7 @@ from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
@@ -27,7 +29,7 @@ from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import CheckReport
+    from sbbf_tool.reports.findings import CheckReport, Finding
 
 
 @click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
@@ -71,6 +73,14 @@ def command(
 
 
 _MOST_EXAMPLES = 2
+_TOTALS = (
+    Column("severity", WORD),
+    Column("rule", WORD),
+    Column("findings", COUNT),
+    Column("files", COUNT),
+    Column("example", NAME),
+    Column("fix", NAME),
+)
 
 
 @dataclass
@@ -78,6 +88,8 @@ class _RuleTotal:
     """The findings of one rule in all files."""
 
     message: str
+    fix: str
+    """The command that fixes the first finding; empty if none does."""
     findings: int = 0
     files: int = 0
     examples: list[str] = field(default_factory=list)
@@ -100,11 +112,15 @@ class _CheckView(View["CheckReport"]):
         return self._baseline.subtract(report)
 
     def add(self, report: CheckReport, row: FileRow) -> int:
-        counts = Counter((finding.severity, finding.rule, finding.message) for finding in report.findings)
-        for (severity, rule, message), count in counts.items():
-            self._severities[severity] += count
-            total = self._rules.setdefault((severity, rule), _RuleTotal(message))
-            total.findings += count
+        by_rule: dict[tuple[str, str], list[Finding]] = {}
+        for finding in report.findings:
+            by_rule.setdefault((finding.severity, finding.rule), []).append(finding)
+        for (severity, rule), findings in by_rule.items():
+            self._severities[severity] += len(findings)
+            if (severity, rule) not in self._rules:
+                self._rules[severity, rule] = _RuleTotal(findings[0].message, shlex.join(next(commands_of(findings), ())))
+            total = self._rules[severity, rule]
+            total.findings += len(findings)
             total.files += 1
             if len(total.examples) < _MOST_EXAMPLES:
                 total.examples.append(report.file)
@@ -115,15 +131,33 @@ class _CheckView(View["CheckReport"]):
         return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
 
     def show(self, page: Page, report: CheckReport) -> None:
+        if page.has_headings:
+            self._show_table(page, report.file)
+        self._show_file(page, report)
+
+    def _show_file(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
         page.say(f"{report.file}: {_sum(report)}")
 
     def show_line(self, page: Page, report: CheckReport) -> None:
         if self._each_file and (report.findings or report.unreadable):
-            self.show(page, report)
+            self._show_file(page, report)
+
+    def _show_table(self, page: Page, title: str) -> None:
+        """Print a heading, and one row per rule with findings."""
+        page.heading(f"{title}: {count_findings(self._severities)}")
+        rows = [
+            (severity, rule, total.findings, total.files, total.examples[0], total.fix) for (severity, rule), total in self._sorted_rules()
+        ]
+        page.table(_TOTALS, rows)
+
+    def _sorted_rules(self) -> list[tuple[tuple[str, str], _RuleTotal]]:
+        return sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))
 
     def show_end(self, page: Page, files: str) -> None:
-        for (severity, rule), total in sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0])):
+        if page.has_headings:
+            self._show_table(page, "sbbf check")
+        for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
             more = ", ..." if total.files > len(total.examples) else ""
             where = f"{format_count(total.files, 'file')} ({', '.join(total.examples)}{more})"
             page.say(f"{severity}: {rule}: {format_count(total.findings, 'finding')} in {where}")
@@ -141,5 +175,5 @@ def _sum(report: CheckReport) -> str:
         ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
         return f"no rule ran: {spell(reason or '')}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
-    rules = f"{counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
+    rules = f"{counts['passed']} passed, {counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
     return f"{count}; rules: {rules}{list_locked(report.locked_columns)}"

@@ -25,7 +25,7 @@ def show_findings(page: Page, findings: Iterable[Finding]) -> None:
         page.say(f"{of_rule[0].file}: {of_rule[0].severity}: {rule}")
         for line in (of_rule[0].message, *_evidence(of_rule)):
             page.say(f"    {line}")
-        for command in _commands(of_rule):
+        for command in commands_of(of_rule):
             page.command(command, "    fix: ")
 
 
@@ -48,7 +48,7 @@ def count_locked(files: int) -> str:
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
     """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
-    return [findings[0].message, *_evidence(findings), *(f"fix: {quote_command(command)}" for command in _commands(findings))]
+    return [findings[0].message, *_evidence(findings), *(f"fix: {quote_command(command)}" for command in commands_of(findings))]
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"and {len(lines) - _MOST_LINES:,} more"
 
 
-def _commands(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
+def commands_of(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
     """Yield the commands; commands that differ only in their column are merged into one."""
     columns: dict[Fix, list[str]] = {}
     for finding in findings:

@@ -42,10 +42,15 @@ class Page(ABC):
     is_terminal = False
     lines = 0
     """Lines or, in Markdown, blocks printed so far."""
+    has_headings = False
 
     @abstractmethod
     def say(self, line: str) -> None:
         """Print a line, which is escaped."""
+
+    def heading(self, text: str) -> None:
+        """Print a heading, which is escaped; on pages without headings, a line."""
+        self.say(text)
 
     @abstractmethod
     def command(self, words: Sequence[str], label: str = "") -> None:
@@ -165,6 +170,7 @@ class MarkdownPage(Page):
     """Markdown, for a CI system's summary or an issue; lines are paragraphs."""
 
     units = True
+    has_headings = True
 
     def __init__(self, write: Callable[[str], object]) -> None:
         """`write` takes each block of the text, which ends with a line end."""
@@ -172,6 +178,9 @@ class MarkdownPage(Page):
 
     def say(self, line: str) -> None:
         self._block(_markdown(spell(line).strip()))
+
+    def heading(self, text: str) -> None:
+        self._block(f"## {_markdown(spell(text))}")
 
     def command(self, words: Sequence[str], label: str = "") -> None:
         text = escape(quote_command(words))

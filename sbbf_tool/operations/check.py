@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
-PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
+PASSED, NOTED, FAILED, NOT_RUN = "passed", "noted", "failed", "not run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
     if (reason := policy.why_not(rule)) is not None:
         return outcome(NOT_RUN, reason)
     if any(finding.rule == rule.name for finding in findings):
-        return outcome(FAILED)
+        return outcome(FAILED if SEVERITIES.index(rule.severity) <= SEVERITIES.index(policy.fail_on) else NOTED)
     filters = [chunk for column in facts for chunk in column.filters]
     hidden = [column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
     locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None

@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class RuleOutcome:
-    """Outcome of one rule on one file: `passed`, `failed`, or `not run` with the reason."""
+    """Outcome of one rule on one file: `passed`; `failed`; `noted`, if its findings are too mild to fail; or `not run` with the reason."""
 
     rule: str
     severity: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,9 @@ def lying(fixtures: Path) -> str:
 
 def findings(out: str) -> list[str]:
     return [finding["rule"] for line in out.splitlines() for finding in json.loads(line)["findings"]]
+
+
+FILES = ("spark-boolean", "duckdb-defaults", "datafusion-one-column", "events")
 
 
 class TestExitCodes:
@@ -192,8 +196,7 @@ class TestFormats:
     """That other programs can read them."""
 
     def report_output(self, form: str, fixtures: Path, capfd: pytest.CaptureFixture[str], *more: str) -> str:
-        names = ["spark-boolean", "duckdb-defaults", "datafusion-one-column", "events"]
-        assert run(["check", *(str(fixtures / f"{name}.parquet") for name in names), *more, "--format", form]) in (1, 3)
+        assert run(["check", *(str(fixtures / f"{name}.parquet") for name in FILES), *more, "--format", form]) in (1, 3)
         return capfd.readouterr().out
 
     def test_sarif_has_what_its_schema_requires(self, fixtures, tmp_path, capfd):
@@ -234,6 +237,35 @@ class TestFormats:
         lines = self.report_output("github", fixtures, capfd).splitlines()
         assert {line.split(" ")[0] for line in lines} == {"::error", "::warning", "::notice"}
         assert all(line.count("::") == 2 for line in lines)
+
+    def test_github_shows_no_more_than_ten_of_a_kind(self, fixtures, tmp_path, capfd):
+        names = [shutil.copy(fixtures / f"{name}.parquet", tmp_path / f"{at}-{name}.parquet") for at in range(12) for name in FILES]
+        assert run(["check", *map(str, names), *(str(tmp_path / f"missing{at}") for at in range(3)), "--format", "github"]) in (1, 3)
+        *lines, last = capfd.readouterr().out.splitlines()
+        kinds = [line.split(" ")[0] for line in lines]
+        assert kinds == ["::error"] * 10 + ["::warning"] * 10 + ["::notice"] * 9
+        assert re.fullmatch(
+            r"::notice title=sbbf check::Not shown here: \d+ errors, \d+ warnings, \d+ infos. sbbf check --format markdown .*", last
+        )
+
+    def test_markdown_is_a_table_by_rule(self, fixtures, capfd):
+        heading, _, header, _, *rows = self.report_output("markdown", fixtures, capfd).splitlines()
+        assert re.fullmatch(r"## sbbf check: \d+ errors?, \d+ warnings?, \d+ infos?", heading)
+        assert header == "| severity | rule | findings | files | example | fix |"
+        severities = [row.split(" | ")[0] for row in rows if row.startswith("| ")]
+        assert severities == sorted(severities, key=["| error", "| warning", "| info"].index)
+
+    @pytest.mark.parametrize(("fail_on", "outcome"), [("error", "noted"), ("warning", "noted"), ("info", "failed")])
+    def test_a_mild_finding_fails_only_if_it_counts(self, fixtures, capfd, fail_on, outcome):
+        path = str(fixtures / "duckdb-defaults.parquet")
+        code = run(["check", path, "--select", "dictionary-encoded", "--fail-on", fail_on, "--json"])
+        report = json.loads(capfd.readouterr().out)
+        assert {finding["severity"] for finding in report["findings"]} == {"info"}
+        (entry,) = (entry for entry in report["rules"] if entry["rule"] == "dictionary-encoded")
+        assert (entry["outcome"], code, report["failed"]) == (outcome, int(outcome == "failed"), outcome == "failed")
+        run(["check", path, "--select", "dictionary-encoded", "--fail-on", fail_on])
+        counts = "0 noted, 1 failed" if outcome == "failed" else "1 noted, 0 failed"
+        assert f"rules: 0 passed, {counts}, " in capfd.readouterr().out
 
     def test_json_is_a_document_a_line(self, fixtures, capfd):
         *reports, summary = [json.loads(line) for line in self.report_output("ndjson", fixtures, capfd).splitlines()]

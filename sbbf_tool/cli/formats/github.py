@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from sbbf_tool.cli import findings
@@ -10,6 +11,8 @@ from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport
 
+_MOST = {"error": 10, "warning": 10, "info": 9}
+"""Most annotations by severity; a tenth notice is for the rest."""
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
@@ -19,23 +22,35 @@ def open_output(name: str, run: Run, target: Target) -> Annotations:
 
 
 class Annotations:
-    """Output that prints each file when it is added."""
+    """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows ten of each kind per step."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self._lines: dict[str, list[str]] = {command: [] for command in _MOST}
+        self._rest: Counter[str] = Counter()
 
     def add(self, item: Item) -> None:
         report: CheckReport | None = item.report
         for finding in report.findings if report is not None else ():
-            self._annotate(_COMMANDS[finding.severity], finding.file, finding.rule, *findings.in_full([finding]))
+            self._annotate(finding.severity, finding.file, finding.rule, *findings.in_full([finding]))
         for place in report.unreadable if report is not None else ():
             self._annotate("error", item.document["file"], "unreadable", place)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        pass
+        for lines in self._lines.values():
+            for line in lines:
+                self._target.write(line)
+        if self._rest:
+            counts = findings.count_findings(self._rest)
+            self._target.write(f"::notice title=sbbf check::Not shown here: {counts}. sbbf check --format markdown lists them by rule.\n")
 
-    def _annotate(self, command: str, file: str, title: str, *message: str) -> None:
-        self._target.write(f"::{command} file={_property(file)},title={_property(title)}::{'%0A'.join(map(_data, message))}\n")
+    def _annotate(self, severity: str, file: str, title: str, *message: str) -> None:
+        lines = self._lines[severity]
+        if len(lines) == _MOST[severity]:
+            self._rest[severity] += 1
+            return
+        text = "%0A".join(map(_data, message))
+        lines.append(f"::{_COMMANDS[severity]} file={_property(file)},title={_property(title)}::{text}\n")
 
 
 def _data(text: str) -> str:
