@@ -138,6 +138,7 @@ class _AddView(View["AddReport"]):
     schema = "add-filter"
     skipped = "had every filter"
     sums = ("filters", "bytes_added", "column_chunks_skipped", "column_chunks_not_cross_checked")
+    not_undone = "no command restores the filters that the columns had before"
     _done = "added"
 
     def add(self, report: AddReport, row: FileRow) -> int:

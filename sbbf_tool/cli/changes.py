@@ -48,6 +48,14 @@ class Change:
             "keys": self.files.keys,
         }
 
+    def _options_of_files(self) -> list[str]:
+        """Return the options by which another command changes the same files."""
+        options = ["--allow-table-files"] if self.allow_table_files else []
+        if self.files.names_from is not None:
+            name, end = self.files.names_from
+            options += ["--files0-from" if end == b"\0" else "--files-from", name]
+        return options if self.files.where is None else [*options, "--where", self.files.where]
+
     def ensure_target(self) -> None:
         """Raise a usage error, before any file is read, unless exactly one option states where the results go."""
         from sbbf_tool.editing.targets import ensure_one_way
@@ -59,6 +67,10 @@ class Change:
     def report(self, work: Work[Row], view: View[Any]) -> int:
         """Change the files and report each; return the exit code. Raises the errors of `ensure_target`."""
         self.ensure_target()
+        if self.in_place and not self.dry_run:
+            from sbbf_tool.cli.undo import Undo
+
+            view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone)
         return report_files(self.files, work, view, self.outputs)
 
 

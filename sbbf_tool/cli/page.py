@@ -187,6 +187,8 @@ class MarkdownPage(Page):
         fence = "```"
         while fence in text:
             fence += "`"
+        if label.strip():
+            self.say(label)
         self._block(f"{fence}sh\n{text}\n{fence}")
 
     def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:

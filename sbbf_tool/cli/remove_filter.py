@@ -34,6 +34,7 @@ def command(change: Change, columns: tuple[str, ...], compact: bool) -> int:
 
 class _RemoveView(View["RemoveReport"]):
     schema = "remove-filter"
+    not_undone = "no command restores the old filters; sbbf add-filter builds new ones"
     skipped = "had no filter to remove"
     sums = ("filters", "bytes_removed")
 

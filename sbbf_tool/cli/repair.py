@@ -49,6 +49,7 @@ def command(change: Change, **options: Any) -> int:
 
 class _RepairView(View["RepairReport"]):
     schema = "repair"
+    not_undone = "no command restores what was repaired"
     sums = ("filters", "findings_remaining")
 
     def __init__(self) -> None:

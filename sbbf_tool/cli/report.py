@@ -23,6 +23,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.cli.undo import Undo
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -42,6 +43,10 @@ class View(ABC, Generic[Report]):
     """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
+    not_undone = ""
+    """Why no command undoes a change of this command, if none does."""
+    undo: Undo | None = None
+    """Set if the command changes files in place."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -64,6 +69,11 @@ class View(ABC, Generic[Report]):
     def show_end(self, page: Page, files: str) -> None:
         """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
         page.say(files)
+
+    def show_undo(self, page: Page) -> None:
+        """Print how to undo the changes."""
+        if self.undo is not None:
+            self.undo.show(page)
 
     def totals(self) -> dict[str, Any]:
         """Return the sums for the summary document."""
@@ -166,6 +176,8 @@ def _prepare(row: Row, view: View[Any]) -> Row:
 def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
     """Count a row, print its warnings and its error, and return its exit code."""
     report = getattr(row, "report", None)
+    if view.undo is not None:
+        view.undo.add(row)
     # Other commands show the warnings of a report in their output.
     outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
     if row.status in (REFUSED, FAILED):

@@ -58,6 +58,7 @@ def command(change: Change, **options: Any) -> int:
 
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
+    not_undone = "no command restores the old filters; sbbf resize --rebuild builds new ones from the data"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
 
     def add(self, report: ResizeReport, row: FileRow) -> int:

@@ -24,7 +24,7 @@ from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Hint, join
+from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.verdicts import list_warnings
@@ -98,8 +98,25 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
+            undo=_undo(file, edit, set(change.built_filters)),
         )
         return change.publish(patch, report)
+
+
+def _undo(file: ParquetFile, edit: Edit, keys: set[ChunkKey]) -> Fix | None:
+    """Return the removal that truncates the file to its old bytes: it removes all filters of the columns, so none may be older."""
+    columns = sorted({column for _, column in keys})
+    old_places = (
+        file.footer.chunk_meta(row_group, column).stated_filter for row_group in range(file.footer.num_row_groups) for column in columns
+    )
+    if not edit.in_place or edit.dry_run or not columns or any(place != (None, None) for place in old_places):
+        return None
+    return Fix(
+        "remove_filters",
+        (file.name,),
+        tuple(file.footer.columns[column].name for column in columns),
+        keys=file.ring.keys.path if file.ring is not None else None,
+    )
 
 
 _NEGLIGIBLE_BYTES = 64 << 10

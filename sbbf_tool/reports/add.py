@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
@@ -46,6 +47,8 @@ class AddReport(Tabular):
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+    undo: Fix | None = None
+    """The change that restores the old file, byte for byte; None if there is none, or if the file was not changed in place."""
 
     @property
     def bytes_added(self) -> int:

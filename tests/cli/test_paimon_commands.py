@@ -179,7 +179,7 @@ class TestProbe:
         assert capfd.readouterr() == ("", "")
 
     def test_stats_show_that_no_data_was_read(self, orders, capfd):
-        assert sbbf("probe", orders, "customer", "x", "-q", "--stats") == 0
+        assert sbbf("probe", orders, "customer", "x", "--stats") == 0
         err = capfd.readouterr().err
         read = [path for path in orders.rglob("*") if path.is_file() and path.suffix == ".index"]
         assert err.endswith(f" bytes from {len(read) + 4 + 2 + 5} files\n")  # manifests; lists; LATEST, snapshot, three schemas

@@ -30,7 +30,7 @@ def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, caps
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     size = len(bucket.get("large.parquet"))
     bucket.proxy.forget()
-    assert run(["probe", url, "id", str(ABSENT), "--quiet", "--stats"]) == 1
+    assert run(["probe", url, "id", str(ABSENT), "--stats"]) == 1
     # The listing, the end of the object, and of each filter that is not in it the header and the block.
     assert bucket.proxy.operations() == ["ListObjectsV2", *["GetObject"] * (bucket.proxy.count("GetObject"))]
     assert bucket.proxy.count("GetObject") <= 4

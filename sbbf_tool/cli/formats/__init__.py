@@ -86,6 +86,8 @@ class View(Protocol):
 
     def show_end(self, page: Any, files: str) -> None: ...
 
+    def show_undo(self, page: Any) -> None: ...
+
 
 @dataclass(frozen=True)
 class Run:

@@ -47,3 +47,4 @@ class PageOutput:
             self._page.say(f"and {format_count(self._more_files, 'more file')}; --each-file shows them")
         if not self._run.is_single:
             self._run.view.show_end(self._page, files)
+        self._run.view.show_undo(self._page)
