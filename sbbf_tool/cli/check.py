@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import quote_command, spell
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
@@ -118,7 +117,7 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
             if (severity, rule) not in self._rules:
-                self._rules[severity, rule] = _RuleTotal(findings[0].message, shlex.join(next(commands_of(findings), ())))
+                self._rules[severity, rule] = _RuleTotal(findings[0].message, quote_command(next(commands_of(findings), ())))
             total = self._rules[severity, rule]
             total.findings += len(findings)
             total.files += 1
