@@ -30,6 +30,7 @@ COMMANDS = {
     "remove-filter": "sbbf_tool.cli.remove_filter",
     "verify": "sbbf_tool.cli.verify",
     "check": "sbbf_tool.cli.check",
+    "rule": "sbbf_tool.cli.rule",
     "repair": "sbbf_tool.cli.repair",
     "resize": "sbbf_tool.cli.resize",
     "advise": "sbbf_tool.cli.advise",

@@ -15,7 +15,8 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
-from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
+from sbbf_tool.reports.rules import RuleReport
+from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES, report_rule
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.policy import MISSING_FILTER
@@ -157,6 +158,12 @@ def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckRepor
     """Return the report of a file that cannot be opened: no rule was run on it."""
     outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
     return CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unreadable=(error.message,))
+
+
+def find_rule(name: str) -> RuleReport:
+    """Return the rule with this name. Raises UsageError; for a former name, the error has the new one."""
+    _ensure_valid((name,), [rule.name for rule in RULES], "rule", RENAMED)
+    return next(report_rule(rule) for rule in RULES if rule.name == name)
 
 
 def _ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str, renamed: Mapping[str, str]) -> None:

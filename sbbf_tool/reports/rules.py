@@ -19,6 +19,26 @@ class RuleReport:
     """What the rule reads: `footer`, `filter` or `data`."""
     message: str
     why: str
+    """Which writers make such filters, and which readers they harm."""
+    readers: tuple[str, ...] = ()
+    """Query engines and libraries that lose rows, fail or gain nothing; empty if that depends on more than the reader."""
+    example: str | None = None
+    """What the rule observes in a file with the defect."""
+    fix: str | None = None
+    """The command that fixes that file, named FILE; None if no command does."""
+    documentation: str = "docs/reference/rules.md"
+
+    @property
+    def explanation(self) -> tuple[str, ...]:
+        """Return the rule in sentences: what it finds, why, the readers, an example, the fix and the documentation."""
+        return (
+            self.message,
+            self.why,
+            *([f"readers: {', '.join(self.readers)}"] if self.readers else []),
+            *([f"example: {self.example}"] if self.example else []),
+            f"fix: {self.fix}" if self.fix else "fix: no command of sbbf fixes it",
+            f"see {self.documentation}",
+        )
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pkgutil import get_data
+
 from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules import correctness, efficiency, encryption, policy
 from sbbf_tool.rules import format as format_rules
@@ -29,6 +34,44 @@ RENAMED = {
 """New names of rules and groups, by former name."""
 
 
+HARMED_READERS: Mapping[str, tuple[str, ...]] = {
+    "empty-boolean-filter": ("DataFusion",),
+    "interval-not-normalised": ("DuckDB",),
+    "zero-form-missing": ("DataFusion", "parquet-java"),
+    "unreadable-filter": ("Iceberg", "ClickHouse", "parquet-go"),
+    "draft-dialect": ("ClickHouse", "DuckDB"),
+    "missing-length": ("parquet-java 1.14.0 to 1.15.2", "Iceberg 1.8 and 1.9", "hyparquet"),
+    "wrong-length": ("arrow-rs", "parquet-java", "Arrow C++", "DuckDB"),
+    "partial-block": ("ClickHouse", "DuckDB", "Doris", "hyparquet"),
+    "not-power-of-two": ("Arrow C++", "Velox", "Impala"),
+    "under-64-bytes": ("Impala",),
+    "over-128-mib": ("Trino", "parquet-java", "Arrow C++", "Velox", "Impala"),
+    "larger-than-chunk": ("StarRocks",),
+    "dictionary-encoded": ("parquet-java", "Impala"),
+}
+"""The readers that a rule's `why` names as harmed, by the rule's name; a rule that harms all or unknown readers is not listed."""
+
+
+@lru_cache(maxsize=1)
+def _examples() -> Mapping[str, Mapping[str, str | None]]:
+    """Read the examples that the golden reports of the tests show."""
+    data = get_data(__package__, "examples.json")
+    assert data is not None
+    examples: Mapping[str, Mapping[str, str | None]] = json.loads(data)
+    return examples
+
+
 def list_rules() -> tuple[RuleReport, ...]:
     """Return all rules as rows of a report."""
-    return tuple(RuleReport(rule.name, rule.group, rule.severity, rule.reads.name.lower(), rule.message, rule.why) for rule in RULES)
+    return tuple(map(report_rule, RULES))
+
+
+def report_rule(rule: Rule) -> RuleReport:
+    """Return a rule as a row of a report, with its example."""
+    example = _examples().get(rule.name, {})
+    return RuleReport(
+        *(rule.name, rule.group, rule.severity, rule.reads.name.lower(), rule.message, rule.why),
+        readers=HARMED_READERS.get(rule.name, ()),
+        example=example.get("example"),
+        fix=example.get("fix"),
+    )

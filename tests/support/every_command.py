@@ -17,6 +17,7 @@ WORKING: dict[str, list[str]] = {
     "remove-filter": [FILE, "--in-place"],
     "verify": [FILE],
     "check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
+    "rule": ["saturated"],
     "repair": [FILE, "--in-place"],
     "resize": [FILE, "--bytes", "64", "--rebuild", "--in-place"],
     "advise": [FILE],

@@ -11,8 +11,9 @@ from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
+from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport, Finding
-from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.catalog import RULES, report_rule
 from sbbf_tool.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -53,13 +54,21 @@ class Sarif:
 
 
 def _descriptor(rule: Rule) -> dict[str, Any]:
+    lines = [escape(line) for line in report_rule(rule).explanation]
     return {
         "id": rule.name,
         "shortDescription": {"text": rule.message},
         "fullDescription": {"text": rule.why},
+        "help": {"text": "\n".join(lines), "markdown": "\n\n".join(map(_with_code, lines))},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": [rule.group]},
     }
+
+
+def _with_code(line: str) -> str:
+    """Return a line in Markdown: a command or an example as code."""
+    label, colon, text = line.partition(": ")
+    return f"**{label}:** `{text}`" if colon and label in ("example", "fix") and "`" not in text else line
 
 
 def _result(finding: Finding) -> dict[str, Any]:

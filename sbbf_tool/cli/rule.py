@@ -1,0 +1,47 @@
+"""`sbbf rule`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.rules import RulesReport
+
+
+@click.command(cls=Command, short_help="Explain a rule of sbbf check.")
+@click.argument("name", metavar="[RULE]", required=False)
+@output_options()
+def command(name: str | None, outputs: Outputs) -> None:
+    """Explain a rule of sbbf check: what it finds, why files have the defect, which readers it harms, an example and the fix.
+
+    Without RULE, all rules are listed, as with sbbf check --list-rules.
+    """
+    from sbbf_tool.cli import policy
+
+    if name is None:
+        policy.show_rules(outputs)
+        return
+    from sbbf_tool.operations.check import find_rule
+    from sbbf_tool.reports.rules import RulesReport
+
+    report = RulesReport((find_rule(name),))
+    outputs.print(Run(_RuleView(), RulesReport, is_single=True), "rules", report)
+    stop_if_unread()
+
+
+class _RuleView(View["RulesReport"]):
+    schema = "rules"
+
+    def show(self, page: Page, report: RulesReport) -> None:
+        (rule,) = report.rules
+        page.heading(f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}")
+        for line in rule.explanation:
+            page.say(line)

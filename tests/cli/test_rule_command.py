@@ -1,0 +1,88 @@
+"""`sbbf rule`, and the examples of the rules, which are those of the golden reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sbbf_tool.rules
+from sbbf_tool.cli import run
+from sbbf_tool.display import to_json
+from sbbf_tool.rules.catalog import HARMED_READERS, RENAMED, RULES
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXAMPLES = Path(sbbf_tool.rules.__file__).with_name("examples.json")
+NAMES = [rule.name for rule in RULES]
+
+
+def golden_example(rule: str) -> dict[str, str | None]:
+    report = json.loads((GOLDEN / rule / "expected.json").read_text())
+    findings = [finding for finding in report["findings"] if finding["rule"] == rule]
+    finding = next((finding for finding in findings if finding["fix"]), findings[0])
+    evidence = finding["evidence"][0]
+    row_group = "" if evidence["row_group"] is None else f", row group {evidence['row_group']}"
+    fix = " ".join(finding["fix"]["command"]).replace(report["file"], "FILE") if finding["fix"] else None
+    return {"example": f"column {finding['column']}{row_group}: {evidence['fact']}", "fix": fix}
+
+
+def test_the_examples_are_those_of_the_golden_reports(request):
+    text = to_json({name: golden_example(name) for name in NAMES if (GOLDEN / name).is_dir()}, indent=1) + "\n"
+    if request.config.getoption("--bless"):
+        EXAMPLES.write_text(text)
+    assert EXAMPLES.read_text() == text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+def test_each_rule_is_explained(rule, capfd):
+    assert run(["rule", rule.name]) == 0
+    out, err = capfd.readouterr()
+    heading, message, why, *more = out.splitlines()
+    assert heading == f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads.name.lower()}"
+    assert (message, why, err) == (rule.message, rule.why, "")
+    labels = [line.split(" ")[0] for line in more]
+    assert labels == [*(["readers:"] if rule.name in HARMED_READERS else []), "example:", "fix:", "see"]
+    page = Path(__file__).parents[2] / more[-1].removeprefix("see ")
+    assert f"\n{rule.name} " in page.read_text()
+
+
+def test_harmed_readers_are_named_by_the_rule():
+    assert HARMED_READERS.keys() <= set(NAMES)
+    for rule in RULES:
+        for reader in HARMED_READERS.get(rule.name, ()):
+            assert reader.split(" ")[0] in rule.message + rule.why
+
+
+def test_without_a_name_all_rules_are_listed(capfd):
+    assert run(["rule"]) == 0
+    expected = capfd.readouterr().out
+    assert run(["check", "--list-rules"]) == 0
+    assert capfd.readouterr().out == expected
+
+
+def test_formats(capfd):
+    assert run(["rule", "saturated", "--format", "csv"]) == 0
+    header, row = capfd.readouterr().out.splitlines()
+    assert header.startswith("name,group,severity,reads,message,why,")
+    assert row.startswith("saturated,efficiency,warning,")
+    assert run(["rule", "saturated", "--json"]) == 0
+    (rule,) = json.loads(capfd.readouterr().out)["rules"]
+    assert (rule["name"], rule["documentation"]) == ("saturated", "docs/reference/rules.md")
+    assert run(["rule", "saturated", "--format", "markdown"]) == 0
+    assert capfd.readouterr().out.startswith("## saturated: ")
+
+
+def test_old_and_unknown_names(capfd):
+    for old, new in RENAMED.items():
+        assert run(["rule", old]) == 2
+        assert f"is now named '{new}'" in capfd.readouterr().err
+    assert run(["rule", "saturatd"]) == 2
+    assert "did you mean saturated" in capfd.readouterr().err
+
+
+def test_sarif_has_the_explanation(fixtures, capfd):
+    assert run(["check", str(fixtures / "events.parquet"), "--format", "sarif"]) == 0
+    for rule in json.loads(capfd.readouterr().out)["runs"][0]["tool"]["driver"]["rules"]:
+        assert rule["help"]["text"].startswith(rule["shortDescription"]["text"])
+        assert "\n\n" in rule["help"]["markdown"]
