@@ -18,15 +18,16 @@ def format_percent(ratio: float | None) -> str:
 
 def format_number(value: float, *, exact: bool = False) -> str:
     """Format a number with three significant digits, but no fewer than all digits before the point; `exact` omits zero decimals."""
-    if value == 0 or (exact and value == int(value)):
-        return f"{value:,.0f}"
+    if value == 0:
+        return "0"
     decimals = 4
     # Numbers just below a power of ten are rounded to it.
     for limit, places in ((99.95, 0), (9.995, 1), (0.9995, 2), (0.09995, 3)):
         if abs(value) >= limit:
             decimals = places
             break
-    return f"{value:,.{decimals}f}"
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if exact and decimals else text
 
 
 def format_size(count: int) -> str:

@@ -36,6 +36,9 @@ def test_numbers(value, text):
 def test_exact_numbers_have_no_zero_decimals():
     assert format_number(4.0, exact=True) == "4"
     assert format_number(3.99, exact=True) == "3.99"
+    assert format_number(4.9999, exact=True) == "5"
+    assert format_number(2.5, exact=True) == "2.5"
+    assert format_number(1000.0, exact=True) == "1,000"
 
 
 @pytest.mark.parametrize(

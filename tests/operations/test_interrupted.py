@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -328,7 +327,10 @@ NAMES = ["a b.parquet", "it's.parquet", "$(touch pwned).parquet", "a;b&c.parquet
 def suggested(text: str) -> list[str]:
     """The words of the `sbbf` command in a message."""
     text = spell(text)
-    return shlex.split(text[text.index("sbbf ") :].replace("--in-place, undoes", "--in-place undoes"))
+    command = text[text.index("sbbf ") :].partition(" --in-place")[0] + " --in-place"
+    # A shell, because words with control characters are quoted as $'...'.
+    script = f"printf '%s\\0' {command}"
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
 
 
 @pytest.mark.parametrize("name", NAMES)

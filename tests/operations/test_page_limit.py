@@ -139,9 +139,9 @@ def test_the_other_files_are_done(tmp_path, capsys):
     bomb(tmp_path / "a.parquet", "ZSTD", "v1", GIB)
     sound(tmp_path / "b.parquet")
     assert run(["verify", str(tmp_path)]) == 4
-    assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filters verified\n"
+    assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filter verified\n"
     assert run(["verify", str(tmp_path), "--jobs", "2"]) == 4
-    assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filters verified\n"
+    assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filter verified\n"
 
 
 @pytest.mark.parametrize("kind", KINDS)
