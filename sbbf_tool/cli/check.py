@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
@@ -21,7 +22,6 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import quote_command, spell
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
@@ -66,8 +66,8 @@ def command(
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     code = report_files(files, work, _CheckView(files.each_file, reference), outputs)
-    if baseline is not None and not terminal().quiet:
-        complain(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
+    if baseline is not None:
+        render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
 
 

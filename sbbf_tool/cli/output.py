@@ -140,7 +140,7 @@ def complain(line: str, *, kind: str = "error") -> None:
     if color:
         from sbbf_tool.cli.styles import paint_label
 
-        lines[0] = paint_label(lines[0])
+        lines[0] = paint_label(lines[0], is_error=kind == "error")
     for part in lines:
         click.echo(part, err=True, color=color)
 

@@ -176,7 +176,7 @@ class _Answers(View[Any]):
 
     def show_stats(self) -> None:
         requests = f" in {self._requests:,} requests" if self._requests else ""
-        complain(f"read {self._bytes_read:,} bytes of {format_count(self._files, 'file')}{requests}")
+        complain(f"read {self._bytes_read:,} bytes of {format_count(self._files, 'file')}{requests}", kind="note")
 
 
 class _ProbeView(_Answers):

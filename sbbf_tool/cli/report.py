@@ -114,7 +114,7 @@ class _Outcomes:
         """Print how many more files have the same warning."""
         for warning, files in self._warnings.items():
             if files > 1 and not terminal().quiet:
-                complain(f"sbbf: {format_count(files - 1, 'more file')}: {spell(warning)}")
+                complain(f"sbbf: {format_count(files - 1, 'more file')}: {spell(warning)}", kind="warning")
 
     def document(self) -> dict[str, int]:
         names = {OK: "done", SKIPPED: "skipped", REFUSED: "refused", FAILED: "failed", LINK: "links"}

@@ -59,9 +59,9 @@ def style_of(word: str) -> str | None:
     return _MEANINGS.get(word)
 
 
-def paint_label(line: str) -> str:
-    """Paint the label with which a line begins, such as `warning:`."""
+def paint_label(line: str, *, is_error: bool = False) -> str:
+    """Paint the label with which a line begins, such as `warning:`; the label of an error is `sbbf:`."""
     match = _LABEL.match(line)
     if match is None:
-        return line
+        return paint("sbbf:", ERROR) + line[5:] if is_error and line.startswith("sbbf:") else line
     return line[: match.start(1)] + paint(match[1], _LABEL_STYLES.get(match[2], FAINT)) + line[match.end(1) :]

@@ -95,4 +95,4 @@ def _place(name: str, line: int) -> str:
 
 def _doubt(name: str, number: int, reason: str) -> None:
     """Warn that a value may not be the one that is meant. `--quiet` does not hide this, since the answer may then be wrong."""
-    complain(f"sbbf: warning: {_place(name, number)} {reason}")
+    complain(f"sbbf: warning: {_place(name, number)} {reason}", kind="warning")

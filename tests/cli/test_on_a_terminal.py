@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -170,6 +171,10 @@ def test_wide_characters_shift_no_column(columns, run_case):
 
 class TestColour:
     ARGUMENTS: ClassVar = ["verify", FILE]
+
+    def test_an_error_has_a_red_label(self, capfd):
+        assert run(["inspect", "missing.parquet", "--color", "always"]) == 3
+        assert capfd.readouterr().err == f"{click.style('sbbf:', fg='red', bold=True)} missing.parquet: no such file or directory\n"
 
     @pytest.mark.parametrize(
         ("environment", "options", "expected"),

@@ -63,7 +63,7 @@ def command(
     report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
     outputs.print(Run(_ProbeView(), ProbeReport, is_single=True), "paimon-probe", report)
     if stats:
-        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}")
+        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
