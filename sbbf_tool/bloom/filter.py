@@ -9,6 +9,7 @@ This module does not import numpy. It handles single values in plain integers, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import inf, log, log1p
 from typing import TYPE_CHECKING
@@ -147,6 +148,14 @@ class BloomFilter:
         if not self.can_fold:
             raise UsageError(f"a filter of {self.num_blocks} blocks cannot be folded", hint="blocks are folded in pairs")
         return BloomFilter(kernels.active().fold(self._bitset, self.num_blocks))
+
+    def folds(self) -> Iterator[BloomFilter]:
+        """Yield this filter, and its folds to every half of its size down to 64 bytes."""
+        fold = self
+        yield fold
+        while fold.can_fold and fold.num_blocks * BLOCK_BYTES > sizing.MIN_BYTES:
+            fold = fold.fold()
+            yield fold
 
     def fold_to_fpp(self, fpp: float) -> BloomFilter:
         """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this filter itself if there is none."""

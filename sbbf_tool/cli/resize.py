@@ -18,7 +18,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.resize import ResizeReport
+    from sbbf_tool.reports.resize import FilterSize, ResizeReport
 
 _COLUMNS = (
     Column("row group", COUNT),
@@ -29,6 +29,9 @@ _COLUMNS = (
     Column("old fpp", RATE, 2),
     Column("new fpp", RATE),
 )
+
+
+_SIZES = (Column("column", NAME), Column("size", WORD), Column("bitsets", BYTES), Column("mean fpp", RATE), Column("worst fpp", RATE))
 
 
 @click.command(cls=Command, short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
@@ -60,10 +63,13 @@ class _ResizeView(View["ResizeReport"]):
     schema = "resize"
     not_undone = "no command restores the old filters; sbbf resize --rebuild builds new ones from the data"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
+    _all_bytes = 0
+    """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
 
     def add(self, report: ResizeReport, row: FileRow) -> int:
         old, new = (sum(getattr(entry, name) for entry in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
+        self._all_bytes += sum({(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values())
         for place in report.not_resized:
             render.warn(f"{row.path}: {place}; not resized; --rebuild builds it from the data")
         return 0
@@ -71,6 +77,7 @@ class _ResizeView(View["ResizeReport"]):
     def show(self, page: Page, report: ResizeReport) -> None:
         rows = [(row.row_group, row.column, row.method, row.old_bytes, row.new_bytes, row.old_fpp, row.new_fpp) for row in report.filters]
         page.table(_COLUMNS, rows)
+        _show_sizes(page, report)
         self._say(page, report)
 
     def show_line(self, page: Page, report: ResizeReport) -> None:
@@ -87,4 +94,28 @@ class _ResizeView(View["ResizeReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)
+        if self._all_bytes:
+            page.say(f"all filters take {page.bytes(self._all_bytes)}; resized, they would take {page.bytes(self._all_bytes - old + new)}")
         page.say(f"{files}; {format_count(filters, 'filter')}: bitsets of {page.bytes(old)} -> {page.bytes(new)}")
+
+
+def _show_sizes(page: Page, report: ResizeReport) -> None:
+    """Print, for each column, the bytes and rates of its filters at their size and at every half of it."""
+    filters: dict[tuple[str, int], list[FilterSize]] = {}
+    for size in report.sizes:
+        filters.setdefault((size.column, size.row_group), []).append(size)
+    by_step: dict[tuple[str, int], list[FilterSize]] = {}
+    for (column, _), folds in filters.items():
+        for step in range(max(len(sizes) for (name, _), sizes in filters.items() if name == column)):
+            # A filter that cannot be folded further keeps its size.
+            by_step.setdefault((column, step), []).append(folds[min(step, len(folds) - 1)])
+    page.table(
+        _SIZES,
+        [
+            (
+                *(column, f"1/{1 << step}" if step else "as it is", sum(size.bytes for size in sizes)),
+                *(sum(size.fpp for size in sizes) / len(sizes), max(size.fpp for size in sizes)),
+            )
+            for (column, step), sizes in by_step.items()
+        ],
+    )

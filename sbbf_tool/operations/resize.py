@@ -25,7 +25,7 @@ from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
-from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
+from sbbf_tool.reports.resize import FilterSize, ResizedFilter, ResizeReport
 from sbbf_tool.storage.inputs import ensure_path
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ class _Plan:
     reasons: dict[ChunkKey, str] = field(default_factory=dict)
     """Why folding does not reach the target."""
     unchanged: int = 0
+    sizes: list[FilterSize] = field(default_factory=list)
+    """In a dry run: the sizes to which each filter can be folded."""
 
 
 def resize_filters(
@@ -119,7 +121,7 @@ def resize_filters(
     with edit.open(path) as change:
         file = change.file
         check_changeable(file)
-        plan = _plan(change, list(_stored_filters(file, choose_columns(file, columns))), target)
+        plan = _plan(change, list(_stored_filters(file, choose_columns(file, columns))), target, dry_run=dry_run)
         chunks_to_rebuild = sorted(plan.reasons) if rebuild else []
         if plan.reasons and not change.filters and not chunks_to_rebuild:
             key, reason = next(iter(plan.reasons.items()))
@@ -141,6 +143,7 @@ def resize_filters(
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
+            sizes=tuple(plan.sizes),
         )
         return change.publish(patch, report)
 
@@ -171,13 +174,16 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 
-def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target) -> _Plan:
+def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target, *, dry_run: bool) -> _Plan:
     """Add folded filters to the edit; for other filters, record why folding does not reach the target."""
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column
         bloom = BloomFilter(change.file.read_bitset(stored))
         plan.old[key] = bloom.num_bytes, bloom.fpp
+        if dry_run:
+            name = change.file.footer.columns[stored.column].name
+            plan.sizes += [FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp) for fold in bloom.folds()]
         folded_filter, reason = target.fold(bloom)
         if reason is not None:
             plan.reasons[key] = reason

@@ -26,6 +26,16 @@ class ResizedFilter:
     new_fpp: float
 
 
+@dataclass(frozen=True)
+class FilterSize:
+    """A size to which one filter can be folded, or its present size, and the false-positive rate that its bits give at that size."""
+
+    row_group: int
+    column: str
+    bytes: int
+    fpp: float
+
+
 @dataclass(frozen=True, repr=False)
 class ResizeReport(Tabular):
     _row = ResizedFilter
@@ -48,6 +58,8 @@ class ResizeReport(Tabular):
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+    sizes: tuple[FilterSize, ...] = ()
+    """In a dry run: the present size of each filter, and every half of it down to 64 bytes."""
 
     def _rows(self) -> Iterable[object]:
         return self.filters
