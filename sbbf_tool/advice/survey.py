@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.advice.folds import Folds
 from sbbf_tool.advice.overlap import Reservoir, measure_overlap
 from sbbf_tool.advice.queries import Query, QueryCounts, count_query
 from sbbf_tool.bloom import sizing
@@ -46,8 +47,12 @@ class ChunkSurvey(NamedTuple):
 
 class FilterSurvey(NamedTuple):
     bytes: int
-    fpp: float | None
-    """None if the filter cannot be read."""
+    sizes: tuple[tuple[int, float], ...]
+    """Bytes and false-positive rate of the bitset, and of its folds to every half of its size; empty if the filter cannot be read."""
+
+    @property
+    def fpp(self) -> float | None:
+        return self.sizes[0][1] if self.sizes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +144,13 @@ def _survey_filter(file: ParquetFile, number: int, column: Column) -> FilterSurv
     try:
         stored = file.stored_filter(number, column)
     except UnreadableError:
-        return FilterSurvey(0, None)
+        return FilterSurvey(0, ())
     if stored is None:
         return None
     if stored.header.unsupported_reason:
-        return FilterSurvey(stored.length, None)
-    return FilterSurvey(stored.length, BloomFilter(file.read_bitset(stored)).fpp)
+        return FilterSurvey(stored.length, ())
+    bloom = BloomFilter(file.read_bitset(stored))
+    return FilterSurvey(stored.length, tuple((fold.num_bytes, fold.fpp) for fold in bloom.folds()))
 
 
 @dataclass(slots=True)
@@ -152,6 +158,8 @@ class Totals:
     """A column over all files."""
 
     column: Column
+    folds: Folds
+    """What its filters take, and would take at smaller sizes."""
     row_groups: int = 0
     """Row groups in which the column has values."""
     bytes: int = 0
@@ -206,6 +214,8 @@ class Totals:
             self.unreadable_filters += stored.fpp is None
             self.worst_fpp = max(self.worst_fpp, stored.fpp or 0.0)
             self.sum_of_fpp += stored.fpp or 0.0
+            if stored.sizes:
+                self.folds.add(stored.sizes)
 
     @property
     def mean_fpp(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sbbf_tool.advice.folds import Folds
 from sbbf_tool.advice.queries import Query, QueryCounts
 from sbbf_tool.advice.survey import FileSurvey, Totals
 from sbbf_tool.display import redact
@@ -12,9 +13,12 @@ from sbbf_tool.parquet.columns import find_column
 
 
 class Surveys:
-    """Totals of the files, by column and by query. Raises UnreadableError if no file can be read."""
+    """Totals of the files, by column and by query; `fpp` is the target. Raises UnreadableError if no file can be read."""
 
-    def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
+    def __init__(
+        self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query], fpp: float
+    ) -> None:
+        self._fpp = fpp
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
         self.unreadable: list[SbbfError] = []
@@ -36,7 +40,7 @@ class Surveys:
     def _add(self, path: str, survey: FileSurvey) -> None:
         for column in survey.columns:
             key = column.column.name, column.column.type_name
-            self.totals.setdefault(key, Totals(column.column)).add(path, column)
+            self.totals.setdefault(key, Totals(column.column, Folds(self._fpp))).add(path, column)
         for counts, file_counts in zip(self.counts, survey.queries, strict=True):
             counts.add(file_counts, first=not self.files)
         self.files += 1

@@ -12,6 +12,7 @@ from sbbf_tool.cli.formats import Outputs, Run
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
+from sbbf_tool.cli.resize import SIZES
 from sbbf_tool.cli.spelling import command_of, spell
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
 from sbbf_tool.numbers import format_count, format_number
@@ -93,6 +94,7 @@ class _AdviceView(View["AdviceReport"]):
         page.table(_COLUMNS, map(_format_row, report.columns))
         page.say_all(_reasons(report))
         page.table(_QUERIES, map(_format_query, report.queries))
+        _show_sizes(page, report)
         if self._command:
             page.command(self._command)
         else:
@@ -106,6 +108,30 @@ def _reasons(report: AdviceReport) -> Iterator[str]:
         yield f"{column.column}: {column.verdict}: {column.reason}{source}"
         for caution in column.cautions:
             yield f"note: column {column.column}: {caution}"
+
+
+def _show_sizes(page: Page, report: AdviceReport) -> None:
+    """Print what the existing filters take, and what they would take at every half of their size and at the target."""
+    rows = []
+    for column in report.filter_sizes:
+        for size in column.sizes:
+            name = f"1/{1 << size.halvings}" if size.halvings else "as it is"
+            rows.append((column.column, name, size.bytes, size.mean_fpp, size.worst_fpp))
+            if size.mean_fpp > _USELESS:
+                break
+    page.table(SIZES, rows)
+    present = sum(column.sizes[0].bytes for column in report.filter_sizes)
+    at_target = sum(column.bytes_at_target for column in report.filter_sizes)
+    if present > at_target:
+        target = f"{report.fpp * 100:g} %"
+        folded = f"folded to {target} (sbbf resize --fpp {report.fpp:g}) they would take {page.bytes(at_target)}"
+        page.say(f"existing filters take {page.bytes(present)}; {folded}")
+    elif present:
+        page.say(f"existing filters take {page.bytes(present)}; none can be folded further at {report.fpp * 100:g} %")
+
+
+_USELESS = 0.5
+"""Mean false-positive rate above which no smaller size is shown."""
 
 
 def _format_row(column: ColumnAdvice) -> tuple[object, ...]:

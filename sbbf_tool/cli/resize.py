@@ -31,7 +31,8 @@ _COLUMNS = (
 )
 
 
-_SIZES = (Column("column", NAME), Column("size", WORD), Column("bitsets", BYTES), Column("mean fpp", RATE), Column("worst fpp", RATE))
+SIZES = (Column("column", NAME), Column("size", WORD), Column("bitsets", BYTES), Column("mean fpp", RATE), Column("worst fpp", RATE))
+"""What filters take as they are, and at every half of their size."""
 
 
 @click.command(cls=Command, short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
@@ -110,7 +111,7 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
             # A filter that cannot be folded further keeps its size.
             by_step.setdefault((column, step), []).append(folds[min(step, len(folds) - 1)])
     page.table(
-        _SIZES,
+        SIZES,
         [
             (
                 *(column, f"1/{1 << step}" if step else "as it is", sum(size.bytes for size in sizes)),

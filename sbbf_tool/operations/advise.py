@@ -36,7 +36,7 @@ from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.parquet.encryption.keys import Keys
-from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
+from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, ColumnSizes, QueryAdvice
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
 
@@ -115,7 +115,7 @@ def advise_on_surveys(
     queries, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_fpp(fpp)
-    summary = Surveys(paths, surveys, queries)
+    summary = Surveys(paths, surveys, queries, fpp)
     totals_by_column = summary.totals
     users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
     shares = {key: _estimate_share(totals, summary.counts) for key, totals in totals_by_column.items()}
@@ -155,6 +155,11 @@ def advise_on_surveys(
         fix=plan.fix(keys.path if keys is not None else None) if plan is not None and not unnamed else None,
         plan=plan.as_json() if plan is not None and not unnamed else None,
         unreadable=tuple(map(str, summary.unreadable)),
+        filter_sizes=tuple(
+            ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
+            for totals in totals_by_column.values()
+            if (sizes := tuple(totals.folds.sizes()))
+        ),
         exit_code=max((error.exit_code for error in summary.unreadable), default=0),
     )
 

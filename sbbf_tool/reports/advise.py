@@ -65,6 +65,27 @@ class QueryAdvice:
     """The same with the advised filters added, on average; row groups without a dictionary are assumed not to hold the values."""
 
 
+@dataclass(frozen=True)
+class FoldedSize:
+    """The filters of one column after a number of halvings, exactly, from their bits."""
+
+    halvings: int
+    bytes: int
+    """Bytes of all bitsets; a filter that cannot be folded so often keeps its smallest size."""
+    mean_fpp: float
+    worst_fpp: float
+
+
+@dataclass(frozen=True)
+class ColumnSizes:
+    """What the filters of one column take, and would take at smaller sizes."""
+
+    column: str
+    sizes: tuple[FoldedSize, ...]
+    bytes_at_target: int
+    """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive rate, if any does."""
+
+
 @dataclass(frozen=True, repr=False)
 class AdviceReport(Tabular):
     _row = ColumnAdvice
@@ -84,6 +105,8 @@ class AdviceReport(Tabular):
     """The plan as a JSON object, without the passwords and signatures in the names of its files."""
     unreadable: tuple[str, ...] = ()
     """Files that could not be read, each with the reason."""
+    filter_sizes: tuple[ColumnSizes, ...] = ()
+    """The sizes to which the existing filters can be folded, for each column that has filters."""
     exit_code: int = 0
     """The highest exit code of the files that could not be read."""
 
