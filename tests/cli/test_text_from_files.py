@@ -122,7 +122,7 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
         if form in (["--format", "json"], ["--format", "ndjson"]):
             documents = json.loads(out) if form == ["--format", "json"] else map(json.loads, out.splitlines())
             strings = {string for document in documents for string in strings_of(document)}
-            assert name == "engines" or strings & {planted[FILE], planted[TABLE]}, strings
+            assert name in ("engines", "rule") or strings & {planted[FILE], planted[TABLE]}, strings
             if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain"):
                 # Backticks distinguish a name with a dot from a path.
                 assert strings & {text, f"`{text}`"}, strings

@@ -33,7 +33,8 @@ def documents(out: str) -> tuple[list[dict], dict]:
 
 
 def last_line(out: str) -> str:
-    return out.splitlines()[-1]
+    """Return the last line but for the one that says how to undo the change."""
+    return next(line for line in reversed(out.splitlines()) if not line.startswith("undo: "))
 
 
 def test_from_nothing_to_an_audited_lake(lake, capsys):
