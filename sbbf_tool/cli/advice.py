@@ -12,7 +12,7 @@ from sbbf_tool.cli.formats import Outputs, Run
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.resize import SIZES
+from sbbf_tool.cli.resize import MOST_SIZES, SIZES
 from sbbf_tool.cli.spelling import command_of, spell
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
 from sbbf_tool.numbers import format_count, format_number
@@ -119,7 +119,7 @@ def _show_sizes(page: Page, report: AdviceReport) -> None:
             rows.append((column.column, name, size.bytes, size.mean_fpp, size.worst_fpp))
             if size.mean_fpp > _USELESS:
                 break
-    page.table(SIZES, rows)
+    page.table(SIZES, rows, most_rows=MOST_SIZES)
     present = sum(column.sizes[0].bytes for column in report.filter_sizes)
     at_target = sum(column.bytes_at_target for column in report.filter_sizes)
     if present > at_target:

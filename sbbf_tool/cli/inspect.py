@@ -83,17 +83,18 @@ def command(files: Files, columns: tuple[str, ...], all_chunks: bool, by_row_gro
     from sbbf_tool.runner import works
 
     work = works.inspect(columns, all_chunks=all_chunks, keys=files.keys)
-    return report_files(files, work, _InspectView(by_row_group), outputs)
+    return report_files(files, work, _InspectView(by_row_group, bool(columns)), outputs)
 
 
 class _InspectView(View["InspectReport"]):
     schema = "inspect"
 
-    def __init__(self, by_row_group: bool) -> None:
+    def __init__(self, by_row_group: bool, is_selection: bool) -> None:
         from sbbf_tool.runner.totals import InspectTotals
 
         super().__init__()
         self._by_row_group = by_row_group
+        self._none = "none of these columns has a Bloom filter" if is_selection else "no column has a Bloom filter"
         self._totals = InspectTotals()
 
     def add(self, report: InspectReport, row: FileRow) -> int:
@@ -110,7 +111,7 @@ class _InspectView(View["InspectReport"]):
         else:
             page.table(_COLUMNS, _format_columns(page, report))
         _show_bytes(page, report)
-        page.say_all(_list_notes(page, report))
+        page.say_all(_list_notes(page, report, self._none))
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
@@ -129,7 +130,7 @@ class _InspectView(View["InspectReport"]):
             ],
         )
         if not columns:
-            page.say("no column has a Bloom filter")
+            page.say(self._none)
         totals = self._totals
         rows = f"{format_count(totals.rows, 'row')} in {format_count(totals.row_groups, 'row group')}"
         page.say(f"{files}; {rows}, {page.bytes(totals.bytes)}")
@@ -177,10 +178,9 @@ def _show_bytes(page: Page, report: InspectReport) -> None:
         page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
 
 
-def _list_notes(page: Page, report: InspectReport) -> Iterator[str]:
+def _list_notes(page: Page, report: InspectReport, none: str) -> Iterator[str]:
     if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
-        which = "column whose metadata can be read" if report.locked_columns else "column"
-        yield f"no {which} has a Bloom filter; `sbbf add-filter` adds one"
+        yield f"{'no column whose metadata can be read has a Bloom filter' if report.locked_columns else none}; `sbbf add-filter` adds one"
     if report.locked_columns:
         yield f"locked columns (their key was not given): {page.join_names(report.locked_columns)}"
     if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):

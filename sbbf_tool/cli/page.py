@@ -57,7 +57,7 @@ class Page(ABC):
         """Print a command in shell syntax."""
 
     @abstractmethod
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
         """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table."""
 
     def say_all(self, lines: Iterable[str]) -> None:
@@ -101,7 +101,7 @@ class NoPage(Page):
     def command(self, words: Sequence[str], label: str = "") -> None:
         self.lines += 1
 
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
         self.lines += any(True for _ in rows)
 
 
@@ -129,17 +129,16 @@ class TextPage(Page):
             self.say(text)
             return
         # A line that ends with a backslash continues, so that the command can be copied as it is.
-        lines = list(tables.wrap(escape(text), self.width - 2, "    "))
+        lines = _pack(label, words, self.width - 2)
         if len(lines) > _MOST_LINES_OF_COMMAND:
             self.say(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --wide shows them)")
             return
         for at, line in enumerate(lines):
-            part = f"{line} \\" if at < len(lines) - 1 else line
-            self._print(paint_label(part) if self._color and at == 0 else part)
+            self._print(paint_label(line) if self._color and at == 0 else line)
 
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-        most = None if whole or self.width is None else MOST_ROWS
+        most = None if whole or self.width is None else most_rows
         if cells:
             for line in tables.format_table(columns, cells[:most], self.width, units=self.units, color=self._color):
                 self._print(line)
@@ -164,6 +163,33 @@ class TextPage(Page):
             click.echo(line, color=self._color)
         else:
             self._write(f"{line}\n")
+
+
+def _pack(label: str, words: Sequence[str], width: int) -> list[str]:
+    """Lay out a command in lines that end with a backslash, so that a shell joins them again.
+
+    A word that is wider than a line is broken into words that a shell concatenates: its later parts begin at the margin.
+    """
+    indent = " " * (len(label) - len(label.lstrip(" ")) + 4)
+    lines = [label.rstrip(" ")] if label.strip() else []
+    for word in words:
+        quoted = escape(quote_command([word]))
+        if lines and tables.cell_width(lines[-1]) + 1 + tables.cell_width(quoted) <= width:
+            lines[-1] += f" {quoted}"
+            continue
+        if lines:
+            lines[-1] += " \\"
+        if tables.cell_width(indent + quoted) <= width:
+            lines.append((indent if lines else "") + quoted)
+            continue
+        parts = [""]
+        for character in word:
+            if tables.cell_width(indent + escape(quote_command([parts[-1] + character]))) > width:
+                parts.append("")
+            parts[-1] += character
+        pieces = [escape(quote_command([part])) for part in parts]
+        lines += [indent + pieces[0] + "\\", *(f"{piece}\\" for piece in pieces[1:-1]), pieces[-1]]
+    return lines
 
 
 class MarkdownPage(Page):
@@ -191,7 +217,7 @@ class MarkdownPage(Page):
             self.say(label)
         self._block(f"{fence}sh\n{text}\n{fence}")
 
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False) -> None:
+    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
         if not cells:
             return

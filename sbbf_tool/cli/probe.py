@@ -230,10 +230,11 @@ class _LookupView(_Answers):
 
     def show_end(self, page: Page, files: str) -> None:
         values, total = format_count(self._values, "value"), format_count(self._files, "file")
-        hits = "no file may hold any of them"
+        hits = "filters exclude all of them" + (" from the other files" if self._inconclusive_files else "")
         if self._files_with_hits:
             hits = f"{format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values"
-        inconclusive = f"; filters gave no answer in {format_count(self._inconclusive_files, 'file')}" if self._inconclusive_files else ""
+        count = format_count(self._inconclusive_files, "file")
+        inconclusive = f"; {count} may hold any of them, because filters gave no answer" if self._inconclusive_files else ""
         page.say(f"Queried {values} in {total}: {hits}{inconclusive}")
 
     def totals(self) -> dict[str, Any]:

@@ -55,10 +55,12 @@ class _RepairView(View["RepairReport"]):
     def __init__(self) -> None:
         super().__init__()
         self._locked = 0
+        self._is_dry_run = False
 
     def add(self, report: RepairReport, row: FileRow) -> int:
         self.total.update(filters=len(report.steps), findings_remaining=len(report.remaining))
         self._locked += bool(report.locked_columns)
+        self._is_dry_run = report.dry_run
         for message in report.unreadable:
             render.warn(f"{row.path}: {message}")
         done = report.is_clean if report.dry_run else report.is_sound
@@ -86,5 +88,6 @@ class _RepairView(View["RepairReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         filters, findings = (self.total[name] for name in self.sums)
-        counts = f"{format_count(filters, 'filter')} repaired, {format_count(findings, 'finding')} remaining"
+        done = "would be repaired" if self._is_dry_run else "repaired"
+        counts = f"{format_count(filters, 'filter')} {done}, {format_count(findings, 'finding')} remaining"
         page.say(f"{files}; {counts}{count_locked(self._locked)}")

@@ -148,7 +148,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
                         stop_if_unread(at_end=False)
         except (KeyboardInterrupt, SystemExit):
             if work.changes and not is_single:
-                message = f"so far {outcomes}; changed files stay changed, and the same command continues the work"
+                message = f"so far {outcomes}; files in work may be changed too, changed files stay, and the same command continues"
                 complain(f"sbbf: interrupted; {message}", kind="note")
             raise
         if not is_single:

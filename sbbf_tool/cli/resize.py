@@ -33,6 +33,8 @@ _COLUMNS = (
 
 SIZES = (Column("column", NAME), Column("size", WORD), Column("bitsets", BYTES), Column("mean fpp", RATE), Column("worst fpp", RATE))
 """What filters take as they are, and at every half of their size."""
+MOST_SIZES = 20
+"""Rows of this table on a terminal."""
 
 
 @click.command(cls=Command, short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
@@ -50,7 +52,7 @@ def command(change: Change, **options: Any) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
-    The new filters and a new footer are written after the old bytes; `remove-filter` truncates the file to the old bytes. Larger filters
+    The new filters and a new footer are written after the old bytes; `remove-filter` removes them. Larger filters
     are built from the data with --rebuild; without it, filters that are already smaller stay unchanged; if all are, the command is
     refused.
     """
@@ -119,4 +121,5 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
             )
             for (column, step), sizes in by_step.items()
         ],
+        most_rows=MOST_SIZES,
     )

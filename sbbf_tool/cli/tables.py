@@ -22,6 +22,8 @@ GAP = 2
 _LEAST_SENTENCE = 28
 """Width below which a sentence is not wrapped, as long as another column can be hidden."""
 _LEAST_NAME = 12
+_READABLE_NAME = 30
+"""Width to which names are shortened before a column is hidden."""
 _ELLIPSIS = "…"
 
 
@@ -116,7 +118,7 @@ def _lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], units:
 def _fit(sheet: _Sheet, width: int) -> _Sheet | None:
     """Return the sheet in this width, without the columns that have to be hidden; None if it cannot fit."""
     while True:
-        shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE})
+        shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _READABLE_NAME})
         if shrunk is not None:
             return shrunk
         at = max(range(len(sheet.columns)), key=lambda index: (sheet.columns[index].priority, index))

@@ -103,10 +103,15 @@ def is_piece(piece: str, word: str) -> bool:
     return at >= 0 and wcswidth(word) > 28 and not any(0 < end < len(word) and word[end - 1 : end + 1].isdigit() for end in ends)
 
 
+def join_commands(lines: list[str]) -> list[str]:
+    """Join the words of commands that were broken in the way that a shell joins them."""
+    return re.sub(r"(?<=\S)\\\n(?=\S)", "", "\n".join(lines)).replace("''", "").split("\n")
+
+
 def assert_whole_words(output: Output, whole: Output) -> None:
     """Check the words of an output against those of the same output on a terminal of any width."""
     whole_words, text = set(words_of(whole.all_lines)), " ".join(" ".join(whole.all_lines).split())
-    for word in set(words_of(output.all_lines)) - whole_words:
+    for word in set(words_of(join_commands(output.all_lines))) - whole_words:
         start, ellipsis, end = word.partition("…")
         if ellipsis:
             assert start in text, word
@@ -114,7 +119,7 @@ def assert_whole_words(output: Output, whole: Output) -> None:
             continue
         # Below its narrowest form, a table becomes paragraphs with the names of columns as labels.
         assert word.removesuffix(":") in whole_words or any(is_piece(word, whole_word) for whole_word in whole_words), word
-    if missing := whole_words - set(words_of(output.all_lines)):
+    if missing := whole_words - set(words_of(join_commands(output.all_lines))):
         assert any("--wide shows them" in line or "…" in line or wcswidth(line) > 50 for line in output.all_lines), missing
 
 

@@ -185,3 +185,20 @@ def test_a_report_replaces_an_earlier_one(name):
     assert b"older" not in first
     assert run(command) == 0
     assert len(Path(name).read_bytes()) > 100
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inspect", "--files-from", "x.csv", "--report", "x.csv"],
+        ["probe", "d/a.parquet", "user_id", "--values-file", "x.csv", "--report", "x.csv"],
+        ["advise", "d/a.parquet", "--queries", "x.csv", "--report", "./x.csv"],
+        ["check", "d/a.parquet", "--baseline", "x.csv", "--report", "x.csv"],
+    ],
+    ids=" ".join,
+)
+def test_a_report_does_not_replace_an_input(command, capfd):
+    Path("x.csv").write_text("d/a.parquet\n")
+    assert run(command) == 2
+    assert "the report would replace a file that the command line names too" in capfd.readouterr().err
+    assert Path("x.csv").read_text() == "d/a.parquet\n"

@@ -153,7 +153,9 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[...
 
         @wraps(function)
         def command(*args: Any, form: str | None, as_json: bool, report_path: str | None, **options: Any) -> Any:
-            return function(*args, outputs=choose_outputs(form, as_json, report_path, choices), **options)
+            outputs = choose_outputs(form, as_json, report_path, choices)
+            _ensure_no_input(outputs.report)
+            return function(*args, outputs=outputs, **options)
 
         decorated: Callable[..., Any] = command
         for option in reversed(_options(choices)):
@@ -161,6 +163,16 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[...
         return decorated
 
     return decorate
+
+
+def _ensure_no_input(report: str | None) -> None:
+    """Raise UsageError if a report would replace another file that the command line names, such as a list of values."""
+    if report is None or not os.path.isfile(report):
+        return
+    for name, value in click.get_current_context().params.items():
+        for path in value if isinstance(value, tuple) else (value,):
+            if name != "report_path" and isinstance(path, str) and os.path.isfile(path) and os.path.samefile(path, report):
+                raise UsageError("the report would replace a file that the command line names too", file=report, hint="name another")
 
 
 def _options(choices: tuple[str, ...]) -> tuple[Callable[[Any], Any], ...]:
