@@ -1,8 +1,8 @@
 """Tables of text that fit a terminal: each column has a kind and a priority.
 
-On a terminal that is too narrow, sentences wrap at words, then columns are hidden by priority, then names are shortened in the middle.
-Numbers are never broken or shortened. If even that does not fit, each record becomes a paragraph. Widths are in terminal cells, of which
-most East Asian characters take two.
+On a terminal that is too narrow, sentences wrap at words and long names are shortened in the middle, then columns are hidden by priority,
+then names are shortened further. Numbers are never broken or shortened. If even that does not fit, each record becomes a paragraph. Widths
+are in terminal cells, of which most East Asian characters take two.
 """
 
 from __future__ import annotations

@@ -357,23 +357,15 @@ class SkippedFile:
 
 
 @dataclass(frozen=True)
-class NewIndexRow:
-    """Row of a table of new filters: fields of `NewIndex` and `BuiltColumn`."""
-
+class _IndexPlace:
     data_file: str
     place: str
     path: str | None
-    column: str
-    type: str
-    rows: int
-    nulls: int
-    ndv: int
-    items: int
-    fpp: float
-    num_bits: int
-    k: int
-    fill_ratio: float
-    estimated_fpp: float
+
+
+@dataclass(frozen=True)
+class NewIndexRow(BuiltColumn, _IndexPlace):
+    """Row of a table of new filters: fields of `NewIndex` and `BuiltColumn`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -398,7 +390,7 @@ class AddIndexReport(Tabular):
         for index in self.new_indexes:
             for column in index.columns:
                 figures = {field.name: getattr(column, field.name) for field in fields(column)}
-                yield NewIndexRow(index.data_file, index.place, index.path, **figures)
+                yield NewIndexRow(data_file=index.data_file, place=index.place, path=index.path, **figures)
 
     def _summary(self) -> str:
         return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"

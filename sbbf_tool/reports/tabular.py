@@ -5,6 +5,7 @@ pyarrow, polars, DuckDB and pandas read an object that has `__arrow_c_stream__` 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _HTML_ROWS = 20
 
 
-class Tabular:
+class Tabular(ABC):
     """Report of rows. Each row has the fields `_first` of the report itself, then those of a dataclass, `_row`.
 
     If `_row` is None, the report is its only row.
@@ -31,9 +32,9 @@ class Tabular:
         """Return the rows, each a `_row`."""
         return ()
 
+    @abstractmethod
     def _summary(self) -> str:
         """Return the subject of the report and its size, such as `events.parquet: 6 filters`."""
-        raise NotImplementedError
 
     def to_arrow(self) -> pa.Table:
         """Convert the report to an Arrow table, whose schema is the same for every report of this class, also for one without rows.
