@@ -34,11 +34,11 @@ _COLUMNS = (
 )
 _ENGINES = (
     Column("engine", SENTENCE),
-    Column("by statistics", COUNT, 3),
-    Column("by dictionary", COUNT, 3),
-    Column("by filter", COUNT),
-    Column("read", COUNT),
-    Column("bytes skipped", RATE),
+    Column("statistics", COUNT),
+    Column("dictionary", COUNT, 3),
+    Column("filter", COUNT),
+    Column("read", COUNT, 1),
+    Column("bytes skipped", RATE, 2),
     Column("of column", RATE, 4),
     Column("harm", WORD),
 )
@@ -142,7 +142,7 @@ class _ExplainView(View["ExplainReport"]):
             skipped = engine.skipped_by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
             for index, count in enumerate((skipped, engine.row_groups_read, engine.bytes_skipped)):
                 sums[index] += count
-        return ABSENT if report.absent else MAYBE
+        return render.say_unreadable_parts(report.unreadable, row.path) or (ABSENT if report.absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
         return choose_exit_code(codes)
@@ -159,12 +159,14 @@ class _ExplainView(View["ExplainReport"]):
                 )
                 for row in report.row_groups
             ],
+            matters=lambda row: "absent" not in row[-4:-1],
         )
         engines_by_cells: dict[tuple[object, ...], list[str]] = {}
         for engine in report.engines:
             counts = (engine.skipped_by_statistics, engine.skipped_by_dictionary, engine.skipped_by_filter, engine.row_groups_read)
             cells = (*counts, engine.share_skipped, engine.share_of_column_skipped, engine.harm)
             engines_by_cells.setdefault(cells, []).append(engine.name)
+        page.say("row groups that each engine skips by statistics, dictionary or filter, and reads:")
         page.table(_ENGINES, [(", ".join(names), *cells) for cells, names in engines_by_cells.items()])
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")

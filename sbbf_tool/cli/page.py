@@ -21,6 +21,7 @@ from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
 
 Rows = Iterable[Sequence[object]]
+Choice = Callable[[Sequence[object]], bool]
 
 MOST_ROWS = 60
 """Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
@@ -57,8 +58,13 @@ class Page(ABC):
         """Print a command in shell syntax."""
 
     @abstractmethod
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
-        """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table."""
+    def table(
+        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+    ) -> None:
+        """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table.
+
+        If there are more rows than that, the rows that `matters` selects come first.
+        """
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print lines; a terminal gets the first ones."""
@@ -101,7 +107,9 @@ class NoPage(Page):
     def command(self, words: Sequence[str], label: str = "") -> None:
         self.lines += 1
 
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
+    def table(
+        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+    ) -> None:
         self.lines += any(True for _ in rows)
 
 
@@ -136,9 +144,13 @@ class TextPage(Page):
         for at, line in enumerate(lines):
             self._print(paint_label(line) if self._color and at == 0 else line)
 
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
+    def table(
+        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+    ) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
         most = None if whole or self.width is None else most_rows
+        if most is not None and len(cells) > most and matters is not None:
+            cells.sort(key=matters, reverse=True)
         if cells:
             for line in tables.format_table(columns, cells[:most], self.width, units=self.units, color=self._color):
                 self._print(line)
@@ -217,7 +229,9 @@ class MarkdownPage(Page):
             self.say(label)
         self._block(f"{fence}sh\n{text}\n{fence}")
 
-    def table(self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS) -> None:
+    def table(
+        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+    ) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
         if not cells:
             return

@@ -169,7 +169,7 @@ class _Answers(View[Any]):
         self._files += 1
         self._bytes_read += report.bytes_read
         self._requests += report.requests
-        return ABSENT if report.is_absent else MAYBE
+        return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
         return choose_exit_code(codes)
@@ -196,6 +196,7 @@ class _ProbeView(_Answers):
                 for value in report.values
                 for answer in value.row_groups
             ],
+            matters=lambda row: row[-2] != "absent",
         )
 
     show_line = show

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import compress
 from typing import Any
 
 from sbbf_tool.cli.styles import FAINT, paint, style_of
@@ -52,7 +53,10 @@ COUNT, BYTES, RATE, ESTIMATE, NAME, WORD, SENTENCE = Kind
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table. Of columns that do not fit, the one with the highest priority number is hidden first; 0 is never hidden."""
+    """One column of a table. Of columns that do not fit, those with the highest priority number are hidden first; 0 is never hidden.
+
+    Columns of the same priority are hidden together, such as a minimum and a maximum.
+    """
 
     name: str
     kind: Kind
@@ -67,11 +71,14 @@ class _Sheet:
     cells: list[list[str]]
     widths: list[int]
 
-    def without(self, at: int) -> _Sheet:
-        def drop(items: list[Any]) -> list[Any]:
-            return [*items[:at], *items[at + 1 :]]
+    def without(self, priority: int) -> _Sheet:
+        """Return the sheet without the columns of this priority."""
+        visible = [column.priority != priority for column in self.columns]
 
-        return _Sheet(drop(self.columns), [drop(line) for line in self.cells], drop(self.widths))
+        def select(items: list[Any]) -> list[Any]:
+            return [*compress(items, visible)]
+
+        return _Sheet(select(self.columns), [select(line) for line in self.cells], select(self.widths))
 
     @property
     def width(self) -> int:
@@ -121,10 +128,10 @@ def _fit(sheet: _Sheet, width: int) -> _Sheet | None:
         shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _READABLE_NAME})
         if shrunk is not None:
             return shrunk
-        at = max(range(len(sheet.columns)), key=lambda index: (sheet.columns[index].priority, index))
-        if sheet.columns[at].priority == 0:
+        highest = max(column.priority for column in sheet.columns)
+        if highest == 0:
             return _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _LEAST_NAME})
-        sheet = sheet.without(at)
+        sheet = sheet.without(highest)
 
 
 def _shrink(sheet: _Sheet, width: int, least: dict[Kind, int]) -> _Sheet | None:
@@ -215,22 +222,19 @@ def _format_cell(kind: Kind, cell: object, units: bool) -> str:
 
 
 def _align(cells: list[str]) -> list[str]:
-    """Pad numbers on the right, so that their decimal points are below each other; their unit stays at the end."""
+    """Pad numbers on the right, after their unit, so that their decimal points are below each other."""
     parts = [_split_number(cell) for cell in cells]
-    fraction = max((len(part[1]) for part in parts if part), default=0)
-    unit = max((len(part[2]) for part in parts if part), default=0)
-    if not fraction and len({len(part[2]) for part in parts if part}) <= 1:
-        return cells
-    return [f"{part[0]}{part[1]:<{fraction}}{part[2]:<{unit}}" if part else cell for part, cell in zip(parts, cells, strict=True)]
+    width = max((len(part[1]) for part in parts if part), default=0)
+    return [f"{part[0]}{part[1]:<{width}}" if part else cell for part, cell in zip(parts, cells, strict=True)]
 
 
-def _split_number(cell: str) -> tuple[str, str, str] | None:
-    """Split a number into the part before its decimal point, its fraction, and its unit; None for other text."""
-    text, space, unit = cell.partition(" ")
-    if not text or not text[-1].isdigit():
+def _split_number(cell: str) -> tuple[str, str] | None:
+    """Split a number into the part before its decimal point, and its fraction with its unit; None for other text."""
+    number, _, _ = cell.partition(" ")
+    if not number or not number[-1].isdigit():
         return None
-    whole, point, fraction = text.partition(".")
-    return whole, point + fraction, space + unit
+    whole, _, _ = number.partition(".")
+    return whole, cell[len(whole) :]
 
 
 _NARROW = re.compile(r"[ -~\xa1-\xac\xae-\u02ff\u2018-\u201f\u2026\u2500-\u259f]*")

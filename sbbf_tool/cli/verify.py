@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.findings import list_locked, show_findings
@@ -32,6 +33,7 @@ _COLUMNS = (
     Column("measured fpp", RATE, 5),
     Column("result", SENTENCE),
 )
+_VERIFIED = "verified"
 
 
 @click.command(cls=Command, short_help="Verify filters against the data.")
@@ -87,10 +89,10 @@ class _VerifyView(View["VerifyReport"]):
 
     def add(self, report: VerifyReport, row: FileRow) -> int:
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
-        for place in report.unreadable:
-            complain(f"sbbf: {UnreadableError(place, file=row.path)}")
-        if report.unreadable or not report.is_sound:
-            return UnreadableError.exit_code if report.unreadable else 1
+        if code := render.say_unreadable_parts(report.unreadable, row.path):
+            return code
+        if not report.is_sound:
+            return 1
         if report.locked_columns:
             complain(f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys")
         return UnreadableError.exit_code if report.locked_columns else 0
@@ -104,7 +106,7 @@ class _VerifyView(View["VerifyReport"]):
             )
             for verification in report.filters
         ]
-        page.table(_COLUMNS, rows)
+        page.table(_COLUMNS, rows, matters=lambda row: not str(row[-1]).startswith(_VERIFIED))
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
         page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}{list_locked(report.locked_columns)}")
@@ -123,5 +125,5 @@ def _count_verified(verified: int, filters: int) -> str:
 def _result(verification: FilterVerification) -> str:
     if verification.problem is not None:
         return verification.problem
-    result = "verified" if verification.is_verified else "false negatives"
+    result = _VERIFIED if verification.is_verified else "false negatives"
     return f"{result}, as {verification.dialect}" if verification.dialect else result

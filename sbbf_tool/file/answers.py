@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals, literals
@@ -56,6 +57,24 @@ def query_row_group(file: ParquetFile, row_group: int, question: Question, diale
     return answers
 
 
+def query_damaged_row_group(
+    file: ParquetFile, row_group: int, question: Question, unreadable: list[str], dialect: Dialect | None = None
+) -> list[RowGroupAnswer]:
+    """Query as `query_row_group` does; if the filter is unreadable, append its place and the reason, and answer `cannot say`."""
+    try:
+        return query_row_group(file, row_group, question, dialect)
+    except UnreadableError as error:
+        unreadable.append(describe_unreadable(error))
+        answer = literals.CANNOT_SAY, f"the filter is unreadable: {error.message}"
+        verdicts = (answer if literal.verdict is None else (literal.verdict, literal.note) for literal in question.literals)
+        return [RowGroupAnswer(row_group, *verdict) for verdict in verdicts]
+
+
+def describe_unreadable(error: UnreadableError) -> str:
+    """Return the place and the reason of an error in one part of a file."""
+    return f"{error.place}: {error.message}" if error.place else error.message
+
+
 def expect_answers(file: ParquetFile, question: Question) -> None:
     """Announce that the filter of every row group will be queried for this question: see `Source.prefetch`."""
     file.expect_filters([question.column], also=_likely_blocks(file, question))
@@ -78,7 +97,10 @@ def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
     hashes = [h for forms in question.hashes for h in forms]
     for row_group in range(file.footer.num_row_groups):
         if file.encryption_of(row_group, question.column) is None:
-            stored = file.stored_filter(row_group, question.column)
+            try:
+                stored = file.stored_filter(row_group, question.column)
+            except UnreadableError:
+                continue  # reported when it is queried
             if stored is not None and not stored.header.unsupported_reason:
                 indices = {block_index(h, stored.num_blocks) for h in hashes}
                 if _is_read_whole(stored, indices):

@@ -10,14 +10,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.file.answers import query_row_group
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.answers import describe_unreadable, query_damaged_row_group
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import by_dictionary, by_statistics, format_bounds, row_group_bytes
+from sbbf_tool.file.pruning import Answer, by_dictionary, by_statistics, format_bounds, row_group_bytes
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.arrow_schema import arrow_type
-from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.parquet.literals import ABSENT
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
@@ -45,8 +47,9 @@ def explain(
     """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
     The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). Raises UsageError (no such column or engine,
-    a value that the column cannot hold), UnreadableError (bytes that contradict the format) and RefusedError (an encrypted footer, or a
-    dictionary page whose header states more than `max_page_bytes` uncompressed bytes).
+    a value that the column cannot hold), UnreadableError (not a Parquet file) and RefusedError (an encrypted footer, or a dictionary page
+    whose header states more than `max_page_bytes` uncompressed bytes). A filter or dictionary whose bytes contradict the format answers
+    `cannot say`; `unreadable` lists it.
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
@@ -55,7 +58,9 @@ def explain(
         (literal,) = question.literals
         file.expect_filters([question.column], whole=True)
         schema_type = arrow_type(file.footer, question.column)
-        row_groups = [_explain_row_group(file, number, question, schema_type) for number in range(file.footer.num_row_groups)]
+        unreadable: list[str] = []
+        numbers = range(file.footer.num_row_groups)
+        row_groups = [_explain_row_group(file, number, question, schema_type, unreadable) for number in numbers]
         return ExplainReport(
             file=file.name,
             column=question.column.name,
@@ -67,6 +72,7 @@ def explain(
             column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
             row_groups=tuple(pruning.row_group for pruning in row_groups),
             engines=tuple(_explain_engine(engine, question, row_groups, schema_type) for engine in engines),
+            unreadable=tuple(unreadable),
         )
 
 
@@ -77,12 +83,17 @@ class _Pruning(NamedTuple):
     has_filter: bool
 
 
-def _explain_row_group(file: ParquetFile, number: int, question: Question, schema_type: str | None) -> _Pruning:
+def _explain_row_group(file: ParquetFile, number: int, question: Question, schema_type: str | None, unreadable: list[str]) -> _Pruning:
+    """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
-    stored = None if file.encryption_of(number, column) else file.stored_filter(number, column)
     (statistics,) = by_statistics(file, number, question)
-    dictionary = by_dictionary(file, number, question)
-    (answer,) = query_row_group(file, number, question)
+    try:
+        dictionary = by_dictionary(file, number, question)
+    except UnreadableError as error:
+        unreadable.append(describe_unreadable(error))
+        dictionary = [Answer(CANNOT_SAY, f"the dictionary is unreadable: {error.message}")]
+    (answer,) = query_damaged_row_group(file, number, question, unreadable)
+    stored, has_filter = _find_filter(file, number, column)
     verdicts = list_verdicts(
         column,
         arrow_type=schema_type,
@@ -104,7 +115,18 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, schem
         filter=answer.answer,
         filter_reason=answer.reason,
     )
-    return _Pruning(explanation, {verdict.engine: verdict for verdict in verdicts}, stored is not None)
+    return _Pruning(explanation, {verdict.engine: verdict for verdict in verdicts}, has_filter)
+
+
+def _find_filter(file: ParquetFile, row_group: int, column: Column) -> tuple[StoredFilter | None, bool]:
+    """Return the filter of a chunk, None if it is missing, encrypted or unreadable; and whether engines find a filter there."""
+    if file.encryption_of(row_group, column):
+        return None, False
+    try:
+        stored = file.stored_filter(row_group, column)
+    except UnreadableError:
+        return None, True
+    return stored, stored is not None
 
 
 def _explain_engine(engine: EngineReport, question: Question, row_groups: Sequence[_Pruning], schema_type: str | None) -> EngineExplanation:

@@ -193,7 +193,7 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
         totals.append(
             ColumnTotal(
                 column=column.name,
-                row_groups_with_filter=len(filters),
+                row_groups_with_filter=sum(row.unreadable is None for row in filters),
                 row_groups=file.footer.num_row_groups,
                 filter_bytes=sum((row.header_bytes or 0) + (row.bitset_bytes or 0) for row in filters),
                 chunk_bytes=sum(meta.bytes for meta in chunks),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.file.answers import expect_answers, query_row_group
+from sbbf_tool.file.answers import expect_answers, query_damaged_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.reports.probe import ProbeReport, ValueAnswer
@@ -33,8 +33,8 @@ def probe(
     `null` unless the column holds text or bytes of variable length. Only the answer `absent` is certain. Filters of a draft of the format
     answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
     it; filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
-    table to parse schema and values once. Raises UsageError (no such column or dialect, a value that the column cannot hold) and
-    UnreadableError (a filter that contradicts the format).
+    table to parse schema and values once. A filter whose bytes contradict the format answers `cannot say`; `unreadable` lists it. Raises
+    UsageError (no such column or dialect, a value that the column cannot hold) and UnreadableError (not a Parquet file).
     """
     value_list = tuple(as_iterable(values))
     draft = None if dialect is None else _find_dialect(dialect)
@@ -44,7 +44,9 @@ def probe(
             leaf = reuse.find_column(file.footer.columns, column)
             question = reuse.question_of(leaf, value_list)
         expect_answers(file, question)
-        by_row_group = [query_row_group(file, number, question, draft) for number in range(file.footer.num_row_groups)]
+        unreadable: list[str] = []
+        numbers = range(file.footer.num_row_groups)
+        by_row_group = [query_damaged_row_group(file, number, question, unreadable, draft) for number in numbers]
         return ProbeReport(
             file=file.name,
             column=leaf.name,
@@ -55,6 +57,7 @@ def probe(
             ),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
+            unreadable=tuple(unreadable),
         )
 
 

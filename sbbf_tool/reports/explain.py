@@ -76,6 +76,8 @@ class ExplainReport(Tabular):
     column_bytes: int
     row_groups: tuple[RowGroupExplanation, ...]
     engines: tuple[EngineExplanation, ...]
+    unreadable: tuple[str, ...] = ()
+    """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
 
     def _rows(self) -> Iterable[object]:
         return self.row_groups

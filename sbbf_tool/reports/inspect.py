@@ -55,6 +55,7 @@ class ColumnTotal:
 
     column: str
     row_groups_with_filter: int
+    """Number of row groups that have a filter; filters that are `unreadable` do not count."""
     row_groups: int
     filter_bytes: int
     chunk_bytes: int

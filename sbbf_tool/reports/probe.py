@@ -58,6 +58,8 @@ class ProbeReport(Tabular):
     bytes_read: int
     requests: int = 0
     """Requests to a server; 0 for a local file."""
+    unreadable: tuple[str, ...] = ()
+    """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
 
     @property
     def is_absent(self) -> bool:

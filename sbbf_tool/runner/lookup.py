@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
-from sbbf_tool.file.answers import NO_FILTER, may_hold
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.answers import NO_FILTER, describe_unreadable, may_hold
 from sbbf_tool.file.drafts import in_dialect
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
@@ -35,7 +36,7 @@ def probe_values(
     """Query the filters of `column` for one value or an iterable of values, as in `probe`; None queries null.
 
     `keys` decrypts encrypted filters; `reuse` caches what files have in common. Raises UsageError (no such column, or a value that it
-    cannot contain), UnreadableError (a filter that contradicts the format) and RefusedError (an encrypted footer without a key).
+    cannot contain), UnreadableError (not a Parquet file) and RefusedError (an encrypted footer without a key).
     """
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
@@ -45,8 +46,13 @@ def probe_values(
             question = reuse.question_of(leaf_column, tuple(as_iterable(values)))
         hits: dict[int, list[int]] = {}
         open_row_groups: dict[tuple[str, str | None], list[int]] = {}
+        unreadable: list[str] = []
         for number in range(file.footer.num_row_groups):
-            reason = _query_row_group(file, number, question, hits, draft)
+            try:
+                reason = _query_row_group(file, number, question, hits, draft)
+            except UnreadableError as error:
+                unreadable.append(describe_unreadable(error))
+                reason = CANNOT_SAY, "the filter is unreadable"
             if reason is not None:
                 open_row_groups.setdefault(reason, []).append(number)
         literals = question.literals
@@ -62,6 +68,7 @@ def probe_values(
             ),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
+            unreadable=tuple(unreadable),
         )
 
 

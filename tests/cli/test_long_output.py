@@ -14,6 +14,7 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.cli.page import MOST_ROWS
 from sbbf_tool.cli.render import MOST_FILES
+from sbbf_tool.file.parquet_file import ParquetFile
 from support.every_command import COLUMN, FILE, WORKING, commands
 from support.terminals import run_on_terminal
 
@@ -62,6 +63,23 @@ def test_a_lake_fits_two_screens(name, lake):
     else:
         assert int(more.replace(",", "")) == files - count_files(output.lines)
         assert 0 < count_files(output.lines) <= MOST_FILES
+
+
+def test_a_long_table_begins_with_the_rows_that_matter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = range(MOST_ROWS + 40)
+    options = {"id": {"ndv": 10}}
+    pq.write_table(pa.table({"id": rows}), "file.parquet", row_group_size=1, bloom_filter_options=options, use_dictionary=False)
+    last = len(rows) - 1
+    with ParquetFile.open("file.parquet") as file:
+        (stored,) = filter(None, [file.stored_filter(last, file.footer.columns[0])])
+    with open("file.parquet", "r+b") as stream:
+        assert run_on_terminal(["probe", "file.parquet", "id", str(last)], 100).lines[2].split() == [str(last), str(last), "maybe"]
+        assert run_on_terminal(["explain", "file.parquet", "id", str(last)], 100).lines[2].split()[0] == str(last)
+        stream.seek(stored.bitset_offset)
+        stream.write(bytes(stored.bitset_bytes))
+        stream.flush()
+        assert run_on_terminal(["verify", "file.parquet"], 100).lines[1].endswith("false negatives")
 
 
 @pytest.mark.parametrize("name", [name for name in OF_FILES if name not in ("inspect", "advise")])

@@ -70,6 +70,19 @@ class TestFit:
         assert draw(COLUMNS, ROWS, 50, units=True)[-1] == "hidden: type, reason; --wide shows them"
         assert draw(COLUMNS, ROWS, 44, units=True)[-2:] == ["hidden: type, size, reason; --wide shows", "them"]
 
+    def test_columns_of_one_priority_are_hidden_together(self):
+        columns = (Column("name", NAME), Column("min", NAME, 1), Column("max", NAME, 1))
+        assert draw(columns, [("id", "a" * 12, "z" * 12)], 33) == ["name  min           max", f"id    {'a' * 12}  {'z' * 12}"]
+        assert draw(columns, [("id", "a" * 12, "z" * 12)], 28) == ["name", "id", "hidden: min, max; --wide", "shows them"]
+
+    def test_a_number_and_its_unit_are_together(self):
+        assert draw((Column("of data", RATE),), [(0.00879,), (0.000277,), (1,)], None) == [
+            "   of data",
+            "  0.879 %",
+            "  0.0277 %",
+            "100 %",
+        ]
+
     def test_names_are_shortened_last(self):
         assert draw(COLUMNS, ROWS, 30) == [
             "column                  values",
@@ -105,16 +118,16 @@ class TestNumbers:
     def test_decimal_points_are_below_each_other(self):
         assert draw((Column("fpp", RATE),), [(0.5,), (0.0123,), (1e-9,), (0,)]) == [
             "      fpp",
-            "50.0    %",
-            " 1.23   %",
+            "50.0 %",
+            " 1.23 %",
             "<0.0001 %",
-            " 0      %",
+            " 0 %",
         ]
 
     def test_sizes_have_units_only_on_request(self):
         column = Column("size", BYTES)
         assert draw((column,), [(3111,), (12,)]) == [" size", "3,111", "   12"]
-        assert draw((column,), [(3111,), (12,)], units=True) == ["   size", " 3.1 kB", "12   B"]
+        assert draw((column,), [(3111,), (12,)], units=True) == ["   size", " 3.1 kB", "12 B"]
 
     def test_text_may_replace_a_number(self):
         assert draw((Column("size", BYTES),), [(3111,), ("EMPTY",)]) == [" size", "3,111", "EMPTY"]

@@ -354,8 +354,7 @@ def test_a_filter_that_would_run_into_the_footer(texts, dialect):
     assert "runs into" in (inspect(texts).filters[0].unreadable or "")
     (result,) = verify(texts).filters
     assert result.problem
-    with pytest.raises(UnreadableError):
-        probe(texts, "v", ["value 1"], dialect=dialect)
+    assert probe(texts, "v", ["value 1"], dialect=dialect).unreadable
 
 
 @pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
@@ -369,12 +368,10 @@ def test_a_header_with_any_byte_changed(texts, dialect):
             mutant[at] ^= change
             put(texts, bytes(mutant), bitset, with_length=False)
             (row,) = inspect(texts).filters
-            if row.unreadable:
-                with pytest.raises(UnreadableError):
-                    probe(texts, "v", values, dialect=dialect)
-            else:
-                for name in (dialect, None):
-                    assert not any(value.is_absent for value in probe(texts, "v", values, dialect=name).values)
+            for name in (dialect, None):
+                report = probe(texts, "v", values, dialect=name)
+                assert bool(report.unreadable) == bool(row.unreadable)
+                assert not any(value.is_absent for value in report.values)
 
 
 def test_an_interval_for_which_duckdb_queries_another_form(fixtures, tmp_path):

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import SbbfError, UnreadableError, add_filters, inspect, probe, remove_filters
+from sbbf_tool import SbbfError, UnreadableError, add_filters, explain, inspect, probe, remove_filters
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.runner.lookup import probe_values
 from support.command_lines import COMMANDS, assert_one_line_and_this_code
 from support.corpus_edits import edit_footer
 from support.questions_to_files import ask_everything, outcome
@@ -42,14 +43,24 @@ def overwrite_filter(path: Path, raw: bytes) -> None:
 
 
 def assert_unreadable(path: Path, reason: str) -> None:
-    """inspect shows the filter as broken, probe will not answer from it, and it can be replaced or taken away."""
+    """inspect shows the filter as broken, probe answers from the others only, and it can be replaced or taken away."""
     (row,) = inspect(path).unreadable_filters
     assert (row.row_group, row.column) == (1, "id")
     assert reason in row.unreadable
     assert len(inspect(path).filters) == 6
-    error = outcome(lambda: probe(path, "id", [7]))
-    assert isinstance(error, UnreadableError)
-    assert "column id, row group 1" in error.place
+    answers_of_probe = probe(path, "id", [7, -1])
+    (place,) = answers_of_probe.unreadable
+    assert place.startswith("column id, row group 1")
+    assert all(value.row_groups[1].answer == "cannot say" for value in answers_of_probe.values)
+    assert [answer.answer for answer in answers_of_probe.values[1].row_groups if answer.row_group != 1] == ["absent"]
+    assert not answers_of_probe.is_absent
+    explanation = explain(path, "id", -1)
+    assert explanation.unreadable == (place,)
+    assert explanation.row_groups[1].filter == "cannot say"
+    lookup = probe_values(path, "id", [7, -1])
+    assert lookup.unreadable == (place,)
+    assert [row_groups.row_groups for row_groups in lookup.inconclusive] == [(1,)]
+    assert not lookup.is_absent
     assert probe(path, "name", ["name 1"]).values
     answers = ask_everything(path, "id", 7)
     assert not any(isinstance(answers[name], SbbfError) for name in ("add", "remove"))

@@ -28,6 +28,7 @@ _COLUMNS = (
     Column("answer", WORD),
     Column("reason", SENTENCE, 1),
 )
+_REMAINS = "remains"
 
 
 @click.command(cls=NegativeValues, short_help="Find the data files of a table that may hold a value.")
@@ -74,7 +75,8 @@ class _ProbeView(View["ProbeReport"]):
     def show(self, page: Page, report: ProbeReport) -> None:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
         page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
-        page.table(_COLUMNS, [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files])
+        rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+        page.table(_COLUMNS, rows, matters=lambda row: row[-2] == _REMAINS)
         remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
         data_files = format_count(len(report.files), "data file")
         page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
@@ -84,5 +86,5 @@ class _ProbeView(View["ProbeReport"]):
 
 def _format_row(file: ProbedFile, answer: ValueAnswer) -> tuple[object, ...]:
     value = "null" if answer.value is None else render.value(answer.value)
-    outcome = "remains" if answer.may_hold else "skipped"
+    outcome = _REMAINS if answer.may_hold else "skipped"
     return (value, file.data_file, file.partition, file.rows, file.place, outcome, answer.reason)

@@ -66,7 +66,7 @@ class _VerifyView(View["VerifyReport"]):
             for file in report.files
             for column in file.columns
         ]
-        page.table(_COLUMNS, rows)
+        page.table(_COLUMNS, rows, matters=lambda row: row[-1] != _VERIFIED)
         page.say_all(_format_false_negatives(report))
         filters = format_count(len(rows), "filter")
         count = sum(row[-1] == _VERIFIED for row in rows)
