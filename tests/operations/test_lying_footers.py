@@ -13,7 +13,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.runner.lookup import probe_values
 from support.command_lines import COMMANDS, assert_one_line_and_this_code
 from support.corpus_edits import edit_footer
-from support.questions_to_files import ask_everything, outcome
+from support.questions_to_files import ask_everything
 from support.samples import ROWS, footer_start, places, write_events
 
 
