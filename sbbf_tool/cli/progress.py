@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 DELAY, PERIOD, PERIOD_OF_LINES = 0.5, 0.1, 30.0
 """Seconds before the first line, between lines on a terminal, and between lines elsewhere."""
 
+_LONG = 10.0
+"""Seconds after which a smaller share of the work tells its rate."""
+_LEAST_SHARE, _LEAST_SHARE_OF_LONG_WORK = 0.01, 0.001
+"""Shares of the work before which no time is estimated: the first file may be tiny."""
+
 Listing = Callable[[], "Iterable[ListedFile]"]
 
 _display_in_use: ContextVar[_Display | None] = ContextVar("progress", default=None)
@@ -118,12 +123,14 @@ def describe(progress: RunProgress, seconds: float) -> list[str]:
     if not progress.files_done and files in (None, 1):
         return [escape(progress.step), f"{seconds:.0f} s"] if progress.step else [f"{seconds:.0f} s"]
     done_files = format_count(progress.files_done, "file") if files is None else f"{progress.files_done:,} of {format_count(files, 'file')}"
-    if not progress.has_bytes or not progress.bytes_done:
+    if not progress.has_bytes or not (progress.bytes_done or progress.step_bytes_done):
         remaining = _estimate_time(progress.files_done, files, seconds)
         return [done_files, *([f"{progress.files_done / seconds:,.0f} files/s"] if progress.files_done > seconds else []), *remaining]
     done = progress.bytes_done
     if progress.step_bytes:
         done += int(progress.open_bytes * progress.step_bytes_done / progress.step_bytes)
+    if num_bytes:
+        num_bytes = max(num_bytes, done)  # a file may have grown since it was listed
     size = f"{format_size(done)} of {format_size(num_bytes)}" if num_bytes else format_size(done)
     return [done_files, size, *_rate(done, num_bytes, seconds)]
 
@@ -133,8 +140,9 @@ def _rate(done: int, total: int | None, seconds: float) -> list[str]:
 
 
 def _estimate_time(done: int, total: int | None, seconds: float) -> list[str]:
-    """Return the time left, if the rate stays as it was."""
-    if not done or not total:
+    """Return the time left, if the rate stays as it was; nothing before enough is done to know the rate."""
+    share = done / total if total else 0
+    if not total or share < (_LEAST_SHARE if seconds < _LONG else _LEAST_SHARE_OF_LONG_WORK):
         return []
     remaining = round(max(total - done, 0) * seconds / done)
     minutes, rest = divmod(remaining, 60)

@@ -6,7 +6,7 @@ A filter is verified in the written file, against the same values from which it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
+from sbbf_tool.file.meter import Meter
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
@@ -26,9 +27,6 @@ from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
-
-Progress = Callable[[str, int, int], None]
-"""Callable that takes the current step, the bytes processed so far, and the total bytes."""
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
 """Filter bytes per chunk byte: more than distinct values need in any encoding, except constant steps, whose chunks are read twice."""
@@ -132,22 +130,6 @@ def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, spooled_filter: Sp
         bitset_bytes=spooled_filter.num_bytes,
         fpp=spooled_filter.fpp,
     )
-
-
-class Meter:
-    """A counter of processed bytes of column chunks, for a progress bar. Threads may share it."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done = 0
-        self._lock = Lock()
-
-    def advance(self, step: str, size: int) -> None:
-        with self._lock:
-            self._done += size
-            if self._progress is not None:
-                self._progress(step, self._done, self._total)
 
 
 class HashMemory:

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool import log
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import Meter, NewFilter, Progress, Sizing, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
+from sbbf_tool.editing.build import NewFilter, Sizing, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
 from sbbf_tool.editing.publish import ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
 from sbbf_tool.editing.targets import choose_target, table_warnings, undo_append
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.editing.build import Progress, SpooledFilter, chunk_bytes, report_of
+from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, report_of
 from sbbf_tool.editing.edit import Edit, PrebuiltFilters
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Hint, join

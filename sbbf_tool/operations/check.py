@@ -25,6 +25,7 @@ from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.meter import Progress
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 PASSED, NOTED, FAILED, NOT_RUN = "passed", "noted", "failed", "not run"
@@ -83,6 +84,7 @@ def check(
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     jobs: int | None = None,
+    progress: Progress | None = None,
     filesystem: FileSystemLike | None = None,
 ) -> CheckReport:
     """Run the rules on one file.
@@ -99,7 +101,7 @@ def check(
         if reads is Reads.DATA:
             from sbbf_tool.file.membership import verify_filter
 
-            facts = gather(file, file.footer.columns, reads, verify_filter, keeps_oversized=True, jobs=jobs)
+            facts = gather(file, file.footer.columns, reads, verify_filter, keeps_oversized=True, jobs=jobs, progress=progress)
         else:
             facts = gather(file, file.footer.columns, reads)
         findings += find_all(running, facts, limits)

@@ -15,12 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import Progress, Sizing, ensure_buildable, mistake, place_of, report_of
+from sbbf_tool.editing.build import Sizing, ensure_buildable, mistake, place_of, report_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.parquet.columns import Column
@@ -127,7 +128,7 @@ def repair(
         if open_edit.truncated_to is not None:
             # The report has the field `truncated_to` for this.
             open_edit.warnings.clear()
-        facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
+        facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick, progress)
         steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
         if steps:
@@ -151,12 +152,12 @@ def repair(
         return open_edit.publish(patch, report, partial(_compare, open_edit, steps, patch))
 
 
-def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
+def _facts(file: ParquetFile, columns: list[Column], quick: bool, progress: Progress | None) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
     from sbbf_tool.file.membership import verify_filter
 
-    return gather(file, columns, Reads.DATA, verify_filter)
+    return gather(file, columns, Reads.DATA, verify_filter, progress=progress)
 
 
 class _Step(NamedTuple):

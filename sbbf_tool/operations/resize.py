@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import Progress, Sizing, ensure_buildable, place_of
+from sbbf_tool.editing.build import Sizing, ensure_buildable, place_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Hint

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.reports.verify import FilterVerification, VerifyReport
-from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather
+from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.build import Progress
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.meter import Progress
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
@@ -38,21 +36,4 @@ def verify(
     (encrypted footer without a key; a page whose header states more than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
-        chosen = file.find_columns(columns)
-        return report_of(file, chosen, _with_progress(progress, gather(file, chosen, Reads.FOOTER)), jobs)
-
-
-def _with_progress(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Verify:
-    """Wrap `verify_filter` so that it reports the progress through the data of all filters."""
-    from sbbf_tool.editing.build import Meter
-    from sbbf_tool.file.membership import verify_filter
-
-    sizes = {(chunk.row_group, column.column.index): chunk.chunk_bytes for column in facts for chunk in column.filters}
-    meter = Meter(progress, sum(sizes.values()))
-
-    def verify_and_report(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
-        verification = verify_filter(file, stored, bloom)
-        meter.advance(f"verifying {verification.column}", sizes[stored.row_group, stored.column])
-        return verification
-
-    return verify_and_report
+        return report_of(file, file.find_columns(columns), verify_filter, jobs, progress)

@@ -16,6 +16,7 @@ from itertools import accumulate
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.layout import OwnedRange, owned_ranges
+from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
@@ -160,12 +161,14 @@ def gather(
     *,
     keeps_oversized: bool = False,
     jobs: int | None = 1,
+    progress: Progress | None = None,
 ) -> tuple[ColumnFacts, ...]:
     """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify` queries each filter for its chunk's values.
 
     With `row_groups`, only chunks in those row groups are gathered, without the facts that need all chunks. A page with more bytes than may
     be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. `jobs` threads (None: one
-    per core) verify filters concurrently; for a file with little data, filters are verified one after the other.
+    per core) verify filters concurrently; for a file with little data, filters are verified one after the other. `progress` is called as
+    filters are verified.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -174,10 +177,16 @@ def gather(
     if reads >= Reads.FILTERS:
         overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
         stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
-        is_little = not verify or sum(chunks[key].chunk_bytes for key in stored) < _WORTH_THREADS
+        data_bytes = sum(chunks[key].chunk_bytes for key in stored)
+        is_little = not verify or data_bytes < _WORTH_THREADS
+        meter = Meter(progress if verify else None, data_bytes)
 
         def look(key: ChunkKey) -> ChunkFacts:
-            return replace(_with_bits(file, chunks[key], stored[key], verify, keeps_oversized), overlaps=overlaps.get(key, ()))
+            step = f"verifying {file.footer.columns[key[1]].name}"
+            meter.advance(step, 0)
+            facts = replace(_with_bits(file, chunks[key], stored[key], verify, keeps_oversized), overlaps=overlaps.get(key, ()))
+            meter.advance(step, facts.chunk_bytes)
+            return facts
 
         chunks |= in_parallel(look, stored, 1 if is_little else jobs)
     return tuple(

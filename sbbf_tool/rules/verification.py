@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.reports.verify import FilterVerification, VerifyReport
@@ -14,9 +15,11 @@ from sbbf_tool.rules.rule import Limits, find_all
 _RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
 
 
-def report_of(file: ParquetFile, columns: Sequence[Column], verify: Verify, jobs: int | None = 1) -> VerifyReport:
+def report_of(
+    file: ParquetFile, columns: Sequence[Column], verify: Verify, jobs: int | None = 1, progress: Progress | None = None
+) -> VerifyReport:
     """Build the report on an open file; `verify` checks each filter that can be queried, `jobs` of them concurrently."""
-    facts = gather(file, columns, Reads.DATA, verify, jobs=jobs)
+    facts = gather(file, columns, Reads.DATA, verify, jobs=jobs, progress=progress)
     verifications = [chunk.verification or _unverified(column, chunk) for column in facts for chunk in column.filters]
     return VerifyReport(
         file=file.name,

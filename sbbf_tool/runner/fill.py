@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import HashMemory, NewFilter, Progress, SpooledFilter, build_filter
+from sbbf_tool.editing.build import HashMemory, NewFilter, SpooledFilter, build_filter
 from sbbf_tool.editing.edit import Edit, PrebuiltFilters
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import ChangedError
 from sbbf_tool.file.cross_check import Verdict
+from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_to_file
 from sbbf_tool.parquet.filters import build_header

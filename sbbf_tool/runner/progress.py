@@ -26,27 +26,33 @@ class RunProgress:
     """Bytes of the column chunks that the work on this file reads, once for each time they are read."""
     _open_bytes: deque[int] = field(default_factory=deque, repr=False)
     """The sizes of the files that are listed and not done. Rows come in the order of the files."""
+    _listing: tuple[int, int] = 0, 0
+    """Number of files that are listed, and their bytes."""
 
     def count(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
         """Yield the files, and remember their sizes; after the last one, `total` is known."""
-        count = num_bytes = 0
         for file in files:
-            count += 1
-            num_bytes += file.bytes or 0
+            count, num_bytes = self._listing
             self._open_bytes.append(file.bytes or 0)
+            self._listing = count + 1, num_bytes + (file.bytes or 0)
             yield file
-        self.total = count, num_bytes
+        self.total = self._listing
 
     def count_ahead(self, files: Iterable[ListedFile], is_stopped: Callable[[], bool]) -> None:
-        """Set `total` from a listing of its own, because a runner lists files only as it needs them; meant for another thread."""
-        count = num_bytes = 0
+        """Set `total` from a listing of its own, because a runner lists files only as it needs them; meant for another thread.
+
+        Files that the run has already listed keep the sizes of that time: the run may have changed them since.
+        """
+        files_before, num_bytes = self._listing
+        count = 0
         for file in files:
             if is_stopped():
                 return
             if not file.is_link:
                 count += 1
-                num_bytes += file.bytes or 0
-        self.total = count, num_bytes
+                num_bytes += (file.bytes or 0) if count > files_before else 0
+        if self.total is None:
+            self.total = max(count, files_before), num_bytes
 
     def finish_file(self) -> None:
         """Count one more file as done."""

@@ -18,10 +18,10 @@ from sbbf_tool.runner.failures import failure, row_of
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Query
     from sbbf_tool.advice.survey import FileSurvey
-    from sbbf_tool.editing.build import Progress
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
@@ -141,7 +141,7 @@ def check(policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_byte
     return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True)
 
 
-def _check(path: str, *, policy: Policy | PathPolicies, progress: Progress | None = None, **options: Any) -> dict[str, object]:
+def _check(path: str, *, policy: Policy | PathPolicies, **options: Any) -> dict[str, object]:
     from sbbf_tool.operations.check import check, report_unreadable
 
     policy = policy.of(path)

@@ -16,6 +16,7 @@ import pytest
 from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
+from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.runner.progress import RunProgress
 from tests.support.lakes import large_file, small_files
 
@@ -208,11 +209,36 @@ def slow_down(monkeypatch, seconds: float) -> None:
         (RunProgress(files_done=100, total=(100_000, 0)), "100 of 100,000 files, 10 files/s, 2 h 46 min left"),
         (RunProgress(True, (30, 3 * 10**9), 10, 10**9), "10 of 30 files, 1.0 GB of 3.0 GB, 100.0 MB/s, 20 s left"),
         (RunProgress(True, None, 10, 10**9), "10 files, 1.0 GB, 100.0 MB/s"),
+        (RunProgress(True, (30, 3 * 10**9), 1, 10**4), "1 of 30 files, 10.0 kB of 3.0 GB, 1.0 kB/s"),
+        (RunProgress(True, (30, 3 * 10**6), 29, 4 * 10**6), "29 of 30 files, 4.0 MB of 4.0 MB, 400.0 kB/s, 0 s left"),
         (RunProgress(step="verifying \x1b[31m"), r"verifying \x1b[31m, 10 s"),
     ],
 )  # fmt: skip
 def test_the_line(numbers, line):
     assert ", ".join(describe(numbers, 10)) == line
+
+
+def test_files_that_the_run_has_changed_keep_the_size_of_their_first_listing():
+    numbers = RunProgress(True)
+    files = numbers.count(ListedFile(name, 100) for name in "abc")
+    next(files)
+    next(files)
+    numbers.finish_file()
+    numbers.count_ahead([ListedFile("a", 150), ListedFile("b", 100), ListedFile("c", 100)], lambda: False)
+    assert numbers.total == (3, 300)
+    assert len(list(files)) == 1
+    numbers.count_ahead([ListedFile(name, 150) for name in "abc"], lambda: False)
+    assert (numbers.total, numbers.bytes_done) == ((3, 300), 100)
+
+
+@pytest.mark.parametrize("name", ["check", "verify"])
+def test_bytes_of_a_single_file(tmp_path, monkeypatch, name):
+    path = large_file(tmp_path / "large.parquet", 4, 2000)
+    assert run(["add-filter", str(path), "-c", "id", "--in-place"]) == 0
+    lines: list[tuple[int, int]] = []
+    monkeypatch.setattr(RunProgress, "advance", lambda progress, step, done, total: lines.append((done, total)))
+    assert run([name, str(path), "--no-progress"]) in (0, 1)
+    assert lines[-1][0] == lines[-1][1] > 0
 
 
 def test_a_line_of_other_output_is_not_overwritten(tmp_path):
