@@ -180,12 +180,12 @@ def gather(
         data_bytes = sum(chunks[key].chunk_bytes for key in stored)
         is_little = not verify or data_bytes < _WORTH_THREADS
         meter = Meter(progress if verify else None, data_bytes)
+        for _, column in list(stored)[:1]:
+            meter.advance(f"verifying {file.footer.columns[column].name}", 0)
 
         def look(key: ChunkKey) -> ChunkFacts:
-            step = f"verifying {file.footer.columns[key[1]].name}"
-            meter.advance(step, 0)
             facts = replace(_with_bits(file, chunks[key], stored[key], verify, keeps_oversized), overlaps=overlaps.get(key, ()))
-            meter.advance(step, facts.chunk_bytes)
+            meter.advance(f"verifying {file.footer.columns[key[1]].name}", facts.chunk_bytes)
             return facts
 
         chunks |= in_parallel(look, stored, 1 if is_little else jobs)

@@ -38,7 +38,7 @@ def test_the_report_is_the_same(path, jobs):
 def test_progress_adds_up(path):
     calls = []
     verify(path, jobs=4, progress=lambda *step: calls.append(step))
-    assert len(calls) == 2 * GROUPS
+    assert len(calls) == 1 + 2 * GROUPS
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
     assert calls[-1][1] == calls[-1][2]
 
@@ -91,4 +91,4 @@ def test_a_small_file_starts_no_thread(path, monkeypatch):
     before = set(threading.enumerate())
     calls = []
     verify(path, jobs=4, progress=lambda *step: calls.append(set(threading.enumerate()) - before))
-    assert calls == [set()] * 2 * GROUPS
+    assert calls == [set()] * (1 + 2 * GROUPS)
