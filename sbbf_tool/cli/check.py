@@ -83,6 +83,23 @@ _TOTALS = (
 
 
 @dataclass
+class _Places:
+    """A number of files, and the first of them."""
+
+    files: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, file: str) -> None:
+        self.files += 1
+        if len(self.examples) < _MOST_EXAMPLES:
+            self.examples.append(file)
+
+    def __str__(self) -> str:
+        more = ", ..." if self.files > len(self.examples) else ""
+        return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{more})"
+
+
+@dataclass
 class _RuleTotal:
     """The findings of one rule in all files."""
 
@@ -90,9 +107,8 @@ class _RuleTotal:
     fix: str
     """The command that fixes the first finding; empty if none does."""
     findings: int = 0
-    files: int = 0
-    examples: list[str] = field(default_factory=list)
-    """The first files with findings."""
+    places: _Places = field(default_factory=_Places)
+    """The files with findings."""
 
 
 class _CheckView(View["CheckReport"]):
@@ -104,7 +120,8 @@ class _CheckView(View["CheckReport"]):
         self._each_file = each_file
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
-        self._unchecked = 0
+        self._unchecked: dict[str, _Places] = {}
+        """The files on which no rule ran, by the reason."""
         self._locked = 0
 
     def prepare(self, report: CheckReport) -> CheckReport:
@@ -120,10 +137,9 @@ class _CheckView(View["CheckReport"]):
                 self._rules[severity, rule] = _RuleTotal(findings[0].message, quote_command(next(commands_of(findings), ())))
             total = self._rules[severity, rule]
             total.findings += len(findings)
-            total.files += 1
-            if len(total.examples) < _MOST_EXAMPLES:
-                total.examples.append(report.file)
-        self._unchecked += row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules)
+            total.places.add(report.file)
+        if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
+            self._unchecked.setdefault(_reason_for_no_rule(report), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
         for place in report.unreadable if row.status == OK else ():
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
@@ -146,7 +162,8 @@ class _CheckView(View["CheckReport"]):
         """Print a heading, and one row per rule with findings."""
         page.heading(f"{title}: {count_findings(self._severities)}")
         rows = [
-            (severity, rule, total.findings, total.files, total.examples[0], total.fix) for (severity, rule), total in self._sorted_rules()
+            (severity, rule, total.findings, total.places.files, total.places.examples[0], total.fix)
+            for (severity, rule), total in self._sorted_rules()
         ]
         page.table(_TOTALS, rows)
 
@@ -157,22 +174,32 @@ class _CheckView(View["CheckReport"]):
         if page.has_headings:
             self._show_table(page, "sbbf check")
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
-            more = ", ..." if total.files > len(total.examples) else ""
-            where = f"{format_count(total.files, 'file')} ({', '.join(total.examples)}{more})"
-            page.say(f"{severity}: {rule}: {format_count(total.findings, 'finding')} in {where}")
+            page.say(f"{severity}: {rule}: {format_count(total.findings, 'finding')} in {total.places}")
             page.say(f"    {total.message}")
-        unchecked = f"; no rule ran on {format_count(self._unchecked, 'file')}" if self._unchecked else ""
+        page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
+        unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
 
     def totals(self) -> dict[str, Any]:
-        return {"findings": {severity: self._severities[severity] for severity in SEVERITIES}, "files_not_checked": self._unchecked}
+        return {
+            "findings": {severity: self._severities[severity] for severity in SEVERITIES},
+            "files_not_checked": self._num_unchecked(),
+        }
+
+    def _num_unchecked(self) -> int:
+        return sum(places.files for places in self._unchecked.values())
+
+
+def _reason_for_no_rule(report: CheckReport) -> str:
+    ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
+    return spell(reason or "")
 
 
 def _sum(report: CheckReport) -> str:
     counts = Counter(outcome.outcome for outcome in report.rules)
     if counts["not run"] == len(report.rules):
-        ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
-        return f"no rule ran: {spell(reason or '')}"
+        return f"no rule ran: {_reason_for_no_rule(report)}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
-    rules = f"{counts['passed']} passed, {counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
+    known = f"{counts['known']} known, " if counts["known"] else ""
+    rules = f"{counts['passed']} passed, {known}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
     return f"{count}; rules: {rules}{list_locked(report.locked_columns)}"

@@ -27,6 +27,9 @@ def show_findings(page: Page, findings: Iterable[Finding]) -> None:
             page.say(f"    {line}")
         for command in commands_of(of_rule):
             page.command(command, "    fix: ")
+        unfixed = [finding.column or "" for finding in of_rule if finding.fix is None]
+        if len(unfixed) < len(of_rule) and unfixed:
+            page.say(f"    no fix for {_place(unfixed, ())}")
 
 
 def count_findings(severities: Counter[str]) -> str:
@@ -37,8 +40,13 @@ def count_findings(severities: Counter[str]) -> str:
 
 def list_locked(columns: Sequence[str]) -> str:
     """Return the end of a file's last line that names its locked columns; empty if there are none."""
+    return f"; {describe_locked(columns)}" if columns else ""
+
+
+def describe_locked(columns: Sequence[str]) -> str:
+    """Return the text that names the locked columns of a file."""
     more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    return f"; locked columns not checked: {', '.join(columns[:_MOST_COLUMNS])}{more}" if columns else ""
+    return f"locked columns not checked: {', '.join(columns[:_MOST_COLUMNS])}{more}"
 
 
 def count_locked(files: int) -> str:

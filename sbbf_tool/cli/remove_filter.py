@@ -59,4 +59,6 @@ class _RemoveView(View["RemoveReport"]):
         page.say(f"{verb} {filters} from {report.output} ({report.method}): {sizes}")
 
     def show_end(self, page: Page, files: str) -> None:
-        page.say(f"{files}; {format_count(self.total['filters'], 'filter')}, {page.bytes(self.total['bytes_removed'])}")
+        size = self.total["bytes_removed"]
+        change = f"{page.bytes(abs(size))} {'smaller' if size > 0 else 'larger'}" if size else "sizes unchanged"
+        page.say(f"{files}; {format_count(self.total['filters'], 'filter')}, {change}")

@@ -83,8 +83,7 @@ def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> Fix:
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks the filters; None if no filter is larger than its values need: small data is not a defect."""
-    sizes = [(chunk.stored.header.num_bytes, _sufficient_bytes(chunk)) for chunk in column.filters if chunk.stored is not None]
-    return fixes.shrink(column, limits) if any(sufficient is not None and sufficient < size for size, sufficient in sizes) else None
+    return fixes.shrink(column, limits) if any(chunk.bits is not None and chunk.bits.can_shrink for chunk in column.filters) else None
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import accumulate
 
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.layout import OwnedRange, owned_ranges
@@ -48,6 +49,8 @@ class Bits:
     """None if every bit is set."""
     empty: bool
     identical_blocks: bool
+    can_shrink: bool = False
+    """Whether the filter has at most the usual FPP at half its size too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +253,17 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
     return None
 
 
+def _can_shrink(bloom: BloomFilter) -> bool:
+    return bloom.fpp <= DEFAULT_FPP and bloom.fold_to_fpp(DEFAULT_FPP).num_bytes < bloom.num_bytes
+
+
 def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verify: Verify | None, keeps_oversized: bool) -> ChunkFacts:
     try:
         bloom = BloomFilter(file.read_bitset(stored))
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
     ndv = bloom.estimated_ndv
-    bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks)
+    bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, _can_shrink(bloom))
     try:
         return replace(chunk, bits=bits, verification=verify(file, stored, bloom) if verify else None)
     except OversizedPageError as error:

@@ -36,6 +36,9 @@ class Annotations:
         for place in report.unreadable if report is not None else ():
             self._annotate("error", item.document["file"], "unreadable", place)
 
+        if report is not None and report.locked_columns:
+            self._annotate("warning", report.file, "locked columns", findings.describe_locked(report.locked_columns))
+
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         for lines in self._lines.values():
             for line in lines:

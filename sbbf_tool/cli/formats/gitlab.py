@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from sbbf_tool.cli.findings import in_full
+from sbbf_tool.cli.findings import describe_locked, in_full
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.output import encodable_json
@@ -33,6 +33,10 @@ class Issues:
             self._issue(finding.rule, _SEVERITIES[finding.severity], finding.file, "\n".join(in_full([finding])), key)
         for place in report.unreadable if report is not None else ():
             self._issue("unreadable", "blocker", item.document["file"], place, f"unreadable:{item.document['file']}:{place}")
+
+        if report is not None and report.locked_columns:
+            text = describe_locked(report.locked_columns)
+            self._issue("locked-columns", "info", report.file, text, f"locked-columns:{report.file}")
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         self._target.write("[]\n" if self._start == "[" else "]\n")

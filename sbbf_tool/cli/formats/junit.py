@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sbbf_tool.cli.findings import in_full
+from sbbf_tool.cli.findings import describe_locked, in_full
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.spelling import spell
@@ -38,6 +38,9 @@ class Suites:
         for place in report.unreadable:
             case = SubElement(suite, "testcase", name="readable", classname=escape(report.file))
             SubElement(case, "error", message=escape(place), type="unreadable")
+        if report.locked_columns:
+            case = SubElement(suite, "testcase", name="unlocked", classname=escape(report.file))
+            SubElement(case, "skipped", message=escape(describe_locked(report.locked_columns)))
         for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(name, str(sum(1 for _ in suite.iter(tag))))
 
@@ -50,7 +53,7 @@ class Suites:
 def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     case = SubElement(suite, "testcase", name=outcome.rule, classname=escape(report.file))
     findings = [finding for finding in report.findings if finding.rule == outcome.rule]
-    if outcome.outcome == "not run":
+    if outcome.outcome in ("not run", "known"):
         SubElement(case, "skipped", message=escape(spell(outcome.reason or "")))
     elif findings and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
         failure = SubElement(case, "failure", message=escape(findings[0].message), type=outcome.severity)

@@ -27,16 +27,21 @@ class Metrics:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._findings: Counter[tuple[str, str]] = Counter({(rule.name, rule.severity): 0 for rule in RULES})
+        self._locked = 0
         self._files: Counter[str] = Counter(dict.fromkeys(("passed", "failed", "unreadable"), 0))
 
     def add(self, item: Item) -> None:
         report: CheckReport | None = item.report
         self._files["unreadable" if report is None or report.unreadable else "failed" if report.failed else "passed"] += 1
+        self._locked += report is not None and bool(report.locked_columns)
         if report is not None:
             self._findings.update((finding.rule, finding.severity) for finding in report.findings)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         self._write("sbbf_check_files", "Files by outcome of the check.", {(("outcome", name),): n for name, n in self._files.items()})
+        self._write(
+            "sbbf_check_files_with_locked_columns", "Files with columns that were not checked for lack of a key.", {(): self._locked}
+        )
         findings = {(("rule", rule), ("severity", severity)): n for (rule, severity), n in self._findings.items()}
         self._write("sbbf_check_findings", "Findings by rule.", findings)
         self._write("sbbf_check_time_seconds", "When the check ended, in seconds since 1970.", {(): round(time.time(), 3)})

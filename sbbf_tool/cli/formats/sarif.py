@@ -6,7 +6,7 @@ import os
 from typing import Any
 from urllib.parse import quote
 
-from sbbf_tool.cli.findings import in_full
+from sbbf_tool.cli.findings import describe_locked, in_full
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.output import encodable_json
@@ -33,6 +33,7 @@ class Sarif:
         self._target = target
         self._results: list[dict[str, Any]] = []
         self._unreadable: list[dict[str, Any]] = []
+        self._locked: list[dict[str, Any]] = []
 
     def add(self, item: Item) -> None:
         if item.report is None:
@@ -40,13 +41,18 @@ class Sarif:
         report: CheckReport = item.report
         self._results += [_result(finding) for finding in report.findings]
         where = [{"physicalLocation": _file(report.file)}]
+        if report.locked_columns:
+            text = describe_locked(report.locked_columns)
+            self._locked.append({"level": "warning", "message": {"text": text}, "locations": where})
         self._unreadable += [{"level": "error", "message": {"text": place}, "locations": where} for place in report.unreadable]
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in RULES]}
         run = {
             "tool": {"driver": driver},
-            "invocations": [{"executionSuccessful": not self._unreadable, "toolExecutionNotifications": self._unreadable}],
+            "invocations": [
+                {"executionSuccessful": not self._unreadable, "toolExecutionNotifications": [*self._unreadable, *self._locked]}
+            ],
             "results": self._results,
         }
         document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
