@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from sbbf_tool.cli.command import write_sections
+from sbbf_tool.cli.command import Context, write_sections
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import start_run, terminal, terminal_options
@@ -61,6 +61,8 @@ class _Terminated(SystemExit):
 
 class CommandsByName(click.Group):
     """A group that imports a command's module when the command is called; `--help` lists its commands by section."""
+
+    context_class = Context
 
     def __init__(
         self, *args: Any, modules: Mapping[str, str], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any

@@ -91,8 +91,8 @@ class _AdviceView(View["AdviceReport"]):
         files = f"{report.paths[0]}" if report.files == 1 else format_count(report.files, "file")
         size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
         page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
-        page.table(_COLUMNS, map(_format_row, report.columns))
-        page.say_all(_reasons(report))
+        page.table(_COLUMNS, map(_format_row, report.columns), most_rows=MOST_SIZES, matters=lambda row: row[2] == "add")
+        page.say_all(_reasons(page, report))
         page.table(_QUERIES, map(_format_query, report.queries))
         _show_sizes(page, report)
         if self._command:
@@ -101,13 +101,17 @@ class _AdviceView(View["AdviceReport"]):
             page.say("no filter to add")
 
 
-def _reasons(report: AdviceReport) -> Iterator[str]:
-    """Yield the reason for the advice on each column, and its cautions."""
-    for column in report.columns:
+def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
+    """Yield the reason for the advice on each column, and its cautions; columns with the same reason share a line."""
+    columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-        yield f"{column.column}: {column.verdict}: {column.reason}{source}"
-        for caution in column.cautions:
-            yield f"note: column {column.column}: {caution}"
+        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(column.column)
+    for (reason, cautions), names in columns.items():
+        joined_names = page.join_names(names)
+        yield f"{joined_names}: {reason}"
+        for caution in cautions:
+            yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:

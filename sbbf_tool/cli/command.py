@@ -18,8 +18,36 @@ _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
 
+_HYPHEN = "\ue000"
+"""Stands for a hyphen while help is wrapped, because click would break lines at hyphens."""
+
+
+class HelpFormatter(click.HelpFormatter):
+    """A formatter that breaks lines at spaces only, so that options and values stay whole."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args.replace("-", _HYPHEN), prefix)
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+class Context(click.Context):
+    """The context of a command line."""
+
+    formatter_class = HelpFormatter
+
+
 class Command(click.Command):
     """A command whose help lists its options by section, and whose options can be set in more places than its command line."""
+
+    context_class = Context
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
@@ -31,7 +59,7 @@ class Command(click.Command):
         help_option = self.get_help_option(ctx)
         if ctx.resilient_parsing or (help_option is not None and options.get(str(help_option.name)) is True):
             return super().parse_args(ctx, args)
-        from sbbf_tool.cli.settings import remember, settings_of
+        from sbbf_tool.cli.settings import expected_of, remember, settings_of, warn_of_variables
 
         path = options.get("config")
         settings = settings_of(ctx, path if isinstance(path, str) else None, ignores_config=options.get("no_config") is True)
@@ -41,9 +69,14 @@ class Command(click.Command):
         except click.BadParameter as error:
             for name in _defaults_of(ctx, settings.values):
                 if error.param is not None and error.param.name == name:
-                    error.param_hint = settings.values[name].source
+                    setting = settings.values[name]
+                    error.param_hint = setting.source
+                    expected = None if setting.is_in_file or isinstance(error.param.type, click.IntRange) else expected_of(error.param)
+                    if expected is not None:
+                        raise click.UsageError(f"{setting.source} must be {expected}, not {setting.value!r}", ctx) from None
             raise
         remember(ctx, settings._replace(values={name: settings.values[name] for name in _defaults_of(ctx, settings.values)}))
+        warn_of_variables(ctx)
         if settings.config is not None:
             _report_config(settings.config)
         return remaining_args

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EngineReport, EnginesReport, EngineVerdict
 
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
+_HARM = "!"
+_SYMBOLS = {"used": "+", "unused": "-", "harm": _HARM}
 _ENGINES = (
     Column("engine", NAME),
     Column("tested release", WORD, 2),
@@ -114,6 +116,9 @@ def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tu
 
 
 def _show_matrix(page: Page, report: EnginesReport) -> None:
+    if page.width is not None:
+        _show_symbols(page, report)
+        return
     readers = [engine for engine in report.engines if engine.uses_filters]
     notes: dict[str, str] = {}
 
@@ -129,3 +134,21 @@ def _show_matrix(page: Page, report: EnginesReport) -> None:
     for note, number in notes.items():
         page.say(f"{number}: {note}")
     page.say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+
+
+def _show_symbols(page: Page, report: EnginesReport) -> None:
+    """Show all types and all engines in a table of symbols; its columns are the numbers of the engines."""
+    readers = [engine for engine in report.engines if engine.uses_filters]
+
+    def format_cell(verdict: EngineVerdict) -> str:
+        return _SYMBOLS[verdict.verdict] + (_HARM if verdict.older_verdict is not None and verdict.older_verdict.effect else "")
+
+    columns = (Column("type", NAME), *(Column(str(number), WORD, number) for number in range(1, len(readers) + 1)))
+    page.table(
+        columns,
+        [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)],
+    )
+    page.say(f"engines: {', '.join(f'{number} {engine.name}' for number, engine in enumerate(readers, 1))}")
+    page.say("+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases")
+    page.say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+    page.say("--engine and --type explain each; --wide shows words and sources")

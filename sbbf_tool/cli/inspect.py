@@ -111,7 +111,7 @@ class _InspectView(View["InspectReport"]):
         else:
             page.table(_COLUMNS, _format_columns(page, report))
         _show_bytes(page, report)
-        page.say_all(_list_notes(page, report, self._none))
+        page.say_all(_list_notes(page, report, self._none, self._by_row_group))
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
@@ -178,7 +178,7 @@ def _show_bytes(page: Page, report: InspectReport) -> None:
         page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
 
 
-def _list_notes(page: Page, report: InspectReport, none: str) -> Iterator[str]:
+def _list_notes(page: Page, report: InspectReport, none: str, by_row_group: bool) -> Iterator[str]:
     if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
         yield f"{'no column whose metadata can be read has a Bloom filter' if report.locked_columns else none}; `sbbf add-filter` adds one"
     if report.locked_columns:
@@ -194,6 +194,8 @@ def _list_notes(page: Page, report: InspectReport, none: str) -> Iterator[str]:
         columns.setdefault((warning, tuple(row_groups)), []).append(column)
     for (warning, places), names in columns.items():
         yield f"warning: {'columns' if len(names) > 1 else 'column'} {page.join_names(names)}, {format_row_groups(places)}: {warning}"
+    if not by_row_group and report.row_groups > _MOST_BLOCKS and any(row.fill_ratio is not None for row in report.filters):
+        yield f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows the fullest filter"
     for note in report.notes:
         yield f"note: {spell(note)}"
     for unreferenced in report.unreferenced:

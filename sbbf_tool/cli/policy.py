@@ -94,7 +94,13 @@ def show_rules(outputs: Outputs) -> None:
     outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules()))
 
 
-_COLUMNS = (Column("name", WORD), Column("group", WORD, 2), Column("severity", WORD), Column("reads", WORD, 1), Column("message", SENTENCE))
+_COLUMNS = (
+    Column("name", WORD),
+    Column("group", WORD, 2),
+    Column("severity", WORD),
+    Column("reads", WORD, 3),
+    Column("message", SENTENCE, 1),
+)
 
 
 class _RulesView(View["RulesReport"]):
@@ -102,3 +108,4 @@ class _RulesView(View["RulesReport"]):
 
     def show(self, page: Page, report: RulesReport) -> None:
         page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
+        page.say("sbbf rule NAME explains a rule")

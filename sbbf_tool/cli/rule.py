@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, short_help="Explain a rule of sbbf check.")
-@click.argument("name", metavar="[RULE]", required=False)
+@click.argument("rule", metavar="[RULE]", required=False)
 @output_options()
-def command(name: str | None, outputs: Outputs) -> None:
+def command(rule: str | None, outputs: Outputs) -> None:
     """Explain a rule of sbbf check: what it finds, why files have the defect, which readers it harms, an example and the fix.
 
     Without RULE, all rules are listed, as with sbbf check --list-rules.
     """
     from sbbf_tool.cli import policy
 
-    if name is None:
+    if rule is None:
         policy.show_rules(outputs)
         return
     from sbbf_tool.operations.check import find_rule
     from sbbf_tool.reports.rules import RulesReport
 
-    report = RulesReport((find_rule(name),))
+    report = RulesReport((find_rule(rule),))
     outputs.print(Run(_RuleView(), RulesReport, is_single=True), "rules", report)
     stop_if_unread()
 

@@ -68,6 +68,36 @@ def settings_of(ctx: click.Context, config_path: str | None, *, ignores_config: 
     return Settings({**(_settings_of_file(ctx, config) if config is not None else {}), **variables}, config)
 
 
+def expected_of(option: click.Parameter) -> str | None:
+    """Return what a variable of this option must be; None if the error of click says so."""
+    assert isinstance(option, click.Option)
+    kind = _kind_of(option)
+    return kind.description if kind in (_FLAG, _RATIO, _COUNT) else None
+
+
+def warn_of_variables(ctx: click.Context) -> None:
+    """Warn of variables that begin as those of a command do and set none of its options."""
+    prefix = f"{ctx.command_path} ".replace(" ", "_").replace("-", "_").upper()
+    names = [name for name in os.environ if name.startswith(prefix)]
+    if not names:
+        return
+    from difflib import get_close_matches
+
+    from sbbf_tool.cli.render import warn
+
+    options = {variable_of(ctx.command_path, option): name_of(option) for option in ctx.command.params if isinstance(option, click.Option)}
+    settable = {variable_of(ctx.command_path, option) for option in settable_options(ctx.command)}
+    for name in names:
+        if name in settable:
+            continue
+        if name in options:
+            reason = f"{options[name]} can be given on the command line only"
+        else:
+            near = get_close_matches(name, settable, n=1)
+            reason = f"{ctx.command_path} has no such option" + (f"; did you mean {near[0]}?" if near else "")
+        warn(f"the variable {name} is ignored: {reason}")
+
+
 def remember(ctx: click.Context, settings: Settings) -> None:
     ctx.meta[_META] = settings
 
@@ -93,7 +123,8 @@ def _settings_of_environment(ctx: click.Context) -> dict[str, Setting]:
             try:
                 settings[option.name] = Setting(tuple(shlex.split(text)) if option.multiple else text, variable, False)
             except ValueError as error:
-                raise click.BadParameter(str(error), ctx, option, variable) from None
+                message = f"{variable} is split into words as a shell splits them: {str(error).lower()}, in {text!r}"
+                raise click.UsageError(message, ctx) from None
     return settings
 
 

@@ -42,6 +42,10 @@ _MEANINGS = {
     "no filter": FAINT,
     "no gain": FAINT,
     "-": FAINT,
+    "+": CERTAIN,
+    "!": ERROR,
+    "+!": WARNING,
+    "-!": WARNING,
 }
 """The style of a word that is a whole cell of a table."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 AUTO, ALWAYS, NEVER = "auto", "always", "never"
 
@@ -96,6 +97,22 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
+_OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
+
+
+def _replaces_opposite(ctx: click.Context, name: str) -> bool:
+    """Return whether an option replaces its opposite: the command line overrides settings. Raises click.UsageError if it states both."""
+    opposite = _OPPOSITES[name]
+    is_setting, is_opposite_setting = (
+        ctx.get_parameter_source(f"terminal_{option}") is ParameterSource.DEFAULT_MAP for option in (name, opposite)
+    )
+    if is_setting == is_opposite_setting:
+        raise click.UsageError("give one of --quiet and --verbose", ctx)
+    if is_opposite_setting:
+        setattr(terminal(), opposite, False)
+    return is_opposite_setting
+
+
 def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
     """Build the options that every command has, and that change only what is printed; `show_log` is called for `--verbose`."""
 
@@ -107,6 +124,8 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value not in (None, False) and param.name is not None:
             name = param.name.removeprefix("terminal_")
+            if name in _OPPOSITES and getattr(terminal(), _OPPOSITES[name]) and not _replaces_opposite(ctx, name):
+                return
             setattr(terminal(), "progress" if name == "no_progress" else name, False if name == "no_progress" else value)
 
     def option(*names: str, callback: Callable[[click.Context, click.Parameter, Any], None] = remember, **settings: Any) -> click.Option:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals, literals
@@ -60,9 +60,14 @@ def query_row_group(file: ParquetFile, row_group: int, question: Question, diale
 def query_damaged_row_group(
     file: ParquetFile, row_group: int, question: Question, unreadable: list[str], dialect: Dialect | None = None
 ) -> list[RowGroupAnswer]:
-    """Query as `query_row_group` does; if the filter is unreadable, append its place and the reason, and answer `cannot say`."""
+    """Query as `query_row_group` does; if the filter is unreadable, append its place and the reason, and answer `cannot say`.
+
+    Raises AuthenticationError: bytes that another than the writer changed are no accident, so no part of the file is relied on.
+    """
     try:
         return query_row_group(file, row_group, question, dialect)
+    except AuthenticationError:
+        raise
     except UnreadableError as error:
         unreadable.append(describe_unreadable(error))
         answer = literals.CANNOT_SAY, f"the filter is unreadable: {error.message}"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.file.answers import describe_unreadable, query_damaged_row_group
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -46,10 +46,10 @@ def explain(
 ) -> ExplainReport:
     """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
-    The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). Raises UsageError (no such column or engine,
-    a value that the column cannot hold), UnreadableError (not a Parquet file) and RefusedError (an encrypted footer, or a dictionary page
-    whose header states more than `max_page_bytes` uncompressed bytes). A filter or dictionary whose bytes contradict the format answers
-    `cannot say`; `unreadable` lists it.
+    The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). A filter or dictionary whose bytes contradict
+    the format answers `cannot say`; `unreadable` lists it. Raises UsageError (no such column or engine, a value that the column cannot
+    hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, or a dictionary page whose
+    header states more than `max_page_bytes` uncompressed bytes).
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
@@ -89,6 +89,8 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, schem
     (statistics,) = by_statistics(file, number, question)
     try:
         dictionary = by_dictionary(file, number, question)
+    except AuthenticationError:
+        raise
     except UnreadableError as error:
         unreadable.append(describe_unreadable(error))
         dictionary = [Answer(CANNOT_SAY, f"the dictionary is unreadable: {error.message}")]

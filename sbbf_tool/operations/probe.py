@@ -34,7 +34,8 @@ def probe(
     answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
     it; filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
     table to parse schema and values once. A filter whose bytes contradict the format answers `cannot say`; `unreadable` lists it. Raises
-    UsageError (no such column or dialect, a value that the column cannot hold) and UnreadableError (not a Parquet file).
+    UsageError (no such column or dialect, a value that the column cannot hold), UnreadableError (not a Parquet file) and
+    AuthenticationError (encrypted bytes that their writer did not write).
     """
     value_list = tuple(as_iterable(values))
     draft = None if dialect is None else _find_dialect(dialect)

@@ -27,6 +27,7 @@ class RuleReport:
     fix: str | None = None
     """The command that fixes that file, named FILE; None if no command does."""
     documentation: str = "docs/reference/rules.md"
+    """The page of the documentation, and the anchor of the rule on it."""
 
     @property
     def explanation(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.file.answers import NO_FILTER, describe_unreadable, may_hold
 from sbbf_tool.file.drafts import in_dialect
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -36,7 +36,7 @@ def probe_values(
     """Query the filters of `column` for one value or an iterable of values, as in `probe`; None queries null.
 
     `keys` decrypts encrypted filters; `reuse` caches what files have in common. Raises UsageError (no such column, or a value that it
-    cannot contain), UnreadableError (not a Parquet file) and RefusedError (an encrypted footer without a key).
+    cannot contain), UnreadableError (not a Parquet file), AuthenticationError and RefusedError (an encrypted footer without a key).
     """
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
@@ -50,6 +50,8 @@ def probe_values(
         for number in range(file.footer.num_row_groups):
             try:
                 reason = _query_row_group(file, number, question, hits, draft)
+            except AuthenticationError:
+                raise
             except UnreadableError as error:
                 unreadable.append(describe_unreadable(error))
                 reason = CANNOT_SAY, "the filter is unreadable"

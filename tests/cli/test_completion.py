@@ -101,6 +101,13 @@ class TestCandidates:
     def test_every_rule(self):
         assert {rule.name for rule in RULES} <= {word for word, _ in complete(cli, ["check", "--select"], "").words}
 
+    def test_the_rules_of_the_command_that_explains_one(self):
+        assert {rule.name for rule in RULES} == {word for word, _ in complete(cli, ["rule"], "").words}
+
+    @pytest.mark.parametrize(("current", "word"), [("", "int64"), ("i", "int64"), ("I", "INT64"), ("UU", "UUID")])
+    def test_types(self, current, word):
+        assert word in [word for word, _ in complete(cli, ["engines", "--type"], current).words]
+
     def test_a_fifo_is_not_opened(self, tmp_path):
         os.mkfifo(tmp_path / "fifo.parquet")
         assert complete(cli, ["probe", str(tmp_path / "fifo.parquet")], "").words == []

@@ -119,3 +119,36 @@ class TestValues:
         monkeypatch.setenv("SBBF_REMOVE_FILTER_DRY_RUN", "1")
         assert run(["remove-filter", str(copy)]) == 0
         assert copy.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("SBBF_CHECK_MAX_FPP", "abc", "SBBF_CHECK_MAX_FPP must be a number, not 'abc'"),
+        ("SBBF_CHECK_QUICK", "maybe", "SBBF_CHECK_QUICK must be true or false, not 'maybe'"),
+        ("SBBF_CHECK_SELECT", "'a", "SBBF_CHECK_SELECT is split into words as a shell splits them: no closing quotation"),
+        ("SBBF_CHECK_COLOR", "blue", "'blue' is not one of 'auto', 'always', 'never'"),
+    ],
+)
+def test_the_error_names_the_variable_and_what_it_must_be(fixtures, monkeypatch, capfd, variable, value, message):
+    monkeypatch.setenv(variable, value)
+    assert run(["check", str(fixtures / "events.parquet")]) == 2
+    err = capfd.readouterr().err
+    assert variable in err
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [
+        ("SBBF_CHECK_NOSUCH", "sbbf check has no such option"),
+        ("SBBF_CHECK_MAXFPP", "sbbf check has no such option; did you mean SBBF_CHECK_MAX_FPP?"),
+        ("SBBF_CHECK_KEYS", "--keys can be given on the command line only"),
+    ],
+)
+def test_a_variable_without_an_effect_is_a_warning(fixtures, monkeypatch, capfd, variable, reason):
+    monkeypatch.setenv(variable, "1")
+    assert run(["check", str(fixtures / "events.parquet")]) == 0
+    assert f"sbbf: warning: the variable {variable} is ignored: {reason}\n" in capfd.readouterr().err
+    assert run(["verify", str(fixtures / "events.parquet")]) == 0
+    assert capfd.readouterr().err == ""

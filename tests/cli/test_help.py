@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 
@@ -70,3 +72,9 @@ def test_a_java_that_does_not_answer(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("sbbf_tool.cli.versions._SECONDS_FOR_JAVA", 0.1)
     assert run(["-vV"]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == f"Java: {program} does not answer"
+
+
+def test_no_line_of_help_is_broken_at_a_hyphen(capfd):
+    for name in (None, *COMMANDS):
+        assert run([*([] if name is None else [name]), "--help"]) == 0
+        assert [line for line in capfd.readouterr().out.splitlines() if re.search(r"\w-$| -$", line)] == []

@@ -115,3 +115,17 @@ def test_verbose_redacts_signatures(names, capfd):
     out, err = capfd.readouterr()
     assert err
     assert "hUsH" not in out + err
+
+
+def test_quiet_and_verbose_exclude_each_other_but_the_command_line_overrides_a_setting(fixtures, monkeypatch, capfd):
+    path = str(fixtures / "events.parquet")
+    for words in (["-q", "-v"], ["-v", "-q"]):
+        assert run(["check", path, *words]) == 2
+        assert "give one of --quiet and --verbose" in capfd.readouterr().err
+    monkeypatch.setenv("SBBF_CHECK_QUIET", "1")
+    assert run(["check", path, "-v"]) == 0
+    assert capfd.readouterr().out != ""
+    monkeypatch.setenv("SBBF_CHECK_QUIET", "0")
+    monkeypatch.setenv("SBBF_CHECK_VERBOSE", "1")
+    assert run(["check", path, "-q"]) == 0
+    assert capfd.readouterr() == ("", "")

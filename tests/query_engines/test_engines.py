@@ -209,7 +209,7 @@ class TestVerdicts:
     def test_most_engines_use_filters_on_plain_numbers(self, name, physical):
         assert verdict_of(name, column(physical)).verdict == "used"
 
-    @pytest.mark.parametrize("name", ["pyarrow", "polars", "fastparquet", "pyiceberg", "presto", "parquet-dotnet"])
+    @pytest.mark.parametrize("name", ["pyarrow", "polars", "fastparquet", "pyiceberg", "presto", "parquet-net"])
     def test_some_engines_never_use_filters(self, name):
         assert verdict_of(name, STRING, bitset_bytes=1000, has_length=False).verdict == "unused"
 

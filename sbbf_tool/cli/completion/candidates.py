@@ -120,6 +120,9 @@ def _value_of(option: click.Option, arguments: _Arguments, current: str) -> Cand
         return _FILES
     if names == COLUMN:
         return _matching(_columns(arguments.operands), current)
+    if names == TYPE:
+        # The names of types are in capitals; their identifiers need no quotes.
+        return _matching(_types(is_id=not current[:1].isupper()), current)
     return _matching(_NAMES[names](), current) if names in _NAMES else Candidates([])
 
 
@@ -133,7 +136,7 @@ def _operand(command: click.Command, arguments: _Arguments, current: str) -> Can
         return Candidates([])
     if isinstance(parameter.type, click.Choice):
         return _matching(((str(choice), "") for choice in parameter.type.choices), current)
-    if "rule" in (command.name, parameter.name):
+    if parameter.name == "rule":
         return _matching(_rules(), current)
     if parameter.name == "column":
         return Candidates([])
@@ -211,10 +214,10 @@ def _severities() -> Iterator[tuple[str, str]]:
     return ((severity, "") for severity in SEVERITIES)
 
 
-def _types() -> Iterator[tuple[str, str]]:
+def _types(*, is_id: bool) -> Iterator[tuple[str, str]]:
     from sbbf_tool.query_engines.verdicts import load_table
 
-    return ((family.id, family.name) for family in load_table().families)
+    return ((family.id, family.name) if is_id else (family.name, family.id) for family in load_table().families)
 
 
 _NAMES: dict[str | None, Callable[[], Iterator[tuple[str, str]]]] = {
@@ -222,5 +225,4 @@ _NAMES: dict[str | None, Callable[[], Iterator[tuple[str, str]]]] = {
     ENGINE: _engines,
     GROUP_OR_RULE: _rules_and_groups,
     SEVERITY: _severities,
-    TYPE: _types,
 }
