@@ -18,24 +18,28 @@ _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
 
-_HYPHEN = "\ue000"
-"""Stands for a hyphen while help is wrapped, because click would break lines at hyphens."""
+_HYPHEN, _SPACE = "\ue000", "\ue001"
+"""Stand for a hyphen, and for the space after a hyphen that is a word, while help is wrapped: click would break lines there."""
 
 
 class HelpFormatter(click.HelpFormatter):
     """A formatter that breaks lines at spaces only, so that options and values stay whole."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        super().write_usage(prog, args.replace("-", _HYPHEN), prefix)
+        super().write_usage(prog, _protect(args), prefix)
 
     def write_text(self, text: str) -> None:
-        super().write_text(text.replace("-", _HYPHEN))
+        super().write_text(_protect(text))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        super().write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing)
+        super().write_dl([(name, _protect(text)) for name, text in rows], col_max, col_spacing)
 
     def getvalue(self) -> str:
-        return super().getvalue().replace(_HYPHEN, "-")
+        return super().getvalue().replace(_HYPHEN, "-").replace(_SPACE, " ")
+
+
+def _protect(text: str) -> str:
+    return text.replace(" - ", f" -{_SPACE}").replace("-", _HYPHEN)
 
 
 class Context(click.Context):

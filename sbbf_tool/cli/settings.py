@@ -93,8 +93,8 @@ def warn_of_variables(ctx: click.Context) -> None:
         if name in options:
             reason = f"{options[name]} can be given on the command line only"
         else:
-            near = get_close_matches(name, settable, n=1)
-            reason = f"{ctx.command_path} has no such option" + (f"; did you mean {near[0]}?" if near else "")
+            near = get_close_matches(name.removeprefix(prefix), [variable.removeprefix(prefix) for variable in settable], n=1)
+            reason = f"{ctx.command_path} has no such option" + (f"; did you mean {prefix}{near[0]}?" if near else "")
         warn(f"the variable {name} is ignored: {reason}")
 
 
