@@ -108,4 +108,5 @@ class _RulesView(View["RulesReport"]):
 
     def show(self, page: Page, report: RulesReport) -> None:
         page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
-        page.say("sbbf rule NAME explains a rule")
+        if page.is_terminal:
+            page.say("sbbf rule NAME explains a rule")

@@ -7,10 +7,13 @@ import os
 import shlex
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
+from support.terminals import run_on_terminal
 
 
 @pytest.fixture
@@ -143,3 +146,13 @@ def test_add_filter_changes_several_files(events, tmp_path):
     assert run(["add-filter", str(tmp_path / "a folder"), "-c", "user_id", "--in-place"]) == 0
     assert sizes(events) == sizes(other_path) == {"user_id": {1024}}
     assert run(["add-filter", str(events), str(other_path), "-c", "session", "-o", "x.parquet"]) == 2
+
+
+def test_columns_with_the_same_reason_share_a_line(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({f"c{number:03}": range(200) for number in range(300)}), "wide.parquet", row_group_size=100)
+    assert run(["advise", "wide.parquet"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert sum("c299" in line for line in lines) == 2
+    assert len(lines) < 320
+    assert len(run_on_terminal(["advise", "wide.parquet"], 80).lines) < 40

@@ -56,6 +56,7 @@ class TestForms:
         first, second, summary = map(json.loads, out.splitlines())
         assert (first["failed"], first["findings"], second["failed"], len(second["findings"])) == (False, [], True, 3)
         assert {rule["reason"] for rule in first["rules"] if rule["rule"] == "empty-boolean-filter"} == {"the baseline covers its findings"}
+        assert {rule["outcome"] for rule in first["rules"] if rule["rule"] == "empty-boolean-filter"} == {"known"}
         assert summary["totals"]["findings"] == {"error": 1, "warning": 2, "info": 0}
         assert err == f"sbbf: {baseline} covers 3 findings\n"
 

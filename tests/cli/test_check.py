@@ -11,8 +11,11 @@ import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool import add_filters, resize_filters
 from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
 from sbbf_tool.rules.facts import Reads
@@ -321,3 +324,22 @@ def test_former_names_are_answered_with_the_new_ones(option, old, new, lying, tm
         out, err = capfd.readouterr()
         kind = "group" if new in GROUPS else "rule"
         assert (out, err) == ("", f"sbbf: {kind} {old!r} is now named {new!r}\n")
+
+
+def test_files_on_which_no_rule_ran_are_named(fixtures, capfd):
+    plain, filtered = (str(fixtures / name) for name in ("pyarrow-plain.parquet", "pyarrow-filters.parquet"))
+    run(["check", plain, filtered, "--no-config"])
+    assert f"no rule ran on 1 file ({plain}): the file has no filter" in capfd.readouterr().out.splitlines()
+
+
+def test_a_fix_shrinks_filters_or_is_not_offered(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"exact": pa.array(range(1000), pa.int32()), "large": pa.array(range(1000), pa.int64())})
+    pq.write_table(table, "file.parquet", use_dictionary=False, compression="none")
+    add_filters("file.parquet", ["exact"], fpp=0.01, in_place=True)
+    add_filters("file.parquet", ["large"], fpp=0.0001, in_place=True)
+    assert run(["check", "file.parquet", "--select", "large-for-chunk", "--no-config"]) == 0
+    *_, fix, rest, _ = capfd.readouterr().out.splitlines()
+    assert fix == "    fix: sbbf resize file.parquet -c large --fpp 0.01 --in-place"
+    assert rest == "    no fix for column exact"
+    assert [row.column for row in resize_filters("file.parquet", fpp=0.01, dry_run=True).filters] == ["large"]

@@ -8,6 +8,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.operations.engines import engines
+from support.terminals import run_on_terminal
 
 
 def printed(capfd, *arguments: str) -> str:
@@ -106,3 +107,14 @@ def test_inspect_prints_the_warnings(fixtures, capfd):
 def test_add_filter_prints_the_warnings(fixtures, capfd):
     assert run(["add-filter", str(fixtures / "pyarrow-types.parquet"), "-c", "half", "--dry-run"]) == 0
     assert capfd.readouterr().err.startswith("sbbf: warning: column half: DuckDB loses rows: ")
+
+
+def test_the_matrix_fits_a_terminal():
+    for columns in (60, 80, 120):
+        lines = run_on_terminal(["engines", "--matrix"], columns).lines
+        assert len(lines) <= 60
+        assert lines[1].split()[:3] == ["INT32", "+", "+"]
+    output = run_on_terminal(["engines", "--matrix", "--type", "float16"], 100)
+    numbers = {name.split(" ", 1)[1]: name.split(" ", 1)[0] for name in output.lines[2].removeprefix("engines: ").split(", ")}
+    header, row = (line.split() for line in output.lines[:2])
+    assert row[header.index(numbers["DuckDB"])] == "!"

@@ -61,7 +61,11 @@ def explanations() -> str:
 
 def format_line(line: str) -> str:
     label, colon, text = line.partition(": ")
-    return f"{label}: `{text}`" if colon and label in ("example", "fix") and "`" not in text and text.startswith(("column ", "sbbf ")) else line
+    return (
+        f"{label}: `{text}`"
+        if colon and label in ("example", "fix") and "`" not in text and text.startswith(("column ", "sbbf "))
+        else line
+    )
 
 
 def test_the_page_explains_each_rule(request):
