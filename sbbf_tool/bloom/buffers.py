@@ -86,10 +86,10 @@ def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
     for i in range(count):
         start = end + 4
         if start > len(page):
-            raise ValueError(f"value {i} of {count} has no length: the page ends at byte {len(page)}")
+            raise ValueError(f"value {i} of {count} has no length: the page ends at byte {len(page):,}")
         end = start + int.from_bytes(page[end:start], "little")
         if end > len(page):
-            raise ValueError(f"value {i} of {count} ends at byte {end}, the page at byte {len(page)}")
+            raise ValueError(f"value {i} of {count} ends at byte {end:,}, the page at byte {len(page):,}")
         yield start, end
     if end != len(page):
         raise ValueError(f"the page has {len(page) - end} bytes after its last value")

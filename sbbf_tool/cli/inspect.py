@@ -199,4 +199,4 @@ def _list_notes(page: Page, report: InspectReport, none: str, by_row_group: bool
     for note in report.notes:
         yield f"note: {spell(note)}"
     for unreferenced in report.unreferenced:
-        yield f"unreferenced: {page.bytes(unreferenced.length)} at byte {unreferenced.offset}: {unreferenced.kind}"
+        yield f"unreferenced: {page.bytes(unreferenced.length)} at byte {unreferenced.offset:,}: {unreferenced.kind}"

@@ -132,7 +132,7 @@ class ParquetFile:
             return None
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
             self.footer.ensure_type(row_group, column)
-        with self.locate_errors(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
+        with self.locate_errors(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset:,}"):
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"the offset is outside the file, which has {self.source.size:,} bytes")
             if cipher is not None:
@@ -178,7 +178,7 @@ class ParquetFile:
 
         assert self.footer.cipher is not None
         column = self.footer.columns[stored.column]
-        with self.locate_errors(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
+        with self.locate_errors(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset:,}"):
             return encrypted_filters.decrypt_bitset(self.footer.cipher, stored, data)
 
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:

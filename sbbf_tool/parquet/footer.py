@@ -161,13 +161,13 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     magic = last_bytes[-4:]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
         raise UnreadableError(
-            "not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4}", hint="write or copy it again"
+            "not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4:,}", hint="write or copy it again"
         )
     length = int.from_bytes(last_bytes[-8:-4], "little")
     start = file_size - TAIL_BYTES - length
     if start < len(MAGIC):
         raise UnreadableError(
-            f"the stated footer of {length:,} bytes does not fit into the file of {file_size:,}", place=f"byte {file_size - 8}"
+            f"the stated footer of {length:,} bytes does not fit into the file of {file_size:,}", place=f"byte {file_size - 8:,}"
         )
     return Tail(start, length, magic == MAGIC_ENCRYPTED)
 

@@ -32,7 +32,7 @@ def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> N
     try:
         ensure_size(count_of(header.compressed_page_size), max(count_of(header.uncompressed_page_size), lengths))
     except SbbfError as error:
-        raise error.at(place=f"page header at byte {position}") from None
+        raise error.at(place=f"page header at byte {position:,}") from None
 
 
 def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
@@ -100,4 +100,4 @@ class HeaderWalk:
             self._position += length + stored
 
     def _undecodable(self, reason: str) -> UnreadableError:
-        return UnreadableError(f"the pages cannot be decoded (page header at byte {self._position}: {reason})")
+        return UnreadableError(f"the pages cannot be decoded (page header at byte {self._position:,}: {reason})")

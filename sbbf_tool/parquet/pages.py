@@ -89,7 +89,7 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
     position, end = page_range(meta)
     while position < end:
         header, length = read_header(read, position, end)
-        place = f"page header at byte {position}"
+        place = f"page header at byte {position:,}"
         data = header.data_page_header_v2 or header.data_page_header or header.dictionary_page_header
         if header.compressed_page_size is None or header.compressed_page_size < 0 or header.uncompressed_page_size is None:
             raise UnreadableError("the header does not state the size of its page", place=place)
@@ -137,6 +137,6 @@ def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> t
         except UnreadableError as error:
             if window >= end - position or len(data) < window:
                 raise UnreadableError(
-                    "the bytes are truncated, or are not a page header", place=f"page header at byte {position}"
+                    "the bytes are truncated, or are not a page header", place=f"page header at byte {position:,}"
                 ) from error
         window *= 4

@@ -202,7 +202,7 @@ class PlainChunk:
         self._ensure_page(header, position)
         if None in (stored, size, count) or max(stored, size) > MAX_DICTIONARY_BYTES:
             raise NotPlainError
-        place = f"dictionary page at byte {position}"
+        place = f"dictionary page at byte {position:,}"
         if min(stored, size, count) < 0 or position + length + stored > self._end:
             raise UnreadableError("the stated size is negative or exceeds the column chunk", place=place)
         body = self._read(position + length, stored)
@@ -227,7 +227,7 @@ class PlainChunk:
         body = self._read(position + length, stored)
         if len(body) != stored:
             raise NotPlainError
-        place = f"page at byte {position}"
+        place = f"page at byte {position:,}"
         _ensure_sum(body, header, place)
         split = self._split_v2 if header.type == PageType.DATA_PAGE_V2 else self._split_v1
         try:

@@ -48,7 +48,7 @@ def _fields(cls: Any) -> dict[int, tuple[str, int, Any]]:
 
 def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
     if depth > compact.MAX_DEPTH:
-        raise UnreadableError(f"structs are nested more than {compact.MAX_DEPTH} deep", place=f"byte {pos}")
+        raise UnreadableError(f"structs are nested more than {compact.MAX_DEPTH} deep", place=f"byte {pos:,}")
     cls: Any = type(target)
     fields = _fields(cls)
     values: dict[str, object] = target.__dict__
@@ -100,7 +100,7 @@ def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[
     if count == 15:
         count, pos = _read_length(data, pos)
     if count and (compact.TRUE if kind == compact.FALSE else kind) != element:
-        raise UnreadableError(f"the elements of a list have type {kind}, not {element}", place=f"byte {start}")
+        raise UnreadableError(f"the elements of a list have type {kind}, not {element}", place=f"byte {start:,}")
     values: list[object] = []
     for _ in range(count):
         value, pos = _read_value(data, pos, element, of_element, depth)
@@ -112,7 +112,7 @@ def _read_length(data: bytes, pos: int) -> tuple[int, int]:
     """Read the length of a string or a list. It cannot exceed the number of all bytes, since an element has at least one."""
     length, end = _read_varint(data, pos, 32)
     if length > len(data):
-        raise UnreadableError(f"a length of {length:,} exceeds the {len(data):,} bytes of the struct", place=f"byte {pos}")
+        raise UnreadableError(f"a length of {length:,} exceeds the {len(data):,} bytes of the struct", place=f"byte {pos:,}")
     return length, end
 
 
@@ -130,4 +130,4 @@ def _read_varint(data: bytes, pos: int, bits: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & (1 << bits) - 1, pos
-    raise UnreadableError(f"an integer of {bits} bits has too many bytes", place=f"byte {pos}")
+    raise UnreadableError(f"an integer of {bits} bits has too many bytes", place=f"byte {pos:,}")

@@ -190,7 +190,7 @@ def _read(fd: int, offset: int, length: int) -> bytes:
     while length > 0:
         part = os.pread(fd, length, offset)
         if not part:
-            raise UnreadableError("the file became shorter while it was read", place=f"byte {offset}")
+            raise UnreadableError("the file became shorter while it was read", place=f"byte {offset:,}")
         parts.append(part)
         offset, length = offset + len(part), length - len(part)
     return b"".join(parts)

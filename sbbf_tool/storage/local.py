@@ -74,9 +74,9 @@ class LocalSource(Source):
             try:
                 piece = os.pread(self._fd, offset + length - position, position)
             except OSError as error:
-                raise UnreadableError(reason_of(error), file=self.name, place=f"byte {position}") from error
+                raise UnreadableError(reason_of(error), file=self.name, place=f"byte {position:,}") from error
             if not piece:
-                raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {position}")
+                raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {position:,}")
             position += len(piece)
             pieces.append(piece)
         self.bytes_read += length

@@ -145,7 +145,7 @@ def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: P
 
     with pytest.raises(UnreadableError) as caught:
         list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), chunk))
-    assert caught.value.place == f"page header at byte {start}"
+    assert caught.value.place == f"page header at byte {start:,}"
 
 
 @pytest.mark.parametrize(("values", "longest"), [(["x", "x" * 5000, None, "x" * 300], 5000), ([None, None], 0)])

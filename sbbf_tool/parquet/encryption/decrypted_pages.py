@@ -107,7 +107,7 @@ class DecryptedPages:
     def _follow(self, position: int, end: int) -> None:
         start, ordinal = len(MAGIC), 0
         while position < end:
-            place = f"page header at byte {position}"
+            place = f"page header at byte {position:,}"
             ciphertext = self._module_at(position, end, place)
             header, module = self._decrypt_header(ciphertext, ordinal, place)
             position += len(ciphertext)
@@ -156,7 +156,7 @@ class DecryptedPages:
     def _body(self, at: int) -> bytes:
         if self._last is None or self._last[0] != at:
             page = self._pages[at]
-            place = f"page at byte {page.offset}"
+            place = f"page at byte {page.offset:,}"
             stored = self._read(page.offset, page.stored_bytes)
             if len(stored) < page.stored_bytes:
                 raise UnreadableError("the page is truncated", place=place)

@@ -52,7 +52,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
     try:
         length = compact.skip(stored, 0, compact.STRUCT)
     except IndexError:
-        raise UnreadableError("the footer ends inside its FileCryptoMetaData", place=f"byte {start}") from None
+        raise UnreadableError("the footer ends inside its FileCryptoMetaData", place=f"byte {start:,}") from None
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:

@@ -138,7 +138,7 @@ class ObjectSource(Source):
         with ErrorPlace(self.name):
             data = self.store.get(self.location.key, offset, length, self.version)
         if len(data) != length:
-            raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset}")
+            raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset:,}")
         self._count(data)
         log.debug("read %s bytes from byte %s of %s", length, offset, self.name)
         return data
