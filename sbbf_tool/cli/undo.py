@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, FileRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.change import ChangeReport
 
 _LABEL = "undo: "
 _MOST_PATHS = 8
@@ -30,7 +33,7 @@ class Undo:
 
     def add(self, row: FileRow) -> None:
         """Add the row of a file, also of one that was skipped, refused or failed."""
-        report: Any = getattr(row, "report", None)
+        report: ChangeReport | None = getattr(row, "report", None)
         if row.status == OK and report is not None and _is_changed(report):
             self._changes += 1
             fix: Fix | None = getattr(report, "undo", None)
@@ -55,12 +58,9 @@ class Undo:
             page.command(_with_options(command_of(replace(fix, files=self._paths)), self._options), _LABEL)
 
 
-def _is_changed(report: Any) -> bool:
-    return not report.dry_run and bool(getattr(report, "filters", None) or getattr(report, "steps", None) or _has_other_size(report))
-
-
-def _has_other_size(report: Any) -> bool:
-    return bool(report.old_bytes != report.new_bytes)
+def _is_changed(report: ChangeReport) -> bool:
+    is_other = bool(getattr(report, "filters", ()) or getattr(report, "steps", ())) or report.old_bytes != report.new_bytes
+    return is_other and not report.dry_run
 
 
 def _with_options(words: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:

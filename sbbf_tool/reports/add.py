@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -28,15 +29,9 @@ class BuiltFilter:
 
 
 @dataclass(frozen=True, repr=False)
-class AddReport(Tabular):
+class AddReport(ChangeReport):
     _row = BuiltFilter
-    _first = ("file",)
 
-    file: str
-    output: str
-    dry_run: bool
-    old_bytes: int
-    new_bytes: int
     filters: tuple[BuiltFilter, ...]
     skipped: int
     """Column chunks that already had a filter and keep it."""

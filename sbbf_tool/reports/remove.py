@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,9 @@ class RemovedFilter:
 
 
 @dataclass(frozen=True, repr=False)
-class RemoveReport(Tabular):
+class RemoveReport(ChangeReport):
     _row = RemovedFilter
-    _first = ("file",)
 
-    file: str
-    output: str
-    dry_run: bool
-    old_bytes: int
-    new_bytes: int
     filters: tuple[RemovedFilter, ...]
     method: str
     """`truncated` to the previous footer, `compacted`, or `new footer`."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.add import BuiltFilter
+from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,9 @@ class AppliedFix:
 
 
 @dataclass(frozen=True, repr=False)
-class RepairReport(Tabular):
+class RepairReport(ChangeReport):
     _row = AppliedFix
-    _first = ("file",)
 
-    file: str
-    output: str
-    dry_run: bool
-    old_bytes: int
-    new_bytes: int
     steps: tuple[RepairStep, ...] = ()
     remaining: tuple[Finding, ...] = ()
     """Findings that were not resolved: they need `rebuild`, or a key."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,9 @@ class FilterSize:
 
 
 @dataclass(frozen=True, repr=False)
-class ResizeReport(Tabular):
+class ResizeReport(ChangeReport):
     _row = ResizedFilter
-    _first = ("file",)
 
-    file: str
-    output: str
-    dry_run: bool
-    old_bytes: int
-    new_bytes: int
     filters: tuple[ResizedFilter, ...]
     unchanged: int
     """Number of filters that already have the requested size."""

@@ -117,7 +117,9 @@ class OpenFileSource(Source):
                 raise self._unreadable(error) from error
             self.bytes_read += length
         if remaining:
-            raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {offset + length - remaining:,}")
+            raise UnreadableError(
+                "the file became shorter while it was read", file=self.name, place=f"byte {offset + length - remaining:,}"
+            )
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def is_unchanged(self) -> bool:
