@@ -75,7 +75,8 @@ class _RepairView(View["RepairReport"]):
         if report.truncated_to is not None:
             changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
         if rows:
-            size = f"{page.bytes(report.new_bytes - report.old_bytes)} {would_be}added"
+            growth = report.new_bytes - report.old_bytes
+            size = f"{page.bytes(abs(growth))} {would_be}{'added' if growth >= 0 else 'removed'}"
             changes.append(f"{format_count(len(rows), 'filter')} {would_be}repaired, {size}")
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
         rebuild = f"; --rebuild repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
