@@ -27,7 +27,7 @@ class Baseline:
 
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule without other findings is `known`."""
-        from sbbf_tool.operations.check import FAILED, KNOWN, NOTED
+        from sbbf_tool.operations.check import FAILED, IN_BASELINE, NOTED
         from sbbf_tool.reports.findings import SEVERITIES
 
         file = _absolute(report.file)
@@ -37,7 +37,7 @@ class Baseline:
         self.covered += len(report.findings) - len(findings)
         failing = {finding.rule for finding in findings}
         rules = (
-            replace(outcome, outcome=KNOWN, reason="the baseline covers its findings")
+            replace(outcome, outcome=IN_BASELINE, reason="the baseline covers its findings")
             if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing
             else outcome
             for outcome in report.rules

@@ -200,6 +200,6 @@ def _sum(report: CheckReport) -> str:
     if counts["not run"] == len(report.rules):
         return f"no rule ran: {_reason_for_no_rule(report)}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
-    known = f"{counts['known']} known, " if counts["known"] else ""
-    rules = f"{counts['passed']} passed, {known}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
+    in_baseline = f"{counts['known']} known, " if counts["known"] else ""
+    rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
     return f"{count}; rules: {rules}{list_locked(report.locked_columns)}"

@@ -105,7 +105,7 @@ def _show_engine(page: Page, report: EnginesReport) -> None:
             for family, verdict in zip(report.families, engine.verdicts, strict=True)
             for cells in _format_verdict(engine, verdict)
         ]
-        page.table(_ENGINE, rows)
+        page.table(_ENGINE, rows, whole=True)
 
 
 def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tuple[str, str, str]]:
@@ -147,6 +147,7 @@ def _show_symbols(page: Page, report: EnginesReport) -> None:
     page.table(
         columns,
         [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)],
+        whole=True,
     )
     page.say(f"engines: {', '.join(f'{number} {engine.name}' for number, engine in enumerate(readers, 1))}")
     page.say("+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases")

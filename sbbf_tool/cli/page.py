@@ -23,7 +23,7 @@ from sbbf_tool.numbers import format_count, format_size
 Rows = Iterable[Sequence[object]]
 Choice = Callable[[Sequence[object]], bool]
 
-MOST_ROWS = 60
+MOST_ROWS = 40
 """Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
 MOST_LINES = 10
 """Lines of a list on a terminal."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
-PASSED, NOTED, FAILED, NOT_RUN, KNOWN = "passed", "noted", "failed", "not run", "known"
+PASSED, NOTED, FAILED, NOT_RUN, IN_BASELINE = "passed", "noted", "failed", "not run", "known"
 
 
 @dataclass(frozen=True, slots=True)

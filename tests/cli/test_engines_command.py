@@ -114,7 +114,7 @@ def test_the_matrix_fits_a_terminal():
         lines = run_on_terminal(["engines", "--matrix"], columns).lines
         assert len(lines) <= 60
         assert lines[1].split()[:3] == ["INT32", "+", "+"]
-    output = run_on_terminal(["engines", "--matrix", "--type", "float16"], 100)
+    output = run_on_terminal(["engines", "--matrix", "--type", "float16"], 200)
     numbers = {name.split(" ", 1)[1]: name.split(" ", 1)[0] for name in output.lines[2].removeprefix("engines: ").split(", ")}
     header, row = (line.split() for line in output.lines[:2])
     assert row[header.index(numbers["DuckDB"])] == "!"
