@@ -36,7 +36,7 @@ TABLE = FIXTURES / "paimon" / "orders"
 def report_types() -> list[type[Tabular]]:
     modules = [importlib.import_module(f"sbbf_tool.reports.{info.name}") for info in pkgutil.iter_modules(sbbf_tool.reports.__path__)]
     members = [member for module in modules for member in vars(module).values() if inspect.isclass(member)]
-    return sorted({each for each in members if issubclass(each, Tabular) and each is not Tabular}, key=name_of)
+    return sorted({each for each in members if issubclass(each, Tabular) and not inspect.isabstract(each)}, key=name_of)
 
 
 def name_of(report: type) -> str:
