@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import SbbfError, UnreadableError, add_filters, explain, inspect, probe, remove_filters
+from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.runner.lookup import probe_values
@@ -111,6 +113,19 @@ def test_a_broken_filter_is_reported_in_one_line(filtered, capsys, command):
     complaint = assert_one_line_and_this_code(capsys, COMMANDS[command](str(filtered)), 3)
     for part in (str(filtered), "column id", "row group 1", f"byte {places(filtered)[1, 'id'].offset:,}"):
         assert part in complaint
+
+
+def test_commands_answer_for_the_other_row_groups_and_end_with_3(filtered, tmp_path, capsys):
+    sound = str(shutil.copy(filtered, tmp_path / "sound.parquet"))
+    overwrite_filter(filtered, bytes(20))
+    for words in (["probe", str(filtered), "id", "-1"], ["explain", str(filtered), "id", "-1"]):
+        assert run(words) == 3
+        out, err = capsys.readouterr()
+        assert (out.count("cannot say"), err.count("\n")) == (1, 1)
+        assert "absent" in out
+    for name in ("probe", "explain"):
+        assert run([name, str(filtered), sound, "-c", "id", "--value", "-1"]) == 3
+        assert f"sbbf: {filtered}: column id, row group 1" in capsys.readouterr().err
 
 
 def test_a_broken_filter_of_another_column_does_not_matter(filtered):
