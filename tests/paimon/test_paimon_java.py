@@ -209,7 +209,7 @@ def test_manifests_that_are_not_avro(warehouse: Path, tmp_path: Path) -> None:
         assert len(table.live_files) == 2
         stripped = tmp_path / name
         shutil.copytree(warehouse / name, stripped)
-        with pytest.raises(RefusedError, match="not Avro"):
+        with pytest.raises(RefusedError, match="not in Avro"):
             _add_anyway(stripped)
 
 
