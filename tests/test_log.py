@@ -32,7 +32,7 @@ def test_it_says_what_is_opened_built_and_published(tmp_path: Path) -> None:
         f"built 4 filters for {path}",
         f"published {path}",
     ]
-    assert lines[-1].endswith(f": {size} bytes")
+    assert lines[-1].endswith(f": {size:,} bytes")
     lines.clear()
     sbbf_tool.inspect(path)
     assert lines == [], "the handler is gone after the block"
@@ -62,7 +62,7 @@ def test_callers_configure_it_as_any_logger(caplog: pytest.LogCaptureFixture) ->
         sbbf_tool.inspect(DATA)
     (record,) = caplog.records
     assert (record.name, record.levelname, record.filename) == ("sbbf_tool", "INFO", "parquet_file.py")
-    assert record.getMessage() == f"opened {DATA}: {DATA.stat().st_size} bytes, 4 row groups"
+    assert record.getMessage() == f"opened {DATA}: {DATA.stat().st_size:,} bytes, 4 row groups"
 
 
 def test_names_are_shown_on_one_printable_line() -> None:

@@ -253,10 +253,10 @@ def _run(args: list[str]) -> int:
         where = error.ctx.command_path if error.ctx else "sbbf"
         spelling = spelling_of(name, error.option_name)
         message = error.format_message() if spelling is None else f"{error.option_name} was removed: {spelling}"
-        return _fail(context, error, f"{' '.join(message.split())} (see {where} --help)", UsageError.exit_code)
+        return _fail(context, error, f"{' '.join(message.split()).removesuffix('.')} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-        message = f"{' '.join(error.format_message().split())}{_sources(context)} (see {where} --help)"
+        message = f"{' '.join(error.format_message().split()).removesuffix('.')}{_sources(context)} (see {where} --help)"
         return _fail(context, error, message, UsageError.exit_code)
     except SbbfError as error:
         sources = _sources(context) if isinstance(error, UsageError) else ""

@@ -18,10 +18,10 @@ _COLUMNS = ["file", "rule", "column"]
 
 
 class Baseline:
-    """Findings, each known by its file, rule and column."""
+    """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that are not UTF-8 are escaped."""
 
     def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
-        self._keys = {(_absolute(file), rule, column) for file, rule, column in findings}
+        self._keys = {(_absolute(file), rule, column and _escape(column)) for file, rule, column in findings}
         self.covered = 0
         """Findings that `subtract` has removed."""
 
@@ -31,7 +31,9 @@ class Baseline:
         from sbbf_tool.reports.findings import SEVERITIES
 
         file = _absolute(report.file)
-        findings = tuple(finding for finding in report.findings if (file, finding.rule, finding.column) not in self._keys)
+        findings = tuple(
+            finding for finding in report.findings if (file, finding.rule, finding.column and _escape(finding.column)) not in self._keys
+        )
         if len(findings) == len(report.findings):
             return report
         self.covered += len(report.findings) - len(findings)
@@ -97,8 +99,14 @@ def _documents(text: bytes) -> Iterator[Any]:
 
 
 def _no_report(path: str) -> UsageError:
-    return UsageError("the baseline is not a report of sbbf check", file=path, hint="save one with sbbf check --report FILE.json")
+    hint = "save one with sbbf check --report FILE, where FILE ends with .json, .ndjson or .parquet"
+    return UsageError("the baseline is not a report of sbbf check", file=path, hint=hint)
 
 
 def _absolute(file: str) -> str:
-    return file if "://" in file else os.path.abspath(file)
+    return _escape(file if "://" in file else os.path.abspath(file))
+
+
+def _escape(name: str) -> str:
+    """Escape bytes that are not UTF-8 as a Parquet report does, so that a name matches in every format."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -18,6 +18,8 @@ from sbbf_tool.errors import UsageError
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
 _IGNORE = "--no-config ignores it"
+LIKENESS = 0.7
+"""Least similarity, from 0 to 1, of a name to one that is suggested instead."""
 
 
 class Config(NamedTuple):
@@ -82,7 +84,7 @@ def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: 
         if key not in choices:
             from difflib import get_close_matches
 
-            near = get_close_matches(key, list(choices), n=3)
+            near = get_close_matches(key, list(choices), n=3, cutoff=LIKENESS)
             hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(choices)}"
             raise UsageError(f"unknown setting {key!r}", file=path, place=place, hint=hint)
 

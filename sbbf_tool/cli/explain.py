@@ -108,6 +108,8 @@ def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], 
         ensure_column(column)
         if ask_null and len(arguments) > 1 and _is_missing(arguments[-1]):
             raise click.UsageError("give VALUE or --null, not both")
+        if not ask_null and len(arguments) > 1 and os.path.splitext(arguments[-1])[1] != ".parquet" and _is_missing(arguments[-1]):
+            raise click.UsageError(f"{arguments[-1]} is not a file: explain takes one value after the column; use probe for several")
         value = literals[0] if literals else None
     elif (value is None) != ask_null:
         raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query: give --value or --null")

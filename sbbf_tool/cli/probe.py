@@ -206,6 +206,7 @@ class _LookupView(_Answers):
     """List of the files and row groups that may hold each of many values."""
 
     schema = "lookup"
+    command = "probe"
     lists_answers = True
 
     def __init__(self, values: int) -> None:

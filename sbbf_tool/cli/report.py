@@ -37,6 +37,8 @@ class View(ABC, Generic[Report]):
 
     schema: str
     """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
+    command = ""
+    """Name of the command in the summary document, if it is not `schema`."""
     skipped = "skipped"
     """Word for files with nothing to do."""
     lists_answers = False
@@ -154,7 +156,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
         if not is_single:
             outcomes.warn_again()
         code = view.answer(codes) if error is None else 0
-        counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
+        counts = {"command": view.command or view.schema, **outcomes.document(), "exit_code": code}
         summary = None if is_single else render.document("summary", {**counts, "totals": view.totals()})
         for output in sinks:
             output.end(summary, str(outcomes))

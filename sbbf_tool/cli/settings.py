@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sbbf_tool.cli.config import Config, Level, ensure_among, find_config, read_config
+from sbbf_tool.cli.config import LIKENESS, Config, Level, ensure_among, find_config, read_config
 from sbbf_tool.cli.options import changes_files, name_of, settable_options
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.errors import UsageError
@@ -93,7 +93,8 @@ def warn_of_variables(ctx: click.Context) -> None:
         if name in options:
             reason = f"{options[name]} can be given on the command line only"
         else:
-            near = get_close_matches(name.removeprefix(prefix), [variable.removeprefix(prefix) for variable in settable], n=1)
+            suffixes = [variable.removeprefix(prefix) for variable in settable]
+            near = get_close_matches(name.removeprefix(prefix), suffixes, n=1, cutoff=LIKENESS)
             reason = f"{ctx.command_path} has no such option" + (f"; did you mean {prefix}{near[0]}?" if near else "")
         warn(f"the variable {name} is ignored: {reason}")
 
@@ -112,7 +113,8 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
     """Raise UsageError if a value of a configuration file has another type than the option takes."""
     kind = _kind_of(option)
     if not kind.fits(value):
-        raise UsageError(f"{key} must be {kind.description}, not {value!r}", file=config.path, place=config.place)
+        text = str(value).lower() if isinstance(value, bool) else repr(value)
+        raise UsageError(f"{key} must be {kind.description}, not {text}", file=config.path, place=config.place)
 
 
 def _settings_of_environment(ctx: click.Context) -> dict[str, Setting]:
@@ -131,6 +133,10 @@ def _settings_of_environment(ctx: click.Context) -> dict[str, Setting]:
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Setting]:
     options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command) if name_of(option) not in CONFIG_OPTIONS}
     lists_paths = {"paths"} if "--fail-on" in map(name_of, ctx.command.params) else set()
+    fixed = {name_of(option).lstrip("-") for option in ctx.command.params if isinstance(option, click.Option)} - options.keys()
+    for key in config.table:
+        if key in fixed:
+            raise UsageError(f"--{key} has no key", file=config.path, place=config.place, hint="give it on the command line")
     ensure_among(config.table, [*options, *lists_paths], config.path, config.place)
     settings = {}
     for key, value in config.table.items():

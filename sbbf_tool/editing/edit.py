@@ -31,6 +31,7 @@ from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.storage import places
@@ -162,7 +163,8 @@ class OpenEdit:
         self._meter = Meter(edit.progress, bytes_to_read if edit.dry_run else bytes_to_read + bytes_to_verify)
         prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
         self.built_filters = {key: prebuilt[key] for key in sizes}
-        log.info("built %s filters for %s from %s bytes of data", len(missing), file.name, self.data_bytes_read)
+        num_filters, num_bytes = format_count(len(missing), "filter"), format_count(self.data_bytes_read, "byte")
+        log.info("built %s for %s from %s of data", num_filters, file.name, num_bytes)
         self.filters |= self.built_filters
         self.warnings += statistics_warnings(file, self.built_filters)
 

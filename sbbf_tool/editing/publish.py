@@ -13,6 +13,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.editing.build import SpooledFilter, checksum_of, mistake, place_of
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.storage import places
@@ -45,10 +46,10 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 
     if append:
         warnings = places.append(file.source, patch.pieces, verify)
-        log.info("appended %s bytes to %s", patch.size - patch.keep, file.name)
+        log.info("appended %s to %s", format_count(patch.size - patch.keep, "byte"), file.name)
         return warnings
     warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify)
-    log.info("published %s: %s bytes", redact(target), patch.size)
+    log.info("published %s: %s", redact(target), format_count(patch.size, "byte"))
     return [*warnings, *file.warnings_about_keys(target)]
 
 

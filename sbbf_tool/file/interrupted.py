@@ -14,6 +14,7 @@ from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.hints import Fix, Hint
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.storage import places
 
@@ -37,7 +38,7 @@ def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppe
     if changes:
         length = places.recover(name, partial(ensure_footer, ring))
         if length is not None:
-            log.info("undid an interrupted append to %s: %s bytes", redact(name), length)
+            log.info("undid an interrupted append to %s: %s", redact(name), format_count(length, "byte"))
         return InterruptedAppend(length)
     try:
         return InterruptedAppend(places.interrupted_length(name, partial(ensure_footer, ring)))

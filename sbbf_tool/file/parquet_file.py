@@ -18,6 +18,7 @@ from sbbf_tool.display import redact_text
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import explain
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
@@ -75,7 +76,8 @@ class ParquetFile:
         except BaseException:
             source.close()
             raise
-        log.info("opened %s: %s bytes, %s row groups", source.name, source.size, file.footer.num_row_groups)
+        size, row_groups = format_count(source.size, "byte"), format_count(file.footer.num_row_groups, "row group")
+        log.info("opened %s: %s, %s", source.name, size, row_groups)
         return file
 
     def __enter__(self) -> ParquetFile:

@@ -48,6 +48,7 @@ def test_each_file_has_its_document_and_the_summary_the_answer(command, tmp_path
     assert [document["schema"] for document in (first, unreadable, last, summary)] == [schema, "sbbf.file", schema, "sbbf.summary"]
     assert (unreadable["file"], unreadable["status"], unreadable["exit_code"]) == (f"{tmp_path}/b.parquet", "failed", 3)
     assert unreadable["reason"] in err
+    assert summary["command"] == command
     assert (summary["files"], summary["done"], summary["failed"], summary["exit_code"]) == (3, 2, 1, 3)
     assert all(document["version"] == 0 for document in (first, unreadable, last, summary))
 

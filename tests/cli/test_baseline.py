@@ -79,6 +79,22 @@ def test_own_reports(lake, capfd):
         assert f"{name} covers 6 findings" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("form", ["json", "ndjson", "jsonl", "parquet"])
+def test_names_that_are_not_utf8(form, lake, capfd):
+    os.rename(b"lake/b.parquet", b"lake/bad\xff.parquet")
+    assert run(["check", "lake", "--report", f"saved.{form}"]) == 1
+    assert run(["check", "lake", "--baseline", f"saved.{form}"]) == 0
+    assert f"saved.{form} covers 6 findings" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["csv", "xml", "sarif", "md", "arrow"])
+def test_other_formats_are_refused_with_the_supported_ones(form, lake, capfd):
+    assert run(["check", "lake", "--report", f"saved.{form}"]) == 1
+    capfd.readouterr()
+    assert run(["check", "lake", "--baseline", f"saved.{form}"]) == 2
+    assert "where FILE ends with .json, .ndjson or .parquet" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]x", "[1]", "null", '{"schema": "sbbf.check"}', "PAR1", "PAR1" * 9, '{"a": ' * 5000, "\udcff"]
 )

@@ -157,10 +157,12 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
+            ("[check]\nnope = []", "unknown setting 'nope'; choose from "),
+            ("[check]\nreport = 'x.json'", "[check]: --report has no key; give it on the command line"),
             ("[check]\nignroe = []", "unknown setting 'ignroe'; did you mean ignore?"),
             ("[check]\nmax_fpp = 0.1", "unknown setting 'max_fpp'; did you mean max-fpp?"),
             ("[check]\nmax-fpp = '1 %'", "max-fpp must be a number, not '1 %'"),
-            ("[check]\nmax-fpp = true", "max-fpp must be a number, not True"),
+            ("[check]\nmax-fpp = true", "max-fpp must be a number, not true"),
             ("[check]\nmin-ndv = 1.5", "min-ndv must be an integer, not 1.5"),
             ("[check]\nselect = 'correctness'", "select must be a list of strings, not 'correctness'"),
             ("[check]\nselect = [1]", "select must be a list of strings, not [1]"),

@@ -148,7 +148,7 @@ STAGES = {
     "parsing of a command": ("click:Command.parse_args", ["probe", *ABSENT]),
     "the one file": ("sbbf_tool.storage.places:find_single_file", ["probe", *ABSENT]),
     "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
-    "report of several files": ("sbbf_tool.storage.whole:write_whole", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "x.jsonl"]),
+    "report of several files": ("sbbf_tool.storage.whole:write_whole", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "REPORT"]),
     "operation": ("sbbf_tool.operations.probe:probe", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
     "rendering of several files": ("sbbf_tool.cli.page:TextPage.say", ["check", "fixtures/*filters.parquet", "--quick"]),
@@ -161,17 +161,23 @@ STAGES = {
 }
 
 
+def place_report(stage, folder):
+    """Return the module and arguments of a stage, with the report in a folder."""
+    module, arguments = stage
+    return module, [str(folder / "report.ndjson") if argument == "REPORT" else argument for argument in arguments]
+
+
 @pytest.mark.parametrize("stage", STAGES)
-def test_errors_of_each_stage(stage):
+def test_errors_of_each_stage(stage, tmp_path):
     """Each stage with four errors, and so each error at five stages or more."""
     row = list(STAGES).index(stage)
-    assert_70_and_a_line(*STAGES[stage], sorted((3 * row + column) % len(EVERY_ERROR) for column in range(4)))
+    assert_70_and_a_line(*place_report(STAGES[stage], tmp_path), sorted((3 * row + column) % len(EVERY_ERROR) for column in range(4)))
 
 
 @pytest.mark.heavy(minutes=1)
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_error_of_each_stage(stage):
-    assert_70_and_a_line(*STAGES[stage], EVERY_ERROR)
+def test_every_error_of_each_stage(stage, tmp_path):
+    assert_70_and_a_line(*place_report(STAGES[stage], tmp_path), EVERY_ERROR)
 
 
 def test_answers_without_an_error():

@@ -59,3 +59,15 @@ def test_the_empty_string_is_printed_as_a_bound(tmp_path, capfd):
     header, row = capfd.readouterr().out.splitlines()[1:3]
     assert header.split()[5:7] == ["min", "max"]
     assert row.split()[3:5] == ["''", "''"]
+
+
+def test_two_values(fixtures, capfd):
+    assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "43"]) == 2
+    assert "user_id is not a file: explain takes one value after the column" in capfd.readouterr().err
+    assert run(["explain", str(fixtures / "events.parquet"), "no.parquet", "user_id", "42"]) == 3
+    assert "explain takes one value" not in capfd.readouterr().err
+
+
+def test_an_error_of_click_has_no_full_stop_before_its_hint(fixtures, capfd):
+    assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "--format", "yaml"]) == 2
+    assert "'parquet' (see sbbf explain --help)" in capfd.readouterr().err

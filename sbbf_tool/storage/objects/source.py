@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
+from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.objects.store import IN_FLIGHT
 from sbbf_tool.storage.source import Source, ensure_within, open_stream
 
@@ -140,7 +141,7 @@ class ObjectSource(Source):
         if len(data) != length:
             raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset:,}")
         self._count(data)
-        log.debug("read %s bytes from byte %s of %s", length, offset, self.name)
+        log.debug("read %s from byte %s of %s", format_count(length, "byte"), f"{offset:,}", self.name)
         return data
 
     def _fetch_all(self, ranges: list[tuple[int, int]]) -> list[bytes]:
