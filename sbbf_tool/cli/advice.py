@@ -115,7 +115,7 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:
-    """Print what the existing filters take, and what they would take at every half of their size and at the target."""
+    """Print what the bitsets of existing filters take, and what they would take at every half of their size and at the target."""
     rows = []
     for column in report.filter_sizes:
         for size in column.sizes:
@@ -128,10 +128,10 @@ def _show_sizes(page: Page, report: AdviceReport) -> None:
     at_target = sum(column.bytes_at_target for column in report.filter_sizes)
     if present > at_target:
         target = f"{report.fpp * 100:g} %"
-        folded = f"folded to {target} (sbbf resize --fpp {report.fpp:g}) they would take {page.bytes(at_target)}"
-        page.say(f"existing filters take {page.bytes(present)}; {folded}")
+        folded = f"folded to {target} (sbbf resize --fpp {report.fpp:g}), the bitsets would take {page.bytes(at_target)}"
+        page.say(f"the bitsets of existing filters take {page.bytes(present)}; {folded}")
     elif present:
-        page.say(f"existing filters take {page.bytes(present)}; none can be folded further at {report.fpp * 100:g} %")
+        page.say(f"the bitsets of existing filters take {page.bytes(present)}; none can be folded further at {report.fpp * 100:g} %")
 
 
 _USELESS = 0.5
@@ -139,12 +139,15 @@ _USELESS = 0.5
 
 
 def _format_row(column: ColumnAdvice) -> tuple[object, ...]:
+    """Format the sizes of the existing filters of a column that keeps them, else those of new ones."""
+    is_kept = column.verdict == "keep"
+    num_bytes = column.filter_bytes if is_kept else column.cost_bytes
     return (
         *(column.column, column.type, column.verdict),
         f"{column.ndv:,.0f}" if column.ndv is not None and column.ndv_is_exact else column.ndv,
         f"{format_number(column.after_statistics, exact=True)} of {column.row_groups:,}",
-        *(column.row_groups_with_value, column.bitset_bytes, column.cost_bytes),
-        column.cost_bytes / column.bytes if column.cost_bytes is not None and column.bytes else None,
+        *(column.row_groups_with_value, None if is_kept else column.bitset_bytes, num_bytes),
+        num_bytes / column.bytes if num_bytes is not None and column.bytes else None,
         *(column.skipped_if_absent, column.skipped_if_present),
     )
 

@@ -105,7 +105,7 @@ def _show_engine(page: Page, report: EnginesReport) -> None:
             for family, verdict in zip(report.families, engine.verdicts, strict=True)
             for cells in _format_verdict(engine, verdict)
         ]
-        page.table(_ENGINE, rows, whole=True)
+        page.table(_ENGINE, rows, matters=lambda row: row[1] == _CELLS["harm"])
 
 
 def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ def show_findings(page: Page, findings: Iterable[Finding]) -> None:
     for finding in findings:
         by_rule.setdefault(finding.rule, []).append(finding)
     for rule, of_rule in by_rule.items():
-        page.say(f"{of_rule[0].file}: {of_rule[0].severity}: {rule}")
+        page.say(f"{of_rule[0].file}: {of_rule[0].severity}: {rule}", of_rule[0].severity)
         for line in (of_rule[0].message, *_evidence(of_rule)):
             page.say(f"    {line}")
         for command in commands_of(of_rule):

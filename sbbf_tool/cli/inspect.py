@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page import MOST_ROWS, Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Column
@@ -58,6 +59,8 @@ _LAKE = (
     Column("mean fpp", RATE),
 )
 _MOST_BLOCKS = 16
+_MOST_WARNINGS = 1000
+"""Number of distinct warnings about several files that are kept in memory."""
 _BAR = 40
 
 
@@ -83,22 +86,31 @@ def command(files: Files, columns: tuple[str, ...], all_chunks: bool, by_row_gro
     from sbbf_tool.runner import works
 
     work = works.inspect(columns, all_chunks=all_chunks, keys=files.keys)
-    return report_files(files, work, _InspectView(by_row_group, bool(columns)), outputs)
+    return report_files(files, work, _InspectView(by_row_group, bool(columns), each_file=files.each_file), outputs)
 
 
 class _InspectView(View["InspectReport"]):
     schema = "inspect"
 
-    def __init__(self, by_row_group: bool, is_selection: bool) -> None:
+    def __init__(self, by_row_group: bool, is_selection: bool, *, each_file: bool) -> None:
         from sbbf_tool.runner.totals import InspectTotals
 
         super().__init__()
         self._by_row_group = by_row_group
         self._none = "none of these columns has a Bloom filter" if is_selection else "no column has a Bloom filter"
         self._totals = InspectTotals()
+        self._each_file = each_file
+        self._first_files: dict[str, str] = {}
+        """The first file with each warning."""
+        self._num_files: Counter[str] = Counter()
+        """The number of files with each warning."""
 
     def add(self, report: InspectReport, row: FileRow) -> int:
         self._totals.add(report)
+        for warning in dict.fromkeys(spell(warning) for chunk in report.filters for warning in chunk.warnings):
+            if warning in self._first_files or len(self._first_files) < _MOST_WARNINGS:
+                self._first_files.setdefault(warning, report.file)
+                self._num_files[warning] += 1
         for unreadable in report.unreadable_filters:
             complain(f"sbbf: {row.path}: {unreadable.unreadable}")
         return UnreadableError.exit_code if report.unreadable_filters else 0
@@ -106,16 +118,25 @@ class _InspectView(View["InspectReport"]):
     def show(self, page: Page, report: InspectReport) -> None:
         rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
         page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {report.created_by or 'an unknown writer'}")
+        has_bars = False
         if self._by_row_group:
             page.table(_FILTERS, map(_format_filter, report.filters), whole=True)
         else:
-            page.table(_COLUMNS, _format_columns(page, report))
+            columns = [*_format_columns(page, report)]
+            page.table(_COLUMNS, columns)
+            has_bars = not page.hides("fill", _COLUMNS, columns[:MOST_ROWS])
         _show_bytes(page, report)
-        page.say_all(_list_notes(page, report, self._none, self._by_row_group))
+        page.say_all(_list_notes(page, report, self._none, has_bars=has_bars))
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
             self.show(page, report)
+        elif self._each_file:
+            columns = sum(total.row_groups_with_filter > 0 for total in report.columns)
+            filters = sum(total.row_groups_with_filter for total in report.columns)
+            size = page.bytes(sum(total.filter_bytes for total in report.columns))
+            content = f"{format_count(filters, 'filter')} in {format_count(columns, 'column')}, {size}" if filters else "no filters"
+            page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {format_count(report.row_groups, 'row group')}, {content}")
 
     def show_end(self, page: Page, files: str) -> None:
         columns = self._totals.columns()
@@ -131,9 +152,17 @@ class _InspectView(View["InspectReport"]):
         )
         if not columns:
             page.say(self._none)
+        if not self._by_row_group:
+            page.say_all(self._list_warnings())
         totals = self._totals
         rows = f"{format_count(totals.rows, 'row')} in {format_count(totals.row_groups, 'row group')}"
         page.say(f"{files}; {rows}, {page.bytes(totals.bytes)}")
+
+    def _list_warnings(self) -> Iterator[str]:
+        for warning, first in self._first_files.items():
+            num_files = self._num_files[warning]
+            more = f" and {format_count(num_files - 1, 'more file')}" if num_files > 1 else ""
+            yield f"warning: {first}{more}: {warning}"
 
     def totals(self) -> dict[str, Any]:
         totals = self._totals
@@ -178,7 +207,7 @@ def _show_bytes(page: Page, report: InspectReport) -> None:
         page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
 
 
-def _list_notes(page: Page, report: InspectReport, none: str, by_row_group: bool) -> Iterator[str]:
+def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool) -> Iterator[str]:
     if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
         yield f"{'no column whose metadata can be read has a Bloom filter' if report.locked_columns else none}; `sbbf add-filter` adds one"
     if report.locked_columns:
@@ -194,7 +223,7 @@ def _list_notes(page: Page, report: InspectReport, none: str, by_row_group: bool
         columns.setdefault((warning, tuple(row_groups)), []).append(column)
     for (warning, places), names in columns.items():
         yield f"warning: {'columns' if len(names) > 1 else 'column'} {page.join_names(names)}, {format_row_groups(places)}: {warning}"
-    if not by_row_group and report.row_groups > _MOST_BLOCKS and any(row.fill_ratio is not None for row in report.filters):
+    if has_bars and report.row_groups > _MOST_BLOCKS and any(row.fill_ratio is not None for row in report.filters):
         yield f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows the fullest filter"
     for note in report.notes:
         yield f"note: {spell(note)}"

@@ -14,7 +14,7 @@ import click
 
 from sbbf_tool.cli import tables
 from sbbf_tool.cli.spelling import quote_command, spell
-from sbbf_tool.cli.styles import paint_label
+from sbbf_tool.cli.styles import paint_label, paint_last
 from sbbf_tool.cli.tables import NUMBERS, Column
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape
@@ -25,6 +25,8 @@ Choice = Callable[[Sequence[object]], bool]
 
 MOST_ROWS = 40
 """Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
+MOST_LINES_OF_TABLE = 50
+"""Lines of a table on a terminal, more than its rows if cells wrap."""
 MOST_LINES = 10
 """Lines of a list on a terminal."""
 _MOST_NAMES = 12
@@ -46,8 +48,8 @@ class Page(ABC):
     has_headings = False
 
     @abstractmethod
-    def say(self, line: str) -> None:
-        """Print a line, which is escaped."""
+    def say(self, line: str, word: str = "") -> None:
+        """Print a line, which is escaped. The last `word` and colon in it gets the style of the word."""
 
     def heading(self, text: str) -> None:
         """Print a heading, which is escaped; on pages without headings, a line."""
@@ -65,6 +67,10 @@ class Page(ABC):
 
         If there are more rows than that, the rows that `matters` selects come first.
         """
+
+    def hides(self, column: str, columns: Sequence[Column], rows: Rows) -> bool:
+        """Return whether the page has no room for a column of this table."""
+        return False
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print lines; a terminal gets the first ones."""
@@ -101,7 +107,7 @@ class NoPage(Page):
 
     units = False
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, word: str = "") -> None:
         self.lines += 1
 
     def command(self, words: Sequence[str], label: str = "") -> None:
@@ -123,11 +129,11 @@ class TextPage(Page):
         self.has_blocks = write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
         self._color = write is None and terminal().has_color(sys.stdout)
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, word: str = "") -> None:
         text = escape(spell(line))
         lines = [text] if self.width is None else list(tables.wrap(text, self.width, "  "))
         if self._color:
-            lines[0] = paint_label(lines[0])
+            lines = paint_last(lines, word) if word else [paint_label(lines[0]), *lines[1:]]
         for part in lines:
             self._print(part)
 
@@ -149,13 +155,27 @@ class TextPage(Page):
     ) -> None:
         cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
         most = None if whole or self.width is None else most_rows
-        if most is not None and len(cells) > most and matters is not None:
+        count = len(cells) if most is None else min(most, len(cells))
+        if count < len(cells) and matters is not None:
             cells.sort(key=matters, reverse=True)
-        if cells:
-            for line in tables.format_table(columns, cells[:most], self.width, units=self.units, color=self._color):
-                self._print(line)
-        if most is not None and len(cells) > most:
-            self.say(f"and {format_count(len(cells) - most, 'more row')}; --wide shows them")
+        lines = self._format(columns, cells[:count])
+        if most is not None and len(lines) > MOST_LINES_OF_TABLE and matters is not None:
+            cells.sort(key=matters, reverse=True)
+        while most is not None and len(lines) > MOST_LINES_OF_TABLE and count > 1:
+            # Cells that wrap take several lines.
+            count = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1)
+            lines = self._format(columns, cells[:count])
+        for line in lines:
+            self._print(line)
+        if count < len(cells):
+            self.say(f"and {format_count(len(cells) - count, 'more row')}; --wide shows them")
+
+    def _format(self, columns: Sequence[Column], cells: Rows) -> list[str]:
+        rows = list(cells)
+        return list(tables.format_table(columns, rows, self.width, units=self.units, color=self._color)) if rows else []
+
+    def hides(self, column: str, columns: Sequence[Column], rows: Rows) -> bool:
+        return column in tables.hidden_columns(columns, rows, self.width, units=self.units)
 
     def say_all(self, lines: Iterable[str]) -> None:
         items = list(lines)
@@ -214,7 +234,7 @@ class MarkdownPage(Page):
         """`write` takes each block of the text, which ends with a line end."""
         self._write = write
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, word: str = "") -> None:
         self._block(_markdown(spell(line).strip()))
 
     def heading(self, text: str) -> None:

@@ -15,7 +15,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.settings import ensure_kind, remembered
 from sbbf_tool.cli.sizes import SIZE
-from sbbf_tool.cli.tables import SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import SUMMARY, WORD, Column
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ _COLUMNS = (
     Column("group", WORD, 2),
     Column("severity", WORD),
     Column("reads", WORD, 3),
-    Column("message", SENTENCE, 1),
+    Column("message", SUMMARY, 1),
 )
 
 

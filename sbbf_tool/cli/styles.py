@@ -69,3 +69,12 @@ def paint_label(line: str, *, is_error: bool = False) -> str:
     if match is None:
         return paint("sbbf:", ERROR) + line[5:] if is_error and line.startswith("sbbf:") else line
     return line[: match.start(1)] + paint(match[1], _LABEL_STYLES.get(match[2], FAINT)) + line[match.end(1) :]
+
+
+def paint_last(lines: list[str], word: str) -> list[str]:
+    """Paint the last `word` before a colon in the lines, in its style."""
+    for at in reversed(range(len(lines))):
+        before, label, after = lines[at].rpartition(f"{word}:")
+        if label:
+            return [*lines[:at], before + paint(label, style_of(word)) + after, *lines[at + 1 :]]
+    return lines

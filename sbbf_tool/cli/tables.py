@@ -45,10 +45,12 @@ class Kind(Enum):
     """Words of this tool, which are neither shortened nor wrapped."""
     SENTENCE = "sentence"
     """Text that wraps at words."""
+    SUMMARY = "summary"
+    """Text of which the beginning is enough: its end is cut if there is no room."""
 
 
 NUMBERS = frozenset((Kind.COUNT, Kind.BYTES, Kind.RATE, Kind.ESTIMATE))
-COUNT, BYTES, RATE, ESTIMATE, NAME, WORD, SENTENCE = Kind
+COUNT, BYTES, RATE, ESTIMATE, NAME, WORD, SENTENCE, SUMMARY = Kind
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,19 @@ def format_table(
         return
     fitted = _fit(sheet, width)
     yield from _paragraphs(sheet, width, color) if fitted is None else _draw(fitted, color)
-    if fitted is not None and len(fitted.columns) < len(sheet.columns):
-        hidden = [column.name for column in sheet.columns if column not in fitted.columns]
+    if hidden := _list_hidden(sheet, fitted):
         for line in wrap(f"hidden: {', '.join(hidden)}; --wide shows them", width):
             yield paint(line, FAINT) if color else line
+
+
+def hidden_columns(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int | None, *, units: bool = False) -> list[str]:
+    """Return the names of the columns that `format_table` hides."""
+    sheet = _lay_out(columns, rows, units)
+    return [] if width is None or sheet.width <= width else _list_hidden(sheet, _fit(sheet, width))
+
+
+def _list_hidden(sheet: _Sheet, fitted: _Sheet | None) -> list[str]:
+    return [] if fitted is None else [column.name for column in sheet.columns if column not in fitted.columns]
 
 
 def format_cells(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, units: bool) -> tuple[list[Column], list[list[str]]]:
@@ -125,12 +136,12 @@ def _lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], units:
 def _fit(sheet: _Sheet, width: int) -> _Sheet | None:
     """Return the sheet in this width, without the columns that have to be hidden; None if it cannot fit."""
     while True:
-        shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _READABLE_NAME})
+        shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.SUMMARY: _LEAST_SENTENCE, Kind.NAME: _READABLE_NAME})
         if shrunk is not None:
             return shrunk
         highest = max(column.priority for column in sheet.columns)
         if highest == 0:
-            return _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.NAME: _LEAST_NAME})
+            return _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.SUMMARY: _LEAST_SENTENCE, Kind.NAME: _LEAST_NAME})
         sheet = sheet.without(highest)
 
 
@@ -175,6 +186,8 @@ def _draw(sheet: _Sheet, color: bool) -> Iterator[str]:
 def _box(kind: Kind, cell: str, width: int) -> list[str]:
     if cell_width(cell) <= width:
         return [cell]
+    if kind is Kind.SUMMARY:
+        return [_take_cells(cell, width - 1).rstrip() + _ELLIPSIS]
     return list(wrap(cell, width)) if kind is Kind.SENTENCE else [shorten(cell, width)]
 
 

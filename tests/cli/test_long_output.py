@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -182,3 +183,58 @@ def test_a_command_that_is_too_long_is_not_cut(large_files):
     assert re.search(r"fix: sbbf add-filter \.\.\. \(4,\d{3} words; --wide shows them\)", text)
     text = " ".join(run_on_terminal([*arguments, "--wide"], 80).lines)
     assert text.count("-c column_") == 2000
+
+
+@pytest.mark.parametrize("arguments", [["rule"], ["check", "--list-rules"], ["engines", "--engine", "duckdb"]])
+def test_wrapped_cells_count(arguments):
+    assert len(run_on_terminal(arguments, 80).lines) <= TWO_SCREENS
+
+
+@pytest.fixture
+def same_files(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", "c"):
+        shutil.copy(fixtures / "spark-boolean.parquet", tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def test_inspect_groups_warnings_about_several_files(same_files, capfd):
+    assert run(["inspect", "."]) == 0
+    warnings = [line for line in capfd.readouterr().out.splitlines() if line.startswith("warning:")]
+    assert warnings == ["warning: ./a.parquet and 2 more files: the bitset is smaller than 64 bytes: Impala reads past its end"]
+
+
+def test_inspect_prints_a_line_per_file_on_request(same_files, capfd):
+    assert run(["inspect", ".", "--each-file"]) == 0
+    assert capfd.readouterr().out.splitlines()[:3] == [
+        f"./{name}.parquet: 3,695 bytes, 4 row groups, 4 filters in 1 column, 188 bytes" for name in "abc"
+    ]
+
+
+def test_the_note_about_bars_needs_bars(tmp_path):
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table({"id": range(40)}), path, row_group_size=1, bloom_filter_options={"id": {"ndv": 10}})
+    for width, has_bars in ((120, True), (50, False)):
+        lines = run_on_terminal(["inspect", str(path)], width).lines
+        assert any("16 bars" in line for line in lines) == has_bars
+
+
+def test_the_severity_of_a_finding_has_a_colour(same_files, capfd):
+    run(["check", "a.parquet", "--color", "always"])
+    assert "a.parquet: \x1b[31m\x1b[1merror:\x1b[0m empty-boolean-filter" in capfd.readouterr().out
+
+
+def test_advise_shows_the_filters_that_it_keeps(tmp_path, capfd):
+    path = tmp_path / "file.parquet"
+    values = [number * 7919 % 100_003 for number in range(4000)]
+    pq.write_table(pa.table({"id": values}), path, row_group_size=1000, bloom_filter_options={"id": {"ndv": 1000, "fpp": 0.0001}})
+    assert run(["inspect", str(path), "--json"]) == 0
+    (column,) = json.loads(capfd.readouterr().out)["columns"]
+    assert run(["advise", str(path), "--json"]) == 0
+    (advice,) = json.loads(capfd.readouterr().out)["columns"]
+    assert advice["verdict"] == "keep"
+    assert advice["filter_bytes"] == column["filter_bytes"] != advice["cost_bytes"]
+    assert run(["advise", str(path)]) == 0
+    header, row = capfd.readouterr().out.splitlines()[1:3]
+    assert "bitset" not in header
+    assert f"  {column['filter_bytes']:,}  " in row

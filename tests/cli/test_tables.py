@@ -18,6 +18,7 @@ from sbbf_tool.cli.tables import (
     NUMBERS,
     RATE,
     SENTENCE,
+    SUMMARY,
     WORD,
     Column,
     Kind,
@@ -52,6 +53,12 @@ class TestFit:
             "column                        type       values    size  reason",
             "user_id                       INT64   1,234,567  3.1 kB  the chunk is dictionary-encoded",
             "a.very.long.path.of.a.column  STRING         12  1.0 GB",
+        ]
+
+    def test_a_summary_is_cut_at_its_end(self):
+        assert draw((Column("name", WORD), Column("message", SUMMARY)), [("a", "The filter holds fewer values than the chunk.")], 40) == [
+            "name  message",
+            "a     The filter holds fewer values tha…",
         ]
 
     def test_sentences_wrap_first(self):
@@ -153,6 +160,7 @@ CELLS = {
         " ".join
     ),
 }
+CELLS[SUMMARY] = CELLS[SENTENCE]
 """The cells of each kind of column."""
 
 
