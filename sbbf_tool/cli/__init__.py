@@ -253,10 +253,10 @@ def _run(args: list[str]) -> int:
         where = error.ctx.command_path if error.ctx else "sbbf"
         spelling = spelling_of(name, error.option_name)
         message = error.format_message() if spelling is None else f"{error.option_name} was removed: {spelling}"
-        return _fail(context, error, f"{' '.join(message.split()).removesuffix('.')} (see {where} --help)", UsageError.exit_code)
+        return _fail(context, error, f"{_one_line(message)} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-        message = f"{' '.join(error.format_message().split()).removesuffix('.')}{_sources(context)} (see {where} --help)"
+        message = f"{_one_line(error.format_message())}{_sources(context)} (see {where} --help)"
         return _fail(context, error, message, UsageError.exit_code)
     except SbbfError as error:
         sources = _sources(context) if isinstance(error, UsageError) else ""
@@ -264,6 +264,12 @@ def _run(args: list[str]) -> int:
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
+
+
+def _one_line(message: str) -> str:
+    """Return a message of click in one line and without a full stop; the dots of `PATH...` stay."""
+    line = " ".join(message.split())
+    return line if line.endswith("...") else line.removesuffix(".")
 
 
 def _sources(context: click.Context | None) -> str:
