@@ -1,6 +1,6 @@
 """Display of names and text: without secrets, and without characters that a terminal, a log or a CI runner interprets.
 
-redact        remove password, token and signature from a path or URL, before it enters a report or an error
+redact        remove password, token and signature from a path, URL or DuckLake catalog, before it enters a report or an error
 redact_text   redact the URLs within text, such as another library's message
 quote_word    write a word of a command so that it can be copied into a shell
 escape        print text from files and paths on one line, with unprintable characters as codes
@@ -17,9 +17,15 @@ from typing import Any
 HIDDEN = "..."
 
 _URL = re.compile(r"(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)", re.DOTALL)
-_URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^\s'\"<>`]+")
+_URL_IN_TEXT = re.compile(r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]+:/+[^\s'\"<>`]+")
 _PASSWORD = re.compile(r"(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))", re.DOTALL)
 """A colon in the authority with no port after it. The text from there to the last `@` is a password, which may contain a slash."""
+
+_PASSWORD_WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
+"""A password among the words of a connection string, such as `dbname=lake password=...`."""
+
+_LAST_TABLE = re.compile(r"""(.*)(#(?:"[^"]*"|[^".#@/=])+(?:\.(?:"[^"]*"|[^".#@/=])+)?)""", re.DOTALL)
+"""The name of a DuckLake catalog and of a table in it, which is not the end of a password with a `#`."""
 
 _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs"))
 """Schemes of stores whose keys and globs treat `?` as an ordinary character."""
@@ -38,6 +44,8 @@ def redact(name: str | os.PathLike[str]) -> str:
     Each redacted part is shown as `...`. A path of the local file system is returned unchanged.
     """
     text = os.fsdecode(name)
+    if text.startswith("ducklake:"):
+        return _redact_catalog(text)
     match = _URL.fullmatch(text)
     if match is None or match[2].lower() == "file":
         return text
@@ -58,8 +66,20 @@ def redact(name: str | os.PathLike[str]) -> str:
     return f"{start}{rest}" if query is None else f"{start}{rest[: query.start()]}?{HIDDEN}"
 
 
+def _redact_catalog(text: str) -> str:
+    """Redact the password of a database server, in a URL or among the words of a connection string."""
+    prefix = "ducklake:postgres:"
+    if not text.startswith(prefix):
+        return text
+    match = _LAST_TABLE.fullmatch(text.removeprefix(prefix))
+    place, table = match.groups() if match else (text.removeprefix(prefix), "")
+    return prefix + _PASSWORD_WORD.sub(rf"\1{HIDDEN}", redact(place)) + table
+
+
 def redact_text(text: str) -> str:
     """Redact the secrets in the URLs within `text`."""
+    if "ducklake:postgres:" in text:
+        text = _PASSWORD_WORD.sub(rf"\1{HIDDEN}", text)
     return _URL_IN_TEXT.sub(_redact_match, text) if ":/" in text else text
 
 

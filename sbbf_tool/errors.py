@@ -2,13 +2,19 @@
 
     SbbfError                      exit
     |-- UsageError                  2    the request is wrong: no such column, a value that the column cannot hold
+    |   `-- NoColumnError                the file has no column with this name
+    |       `-- NotApplicableError       one of many files has none of the columns; the run skips it
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
+    |   |-- MissingError                 there is no such file or object
+    |   |-- NotParquetError              the file is empty, or is not Parquet
     |   `-- AuthenticationError     3    encrypted bytes or their place differ from what their writer wrote, or the key is wrong
     |-- RefusedError                4    possible but unsafe as requested; the message says how to make it safe
+    |   |-- LockedError                  a key is missing
     |   |-- NothingToDoError             the file has nothing to change, such as no filter to remove
     |   |-- OversizedPageError           a page states more uncompressed bytes than may be decompressed
     |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
     |-- WriteError                  5    a write failed (disk full, input/output error); the old file stays intact
+    |   `-- UncertainWriteError     5    a request to write was sent, and it is unknown whether it succeeded
 
 An error is one line: file, place, what is wrong, what to do. `place` is the column, row group or byte offset that locates the problem
 most exactly. Any error outside this tree that reaches a user is a defect of this package.
@@ -63,10 +69,26 @@ class UsageError(SbbfError):
     exit_code = 2
 
 
+class NoColumnError(UsageError):
+    """The file has no column with this name."""
+
+
+class NotApplicableError(NoColumnError):
+    """A file has none of the columns that a request over many files names. The run skips the file."""
+
+
 class UnreadableError(SbbfError):
     """The input is missing or cannot be opened, or its bytes contradict its format. Exit 3."""
 
     exit_code = 3
+
+
+class MissingError(UnreadableError):
+    """There is no such file or object."""
+
+
+class NotParquetError(UnreadableError):
+    """The file is empty, or is not Parquet."""
 
 
 class AuthenticationError(UnreadableError):
@@ -77,6 +99,10 @@ class RefusedError(SbbfError):
     """The request is possible but unsafe or not allowed; the old file is unchanged. Exit 4."""
 
     exit_code = 4
+
+
+class LockedError(RefusedError):
+    """The file or its column is encrypted, and the key was not given."""
 
 
 class ChangedError(RefusedError):
@@ -100,6 +126,10 @@ class WriteError(SbbfError):
     """A write failed in the operating system. The old file stays intact. Exit 5."""
 
     exit_code = 5
+
+
+class UncertainWriteError(WriteError):
+    """It is unknown whether a write succeeded, such as a commit whose response was lost. Exit 5."""
 
 
 class ErrorPlace:

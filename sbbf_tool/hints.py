@@ -21,13 +21,17 @@ class Fix:
     """
 
     verb: str
-    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair` or `resize_filters`."""
+    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair` or `resize_filters`; for the indexes of
+    Paimon's tables, `add_paimon_index` or `remove_paimon_index`."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
     rebuild: bool = False
     replace: bool = False
+    ensure: bool = False
     compact: bool = False
     fpp: float | None = None
+    ndv: int | None = None
+    max_bytes: int | None = None
     num_bytes: int | None = None
     keys: str | None = None
     """Path of the file with the keys of encrypted files."""
@@ -37,9 +41,11 @@ class Fix:
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the function except the files, by name, in the order in which they are written."""
-        names = ("rebuild", "columns", "replace", "compact", "fpp", "num_bytes")
+        names = ("rebuild", "columns", "replace", "ensure", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
         values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
-        return {**values, "in_place": True, **({} if self.keys is None else {"keys": self.keys})}
+        if not self.verb.endswith("_paimon_index"):  # a table has no other place
+            values["in_place"] = True
+        return {**values, **({} if self.keys is None else {"keys": self.keys})}
 
     def __str__(self) -> str:
         """Write the call in Python."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _SMALLEST = 0.0001
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_BYTES_PER_UNIT = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_BYTES_PER_UNIT |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def format_percent(ratio: float | None) -> str:
@@ -38,9 +41,21 @@ def format_size(count: int) -> str:
     return f"{count} {_UNITS[0]}" if at == 0 else f"{value:.1f} {_UNITS[at]}"
 
 
+def parse_size(text: str) -> int | None:
+    """Return the bytes of a size such as `65536`, `64KiB` or `1MB`; None for other text."""
+    match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip(), re.ASCII)
+    factor = None if match is None else _BYTES_PER_UNIT.get(match[2].upper())
+    return None if match is None or factor is None else int(match[1]) * factor
+
+
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """Format a count, such as `1 data file` or `2 data files`; `plural` is the noun and an s if None."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_columns(names: Sequence[str]) -> str:
+    """Format names of columns, such as `column a` or `columns a, b`."""
+    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}"
 
 
 def format_row_groups(numbers: Sequence[int]) -> str:

@@ -1,7 +1,7 @@
 """Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text into an expression. This module evaluates nothing.
 
 A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries` accepts = and IN joined by AND,
-`runner.partitions` the full syntax. Columns and literals remain tokens, because each language has its own types of values.
+`file.partitions` the full syntax. Columns and literals remain tokens, because each language has its own types of values.
 """
 
 from __future__ import annotations

@@ -18,16 +18,17 @@ GENERATED = PACKAGE / "parquet" / "idl"
 
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
-    "numbers", "display", "log", "hints", "errors", "gregorian", "arguments", "predicates", "bloom", "parquet", "paimon", "storage",
-    "reports", "file", "query_engines", "rules", "advice", "editing", "operations", "runner", "spark", "cli",
+    "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "bloom", "parquet", "avro", "paimon",
+    "storage", "reports", "file", "query_engines", "rules", "advice", "editing", "tables", "operations", "runner", "spark", "cli",
 )  # fmt: skip
 FORBIDDEN = {
-    "bloom": {"arguments", "gregorian"},
+    "bloom": {"arguments", "gregorian", "records"},
+    "avro": {"bloom", "parquet"},
     "paimon": {"parquet"},
-    "storage": {"bloom", "parquet", "paimon"},
-    "reports": {"bloom", "parquet", "paimon", "storage"},
-    "spark": {"bloom", "parquet", "paimon"},
-    "cli": {"paimon"},
+    "storage": {"bloom", "parquet", "avro", "paimon"},
+    "reports": {"bloom", "parquet", "avro", "paimon", "storage"},
+    "spark": {"bloom", "parquet", "avro", "paimon"},
+    "cli": {"avro", "paimon"},
 }
 ROOMS = {room: set(ORDER[:at]) - FORBIDDEN.get(room, set()) for at, room in enumerate(ORDER)}
 ROOMS |= {"__init__": set(ORDER) - {"cli"}, "__main__": {"display", "errors", "cli"}}
@@ -37,9 +38,12 @@ HOMES = {
     "botocore": {"storage"},
     "click": {"cli"},
     "cryptography": {"parquet"},
-    "fastavro": {"paimon"},
+    "duckdb": {"tables"},
+    "fastavro": {"avro"},
     "obstore": {"storage"},
     "rich": {"cli"},
+    "psycopg": {"tables"},
+    "pyiceberg": {"tables"},
     "pyspark": {"spark"},
     "thrift": {"parquet"},
     "xxhash": {"bloom", "paimon"},

@@ -21,6 +21,7 @@ from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UsageE
 from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.paimon.confined_files import OutsideError
 from sbbf_tool.rules.rule import Limits
+from sbbf_tool.runner.open_table import TableFiles
 from sbbf_tool.storage.objects.s3_errors import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
 
@@ -119,7 +120,8 @@ def hinted() -> set[str]:
 def test_every_parameter_of_a_hint_is_an_option_and_a_parameter():
     options = {option for command in commands().values() for parameter in command.params for option in parameter.opts}
     functions = [getattr(sbbf_tool, name) for name in sbbf_tool.__all__ if inspect.isfunction(getattr(sbbf_tool, name))]
-    parameters = {parameter for function in (*functions, Limits) for parameter in inspect.signature(function).parameters}
+    verbs = [verb for name, verb in vars(TableFiles).items() if inspect.isfunction(verb) and not name.startswith("_")]
+    parameters = {parameter for function in (*functions, *verbs, Limits) for parameter in inspect.signature(function).parameters}
     assert {"keys", "output"} <= hinted() <= parameters
     assert {option_of(name) for name in hinted()} <= options
 

@@ -23,6 +23,8 @@ class Surveys:
         self.counts = [QueryCounts() for _ in queries]
         self.unreadable: list[SbbfError] = []
         self.files = self.row_groups = self.bytes = 0
+        self.most_row_groups = 0
+        """Row groups of the file that has the most."""
         for path, survey in surveys:
             if isinstance(survey, SbbfError):
                 if isinstance(survey, UsageError) or names == (path,):
@@ -30,9 +32,8 @@ class Surveys:
                 self.unreadable.append(survey)
                 continue
             self._add(path, survey)
-        if not self.files:
-            hint = str(self.unreadable[0]) if self.unreadable else None
-            raise UnreadableError("no file can be read", file=", ".join(map(redact, names)), hint=hint)
+        if self.unreadable and not self.files:
+            raise UnreadableError("no file can be read", file=", ".join(map(redact, names)), hint=str(self.unreadable[0]))
         for query, counts in zip(queries, self.counts, strict=True):
             for column in counts.missing:
                 self._refuse_missing_column(query, column)
@@ -45,6 +46,7 @@ class Surveys:
             counts.add(file_counts, first=not self.files)
         self.files += 1
         self.row_groups += survey.row_groups
+        self.most_row_groups = max(self.most_row_groups, survey.row_groups)
         self.bytes += survey.bytes
 
     def _refuse_missing_column(self, query: Query, column: str) -> None:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.advice.sample import EVERYWHERE
 from sbbf_tool.advice.survey import Totals
+from sbbf_tool.bloom import sizing
 from sbbf_tool.numbers import format_number, format_percent
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.query_engines.terms import HARM, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, list_warnings
 from sbbf_tool.reports.engines import EngineVerdict
-from sbbf_tool.rules.efficiency import SATURATED_FPP
 
-ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
+ADD, KEEP, LEFT_OUT, NO_GAIN = "add", "keep", "left out", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
 """Limits for a column in which queried values are assumed to be present: fewer distinct values, and more occurrences of each."""
 NO_QUERY, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
 _SORTED = 1.5
 """A column counts as nearly sorted if min and max leave at most this many row groups on average."""
-_EVERYWHERE = 0.9
-"""A filter skips almost nothing if at least this share of the remaining row groups hold a present value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
     ndv = totals.ndv
     if cost is None or ndv is None:
         return NDV_UNKNOWN
-    if totals.repetition is not None and lookup.row_groups_with_value >= _EVERYWHERE * lookup.after_statistics:
+    if totals.repetition is not None and lookup.row_groups_with_value >= EVERYWHERE * lookup.after_statistics:
         share = format_percent(lookup.row_groups_with_value / lookup.after_statistics)
         return f"values repeat: a stored value occurs in {share} of the row groups that min and max leave"
     if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
@@ -84,8 +84,26 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
     return None
 
 
-def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_queries: bool) -> tuple[str, str]:
+_RARELY_QUERIED_VALUES = {
+    **dict.fromkeys(("FLOAT", "DOUBLE", "FLOAT16"), "floating-point values"),
+    **dict.fromkeys(("TIMESTAMP", "TIME", "INT96"), "points in time"),
+    "INTERVAL": "durations",
+    **dict.fromkeys(("JSON", "BSON"), "whole documents"),
+    **dict.fromkeys(("GEOMETRY", "GEOGRAPHY"), "shapes"),
+}
+
+
+def explain_rarity(column: Column) -> str | None:
+    """Explain why queries seldom compare the values of this type by equality; None if they may do so often."""
+    kind = column.logical.kind if column.logical is not None else column.physical
+    values = "decimal fractions" if kind == "DECIMAL" and column.logical and column.logical.scale else _RARELY_QUERIED_VALUES.get(kind)
+    return None if values is None else f"{values} are seldom queried by equality ({column.type_name})"
+
+
+def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_queries: bool, is_left_out: bool = False) -> tuple[str, str]:
     """Return the verdict and its reason; `reason` is the reason against a filter, or None."""
+    if is_left_out and reason is not None:
+        return LEFT_OUT, reason
     if reason is not None:
         if totals.filters and reason != NDV_UNKNOWN and not has_queries and not totals.obstacle:
             filters = "1 filter" if totals.filters == 1 else f"{totals.filters:,} filters"
@@ -111,7 +129,7 @@ def explain_useless_filters(totals: Totals) -> str | None:
     """Return why existing filters should be rebuilt; None if all of them are useful."""
     if totals.unreadable_filters:
         return f"{totals.unreadable_filters:,} of its filters cannot be read; rebuild them"
-    if totals.worst_fpp > SATURATED_FPP:
+    if totals.worst_fpp > sizing.SATURATED_FPP:
         return f"its filters have an FPP of up to {format_percent(totals.worst_fpp)}; rebuild them"
     return None
 

@@ -11,7 +11,7 @@ FPPs are fractions (0.01 is one in a hundred); sizes are bytes of the bitset, wi
 
 from __future__ import annotations
 
-from math import comb, exp, sqrt
+from math import comb, exp, log1p, sqrt
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
@@ -21,6 +21,12 @@ MIN_BYTES = 64
 """The smallest size to write: Impala reads a filter of 32 bytes as two blocks."""
 MAX_BYTES = 128 * 1024 * 1024
 """The largest size to write: parquet-java, Arrow C++ and Velox reject larger ones."""
+
+SATURATED_FPP = 0.5
+"""A filter with a higher FPP, which excludes fewer than half of the absent values, is called saturated."""
+
+MOST_VALUES = (1 << 63) - 1
+"""The largest number of values that a footer can state."""
 
 _KEEP = 31 / 32  # probability that one insertion leaves a given bit of a word unset
 
@@ -37,7 +43,11 @@ def fpp_of(ndv: float, num_bytes: int) -> float:
         raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
     if not ndv >= 0:
         raise UsageError(f"ndv must be at least 0, not {ndv}")
-    mean = ndv / (num_bytes // BLOCK_BYTES)
+    return _fpp_at(ndv / (num_bytes // BLOCK_BYTES))
+
+
+def _fpp_at(mean: float) -> float:
+    """Return the FPP of blocks that hold `mean` values on average."""
     return _sum(mean) if mean < _CROSSOVER else _closed_form(mean)
 
 
@@ -70,6 +80,56 @@ def bytes_for(ndv: float, fpp: float) -> int:
     ensure_fpp(fpp)
     size = MIN_BYTES
     while size < MAX_BYTES and fpp_of(ndv, size) > fpp:
+        size *= 2
+    return size
+
+
+def most_values(num_bytes: int, fpp: float) -> int:
+    """Return the largest number of distinct values with which a filter of `num_bytes` bytes has at most this FPP. Raises UsageError."""
+    ensure_fpp(fpp)
+    least, most = 0, 1
+    while fpp_of(most, num_bytes) <= fpp:
+        least, most = most, 2 * most
+    while most - least > 1:
+        middle = (least + most) // 2
+        if fpp_of(middle, num_bytes) <= fpp:
+            least = middle
+        else:
+            most = middle
+    return least
+
+
+def bits_per_value(fpp: float) -> float:
+    """Return the bits per value with which a filter has this FPP: 10.53 for 1 %. It is the inverse of `fpp_of_bits`."""
+    least, most = 0.0, 1.0
+    while _fpp_at(most) < fpp:
+        least, most = most, 2 * most
+    while (middle := (least + most) / 2) not in (least, most):
+        if _fpp_at(middle) < fpp:
+            least = middle
+        else:
+            most = middle
+    return 8 * BLOCK_BYTES / most
+
+
+def fpp_of_bits(bits: float) -> float:
+    """Return the FPP of a filter of many blocks with this many bits per value."""
+    return _fpp_at(8 * BLOCK_BYTES / bits)
+
+
+def formula_bits_per_value(fpp: float) -> float:
+    """Return the bits per value by the closed formula of the first draft: 9.68 for 1 %, which is too few.
+
+    The formula is that of an ordinary Bloom filter with eight hash functions, whose values are not confined to blocks. parquet-java,
+    Arrow C++, arrow-rs and DuckDB still size by it.
+    """
+    return -8 / log1p(-(fpp ** (1 / 8)))
+
+
+def formula_bytes(ndv: float, fpp: float) -> int:
+    """Return the size that a writer chooses by the closed formula of the first draft: the next power of two, from 32 bytes to 128 MiB."""
+    size = BLOCK_BYTES
+    while size < MAX_BYTES and size * 8 < ndv * formula_bits_per_value(fpp):
         size *= 2
     return size
 

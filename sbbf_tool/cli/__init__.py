@@ -26,6 +26,7 @@ from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpec
 COMMANDS = {
     "inspect": "sbbf_tool.cli.inspect",
     "probe": "sbbf_tool.cli.probe",
+    "apply": "sbbf_tool.cli.apply",
     "add-filter": "sbbf_tool.cli.add_filter",
     "remove-filter": "sbbf_tool.cli.remove_filter",
     "verify": "sbbf_tool.cli.verify",
@@ -36,15 +37,16 @@ COMMANDS = {
     "advise": "sbbf_tool.cli.advise",
     "explain": "sbbf_tool.cli.explain",
     "engines": "sbbf_tool.cli.engines",
+    "size": "sbbf_tool.cli.size",
     "paimon": "sbbf_tool.cli.paimon",
     "completion": "sbbf_tool.cli.completion",
 }
 """The module of each command."""
 
 SECTIONS = {
-    "Look": ("inspect", "probe", "explain", "advise", "engines"),
+    "Look": ("inspect", "probe", "explain", "advise", "engines", "size"),
     "Verify": ("verify", "check", "rule"),
-    "Change": ("add-filter", "remove-filter", "resize", "repair"),
+    "Change": ("apply", "add-filter", "remove-filter", "resize", "repair"),
 }
 """The commands in the order of `--help`, by section; those of no section follow."""
 

@@ -9,20 +9,24 @@ import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.changes import Change, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.files import Files, strict_option
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.plans import plan_in
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Column
+from sbbf_tool.hints import Hint, join
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.editing.plan_file import Plan
     from sbbf_tool.reports.add import AddPlan, AddReport
@@ -41,20 +45,27 @@ _COLUMNS = (
 @click.command(cls=Command, short_help="Add Bloom filters to columns of existing files.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
 @click.option("--plan", "plan_path", metavar="PLAN", help="Carry out a plan of sbbf advise, on the PATHs or on the files that it names.")
-@click.option("--advise", "use_advice", is_flag=True, help="Use the columns and sizes that sbbf advise recommends.")
+@click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
 @click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
 @click.option("--max-bytes", type=SIZE, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
-@click.option("--replace", is_flag=True, help="Rebuild existing filters.")
+@click.option("--ensure", is_flag=True, help="Rebuild weaker, too large and broken filters.")
+@click.option("--replace", is_flag=True, help="Rebuild all existing filters.")
 @click.option(
     "--append",
     is_flag=True,
-    help="With --in-place: append to the file itself instead of writing a copy. Faster, but readers that "
-    "open the file meanwhile fail; after a crash, the next command or sbbf repair undoes the append.",
+    help="With --in-place: append to the file itself. Faster, but readers fail meanwhile; "
+    "the next command undoes an append that a crash interrupted.",
 )
-@click.option("--plan-only", is_flag=True, help="Report the filters that each file would get, from its footer alone.")
+@click.option(
+    "--also-new-files", is_flag=True, help="Of an Iceberg table: set the properties by which its writers add filters to new files."
+)
+@click.option("--plan-only", is_flag=True, help="Report what each file would get, from its footer.")
+@strict_option
+@force_option
 @page_limit_option
 @over_changed_files
+@keeps_state
 def command(
     change: Change,
     columns: tuple[str, ...],
@@ -63,42 +74,54 @@ def command(
     fpp: float | None,
     ndv: int | None,
     max_bytes: int | None,
+    ensure: bool,
     replace: bool,
     append: bool,
+    also_new_files: bool,
     plan_only: bool,
+    force: bool,
+    strict: bool,
     max_page_bytes: int | None,
 ) -> int:
     """Add Bloom filters to columns of existing files; no data page is touched.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; with --output, one file. Filters and a new footer
-    are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each filter is sized from the
-    values, and queried for every value before the new file replaces the old one. Column chunks that have a filter are skipped and
-    counted, so that a second run continues where the first one stopped.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table; with --output, one file. Filters and a
+    new footer are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each filter is
+    sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter are
+    skipped and counted, so that a second run continues where the first one stopped.
     """
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.runner import works
+    from sbbf_tool.tables.iceberg.write_properties import write_properties
 
     plan = _plan(plan_path, columns, use_advice, fpp, ndv, max_bytes)
     if plan is not None and not change.files.arguments and not change.files.is_listed:
         change = dataclasses.replace(change, files=change.files.of(plan.files))
     if not (columns or plan or use_advice):
         raise click.UsageError("no column was given: use one of --column, --plan and --advise")
+    if plan_only and change.files.state is not None:
+        raise click.UsageError("--plan-only reads the footer of each file: leave out --state")
     if plan_only:
         change = dataclasses.replace(change, dry_run=True)
     change.ensure_target()
+    if append and change.files.table is not None:
+        raise click.UsageError("--append does not apply to a table: its commit replaces files by copies")
+    if also_new_files and change.files.table is None:
+        raise click.UsageError("--also-new-files is for a table")
     if use_advice:
         plan = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
         if plan is None:
             render.warn("no column deserves a filter; sbbf advise reports the reasons")
             return 0
-    spec = _spec(plan, columns, fpp, ndv, max_bytes, replace)
+    spec = dataclasses.replace(_spec(plan, columns, fpp, ndv, max_bytes, replace), ensure=ensure, strict=change.files.is_strict(strict))
     if plan is not None and change.files.file is None:
         spec = dataclasses.replace(spec, if_present=True)
-    edit = Edit(append=append, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
+    edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
     if plan_only:
-        return change.report(works.plan(spec, edit), _PlanView())
-    return change.report(works.add(spec, edit), _AddView())
+        return change.report(works.plan(spec, edit), _PlanView(), spec.columns, spec=spec)
+    properties = write_properties(change.files.table, spec) if also_new_files and change.files.table is not None else {}
+    return change.report(works.add(spec, edit), _AddView(), spec.columns, spec=spec, properties=properties)
 
 
 def _spec(
@@ -126,24 +149,44 @@ def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None
     from sbbf_tool.editing.plan_file import plan_of_document
     from sbbf_tool.runner.advise import advise_files
 
+    table_files = None if files.table is None else files.selection.table_files()
     with show_progress("counting distinct values"):
-        report = advise_files(files.rows, tuple(files.names), fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
+        report = advise_files(
+            files.rows,
+            tuple(files.names),
+            fpp=fpp,
+            keys=files.keys,
+            max_page_bytes=max_page_bytes,
+            table_files=table_files,
+            jobs=files.jobs,
+        )
     for column in report.columns if report.plan is not None else ():
         if column.verdict == "add":
             render.note(f"{column.column}: {column.reason}")
     return None if report.plan is None else plan_of_document(report.plan)
 
 
+_KINDS = {"weaker": "column_chunks_weaker", "too large": "column_chunks_too_large", "broken": "column_chunks_broken"}
+"""The sums of existing filters that do not satisfy the request, by what they are."""
+
+
 class _AddView(View["AddReport"]):
     schema = "add-filter"
     skipped = "had every filter"
-    sums = ("filters", "bytes_added", "column_chunks_skipped", "column_chunks_not_cross_checked")
-    not_undone = "no command restores the filters that the columns had before"
+    sums = (
+        "filters",
+        "bytes_added",
+        "column_chunks_skipped",
+        *_KINDS.values(),
+        "column_chunks_not_cross_checked",
+    )
+    not_undone = "no command restores the filters and footers that the change replaced"
     _done = "added"
 
     def add(self, report: AddReport, row: FileRow) -> int:
         self.total.update(filters=len(report.filters), bytes_added=report.new_bytes - report.old_bytes)
         self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
+        self.total.update(_count_kinds(report))
         self._done = "would be added" if report.dry_run else "added"
         return 0
 
@@ -152,12 +195,14 @@ class _AddView(View["AddReport"]):
             done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
             reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
             page.say(f"{report.file}: nothing to add, {reason}; {done}")
+            _say_kinds(page, _count_kinds(report))
             return
         page.table(
             _COLUMNS,
             [(row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp) for row in report.filters],
         )
         self._say(page, report)
+        _say_kinds(page, _count_kinds(report))
         say_not_cross_checked(page, report.not_cross_checked)
 
     def show_line(self, page: Page, report: AddReport) -> None:
@@ -168,31 +213,56 @@ class _AddView(View["AddReport"]):
         growth = report.new_bytes - report.old_bytes
         verb, outcome = ("Would add", "Nothing was written.") if report.dry_run else ("Added", "All values verified.")
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
-        share = format_percent(growth / report.old_bytes)
+        share = format_percent(abs(growth) / report.old_bytes)
         filters = format_count(len(report.filters), "filter")
-        size = f"{page.bytes(growth)} after byte {report.old_bytes:,} ({share})"
+        size = f"{page.bytes(abs(growth))} after byte {report.old_bytes:,} ({share})"
+        if any(row.offset < report.old_bytes for row in report.filters):
+            size = f"{page.bytes(abs(growth))} {'larger' if growth >= 0 else 'smaller'} ({share})"
         page.say(f"{verb} {filters} to {report.output}: {size}. {outcome}{skipped}")
+        if report.leftover_bytes:
+            page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
 
     def show_end(self, page: Page, files: str) -> None:
+        _say_kinds(page, self.total)
         say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done}, {page.bytes(self.total['bytes_added'])}")
+
+
+def _count_kinds(report: AddReport) -> dict[str, int]:
+    return dict(zip(_KINDS.values(), (report.weaker, report.too_large, report.broken), strict=True))
+
+
+def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
+    """Print how many existing filters do not satisfy the request."""
+    kinds = [f"{counts[name]:,} {word}" for word, name in _KINDS.items() if counts[name]]
+    if kinds:
+        page.say(join(f"existing filters: {', '.join(kinds)}; ", Hint("{ensure} rebuilds them", ensure=True)))
 
 
 class _PlanView(View["AddPlan"]):
     schema = "add-filter-plan"
     skipped = "have every filter"
-    sums = ("filters", "data_bytes")
+    sums = ("filters", "data_bytes", "files_not_measured")
 
     def add(self, report: AddPlan, row: FileRow) -> int:
-        self.total.update(filters=report.filters, data_bytes=report.data_bytes)
+        self.total.update(filters=report.filters, data_bytes=report.data_bytes, files_not_measured=bool(report.not_measured))
         return 0
 
     def show(self, page: Page, report: AddPlan) -> None:
-        filters = f"{format_count(report.filters, 'filter')} for {page.join_names(report.columns)}"
-        page.say(f"{report.file}: {filters} would be built from {page.bytes(report.data_bytes)}")
+        if report.filters:
+            filters = f"{format_count(report.filters, 'filter')} for {page.join_names(report.columns)}"
+            page.say(f"{report.file}: {filters} would be built from {page.bytes(report.data_bytes)}")
+        else:
+            page.say(f"{report.file}: no filter would be built")
+        if report.not_measured:
+            page.say(f"{report.file}: existing filters of {page.join_names(report.not_measured)}: not measured")
 
-    show_line = show
+    def show_line(self, page: Page, report: AddPlan) -> None:
+        if report.filters:
+            self.show(page, report)
 
     def show_end(self, page: Page, files: str) -> None:
+        if num_files := self.total["files_not_measured"]:
+            page.say(f"not measured: the existing filters in {format_count(num_files, 'file')}")
         filters = format_count(self.total["filters"], "filter")
         page.say(f"{files}; {filters} would be built from {page.bytes(self.total['data_bytes'])}")

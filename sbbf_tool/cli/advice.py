@@ -54,6 +54,13 @@ def read_queries(path: str | None) -> list[str]:
         raise click.UsageError(f"cannot read the queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
+def ensure_text(outputs: Outputs) -> None:
+    """Raise UsageError for formats of rows, which have no room for the settings of a writer."""
+    form = outputs.format if outputs.report is None else outputs.report_format
+    if form in ("csv", "tsv", "arrow", "parquet"):
+        raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
+
+
 def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, where: str | None, outputs: Outputs) -> int:
     """Print the report on `paths`, save its plan if `plan_path` is given, and return the exit code. Raises WriteError."""
     from sbbf_tool.editing.plan_file import write_plan
@@ -88,6 +95,9 @@ class _AdviceView(View["AdviceReport"]):
         """The command that adds the filters; empty if none is advised."""
 
     def show(self, page: Page, report: AdviceReport) -> None:
+        if report.emit is not None:
+            page.code(report.emit.text)
+            return
         files = f"{report.paths[0]}" if report.files == 1 else format_count(report.files, "file")
         size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
         page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
@@ -106,7 +116,8 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(column.column)
+        hint = "; --all-types includes it" if column.verdict == "left out" else ""
+        columns.setdefault((f"{column.verdict}: {column.reason}{hint}{source}", tuple(column.cautions)), []).append(column.column)
     for (reason, cautions), names in columns.items():
         joined_names = page.join_names(names)
         yield f"{joined_names}: {reason}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.cli.advice import read_queries, show_report
+from sbbf_tool.cli.advice import ensure_text, read_queries, show_report
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import limit_complaints
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.errors import UnreadableError
+
+WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", "paimon", "sbbf")
 
 
 @click.command(cls=Command, short_help="Recommend columns for filters, and estimate the savings.")
@@ -27,6 +30,15 @@ from sbbf_tool.cli.progress import show_progress
 )
 @click.option("--fpp", default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Give advice for this query engine only (repeat for more).")
+@click.option(
+    "--all-types", is_flag=True, help="Also recommend columns whose type is seldom queried by equality, such as floating-point measures."
+)
+@click.option(
+    "--emit",
+    type=click.Choice(WRITERS),
+    metavar="WRITER",
+    help=f"Print instead the settings with which this writer adds the filters to new files: {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
+)
 @click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save the advised filters for sbbf add-filter --plan.")
 @page_limit_option
 @output_options()
@@ -37,18 +49,23 @@ def command(
     queries_file: str | None,
     fpp: float,
     engines: tuple[str, ...],
+    all_types: bool,
+    emit: str | None,
     plan_path: str | None,
     max_page_bytes: int | None,
     outputs: Outputs,
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; the advice covers all files together. The command
-    reads the footers, filters and dictionaries of all files, and the data of a few row groups. If queries are given, only columns
-    that they use are recommended.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table; the advice covers all files together.
+    The command reads the footers, filters and dictionaries of all files, and the data of a few row groups. If queries are given, only
+    columns that they use are recommended. Without queries, floating-point measures, decimal fractions, points in time and documents are
+    left out unless --all-types is given.
     """
     from sbbf_tool.runner.advise import advise_files
 
+    if emit is not None:
+        ensure_text(outputs)
     names = tuple(files.names)
     all_queries = [*queries, *read_queries(queries_file)]
     with limit_complaints(files.most_files):
@@ -59,7 +76,13 @@ def command(
                 queries=all_queries,
                 fpp=fpp,
                 engine_names=engines,
+                all_types=all_types,
+                emit=emit,
+                jobs=files.jobs,
                 keys=files.keys,
                 max_page_bytes=max_page_bytes,
+                table_files=None if files.table is None else files.selection.table_files(),
             )
+        if not report.files and files.where is not None:
+            raise UnreadableError(NO_PARTITION)
         return show_report(report, names, plan_path, files.where, outputs)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport
@@ -30,9 +30,10 @@ class Baseline:
         from sbbf_tool.operations.check import FAILED, IN_BASELINE, NOTED
         from sbbf_tool.reports.findings import SEVERITIES
 
-        file = _absolute(report.file)
         findings = tuple(
-            finding for finding in report.findings if (file, finding.rule, finding.column and _escape(finding.column)) not in self._keys
+            finding
+            for finding in report.findings
+            if (_absolute(finding.file), finding.rule, finding.column and _escape(finding.column)) not in self._keys
         )
         if len(findings) == len(report.findings):
             return report
@@ -65,13 +66,13 @@ def read_baseline(path: str) -> Baseline:
 
 
 def _rows_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from sbbf_tool.file.row_file import RowFile
 
     try:
-        table = pq.read_table(path, columns=_COLUMNS, partitioning=None)
-        return [(str(row["file"]), str(row["rule"]), row["column"]) for row in table.to_pylist()]
-    except (pa.ArrowException, OSError, KeyError):
+        with RowFile(path) as rows:
+            groups = (rows.read(number, _COLUMNS).values() for number in range(rows.num_row_groups))
+            return [(str(file), str(rule), column) for group in groups for file, rule, column in zip(*group, strict=True)]
+    except UnreadableError:
         raise _no_report(path) from None
 
 

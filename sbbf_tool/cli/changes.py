@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,20 +10,37 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.formats import READ_BACK, Outputs, output_options
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Hint
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.runner.works import Work
+    from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
 
+_output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
 _OPTIONS = (
-    click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH."),
     click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
     click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Do everything except write."),
+    click.option(
+        "--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Of a table: commit every N files.  [default: one commit]"
+    ),
+    click.option(
+        "--commit",
+        type=click.Choice(("conditional-put",)),
+        help="Of a Delta table on S3: confirm that every other writer also creates versions by conditional requests.",
+    ),
+)
+
+
+force_option = click.option(
+    "--force", is_flag=True, help="Also write filters whose false-positive rate is above 50 % and above ten times the target."
 )
 
 
@@ -37,6 +54,8 @@ class Change:
     allow_table_files: bool
     dry_run: bool
     outputs: Outputs
+    files_per_commit: int | None = None
+    conditional_put: bool = False
 
     def options(self) -> dict[str, Any]:
         """Return the parameters of the operations that change one file."""
@@ -60,18 +79,66 @@ class Change:
         """Raise a usage error, before any file is read, unless exactly one option states where the results go."""
         from sbbf_tool.editing.targets import ensure_one_way
 
+        if self.files.table is not None:
+            if self.output is not None or not (self.in_place or self.dry_run):
+                raise UsageError("a table changes in one commit", hint=Hint("give {in_place}", in_place=True))
+            return
         ensure_one_way(self.output, self.in_place, self.dry_run)
         if self.output is not None and self.files.file is None:
             raise click.UsageError("--output is for one file; change many with --in-place")
 
-    def report(self, work: Work[Row], view: View[Any]) -> int:
-        """Change the files and report each; return the exit code. Raises the errors of `ensure_target`."""
+    def report(
+        self,
+        work: Work[Row],
+        view: View[Any],
+        columns: tuple[str, ...] = (),
+        *,
+        spec: FilterSpec | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> int:
+        """Change the files and report each; return the exit code. Raises the errors of `ensure_target`.
+
+        For a table, its commit records the columns (all if there are none) and sets `properties`; `spec` is that of new filters.
+        """
         self.ensure_target()
+        # The files of a plan may each have other columns.
+        names = () if spec is not None and spec.if_present else columns
+        if self.files.table is not None:
+            self._prepare_table_run(self.files.table, view, columns, spec, properties or {})
+            return report_files(self.files, work, view, self.outputs, names)
         if self.in_place and not self.dry_run:
             from sbbf_tool.cli.undo import Undo
 
-            view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone)
-        return report_files(self.files, work, view, self.outputs)
+            report = self.outputs.report if self.outputs.report_format in READ_BACK else None
+            view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone, report, self.files.keys_path)
+        return report_files(self.files, work, view, self.outputs, names)
+
+    def _prepare_table_run(
+        self, table: Table, view: View[Any], columns: tuple[str, ...], spec: FilterSpec | None, properties: Mapping[str, str]
+    ) -> None:
+        """Prepare the change of a table, and print what it costs."""
+        from sbbf_tool.cli.table_changes import OPERATIONS, Commits, show_cost
+        from sbbf_tool.runner.table_cost import estimate_cost
+        from sbbf_tool.runner.table_run import TableRun
+        from sbbf_tool.tables.table import Change as TableChange
+
+        selection = self.files.selection
+        run = TableRun(
+            table,
+            TableChange(OPERATIONS[view.schema], columns, properties),
+            selection.where,
+            files_per_commit=self.files_per_commit,
+            conditional_put=self.conditional_put,
+            dry_run=self.dry_run,
+            keys=self.files.keys,
+            may_lack_columns=spec is not None and spec.if_present,
+        )
+        table.ensure_changeable(conditional_put=self.conditional_put)
+        run.ensure_columns(selection)
+        if not self.dry_run:
+            view.commits = Commits(run, has_undo=view.schema == "add-filter")
+        show_cost(run, estimate_cost(selection, spec, self.files.keys))
+        self.files.table_run = run
 
 
 def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
@@ -87,11 +154,18 @@ def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
         allow_table_files: bool,
         dry_run: bool,
         outputs: Outputs,
+        files_per_commit: int | None,
+        commit: str | None,
         **options: Any,
     ) -> int:
-        return function(Change(files, output, in_place, allow_table_files, dry_run, outputs), **options)
+        change = Change(files, output, in_place, allow_table_files, dry_run, outputs, files_per_commit, commit is not None)
+        return function(change, **options)
 
-    decorated: Callable[..., int] = command
+    return _output_option(change_options(command))
+
+
+def change_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of every command that changes many files: how, and what is allowed."""
     for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+        command = option(command)
+    return command

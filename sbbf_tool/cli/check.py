@@ -11,7 +11,8 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.declared_filters import DeclaredFilters, choose_declaration, declaration_options
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.findings import commands_of, count_findings, count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain
@@ -21,6 +22,7 @@ from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import quote_command, spell
+from sbbf_tool.cli.state import keeps_state, leave_out_unchanged
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
@@ -33,24 +35,32 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
 @policy_options
+@declaration_options
+@strict_option
 @page_limit_option
 @output_options(FINDING_FORMATS)
 @click.option("--baseline", metavar="FILE", help="Fail only on findings that this report of an earlier check does not have.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
+@click.option("--since", metavar="STATE", help="Check only files that are new or changed since a run with --state wrote this file.")
 @over_files()
+@keeps_state
 def command(
     files: Files,
     outputs: Outputs,
     max_page_bytes: int | None,
+    strict: bool,
     list_rules: bool,
+    since: str | None,
     baseline: str | None,
+    by_properties: bool,
+    declared_by: str | None,
     **options: Any,
 ) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. The findings of several files are summed up by
-    rule; --each-file prints those of each file. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a
-    rule, column or setting does not exist; 3: something could not be read.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. The findings of several files are summed
+    up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one
+    is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
 
@@ -60,12 +70,19 @@ def command(
     from sbbf_tool.operations.check import ensure_columns
     from sbbf_tool.runner import works
 
-    chosen = policy.from_options(click.get_current_context(), options)
-    with show_progress("reading the first footers"):
-        ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
-    work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
+    leave_out_unchanged(files, since)
+    declaration = choose_declaration(lambda: files.table, by_properties, declared_by)
+    context = click.get_current_context()
+    chosen = policy.from_options(context, options)
+    # With a state, footers are not read for this alone: whether a file has the columns is known when all rows are.
+    if files.table is None and files.state is None:
+        with show_progress("reading the first footers"):
+            ensure_columns(files.selection.file_names(), chosen, files.keys)
+    if declaration is not None:
+        chosen = policy.from_options(context, policy.require_declaration(options, declaration))
+    work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files.each_file, reference), outputs)
+    code = report_files(files, work, _CheckView(files.each_file, reference, declaration), outputs, chosen.required)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
@@ -114,9 +131,10 @@ class _RuleTotal:
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, each_file: bool, baseline: Baseline) -> None:
+    def __init__(self, each_file: bool, baseline: Baseline, declaration: DeclaredFilters | None) -> None:
         super().__init__()
         self._baseline = baseline
+        self._declaration = declaration
         self._each_file = each_file
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
@@ -141,6 +159,8 @@ class _CheckView(View["CheckReport"]):
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             self._unchecked.setdefault(_reason_for_no_rule(report), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
+        if self._declaration is not None and row.status == OK:
+            self._declaration.add(report)
         for place in report.unreadable if row.status == OK else ():
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
         return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
@@ -148,11 +168,13 @@ class _CheckView(View["CheckReport"]):
     def show(self, page: Page, report: CheckReport) -> None:
         if page.has_headings:
             self._show_table(page, report.file)
-        self._show_file(page, report)
+        self._show_file(page, report, is_single=True)
 
-    def _show_file(self, page: Page, report: CheckReport) -> None:
+    def _show_file(self, page: Page, report: CheckReport, *, is_single: bool = False) -> None:
         show_findings(page, report.findings)
         page.say(f"{report.file}: {_sum(report)}")
+        if is_single and self._declaration is not None:
+            page.say(self._declaration.describe())
 
     def show_line(self, page: Page, report: CheckReport) -> None:
         if self._each_file and (report.findings or report.unreadable):
@@ -179,12 +201,13 @@ class _CheckView(View["CheckReport"]):
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
+        if self._declaration is not None:
+            page.say(self._declaration.describe())
 
     def totals(self) -> dict[str, Any]:
-        return {
-            "findings": {severity: self._severities[severity] for severity in SEVERITIES},
-            "files_not_checked": self._num_unchecked(),
-        }
+        counts = {severity: self._severities[severity] for severity in SEVERITIES}
+        declaration = {} if self._declaration is None else {"declared": self._declaration.totals()}
+        return {"findings": counts, "files_not_checked": self._num_unchecked(), **declaration}
 
     def _num_unchecked(self) -> int:
         return sum(places.files for places in self._unchecked.values())

@@ -1,5 +1,5 @@
 """The configuration file: the table `check` has the settings of `sbbf check`, in `[tool.sbbf.check]` of a pyproject.toml,
-or in `[check]` of any other TOML file.
+or in `[check]` of any other TOML file. The tables `[[filters]]` declare filters, which `apply` and `check` take.
 
 A file that --config does not name is searched for: `sbbf.toml`, or a `pyproject.toml` with `[tool.sbbf]`, in the working folder and the
 folders above it, as far as the first one with `.git`, or the home folder. Another user may have put that file there. A command that
@@ -18,6 +18,8 @@ from sbbf_tool.errors import UsageError
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
 _IGNORE = "--no-config ignores it"
+FILTERS = "filters"
+_TAKE_FILTERS = ("apply", "check")
 LIKENESS = 0.7
 """Least similarity, from 0 to 1, of a name to one that is suggested instead."""
 
@@ -33,6 +35,8 @@ class Config(NamedTuple):
     """Whether --config names the file; otherwise it was searched for."""
     exposure: str | None = None
     """Which other user may have written a file that was searched for."""
+    filters: object = None
+    """The tables that declare filters, if the command takes them and there are any."""
 
 
 class Level(NamedTuple):
@@ -136,6 +140,7 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = F
     """Return the settings of a command; None if the file has no table for it. `whole` states that the file is for sbbf alone."""
     table: Any = _parse(path, text)
     prefix: tuple[str, ...] = ()
+    filters: object = None
     if os.path.basename(path) == _PROJECT:
         prefix, whole = ("tool", "sbbf"), True
         tool = table.get("tool", {})
@@ -145,9 +150,18 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = F
         if not isinstance(table, dict):
             return None
         if whole or at:
-            ensure_among(table, level.names, path, "" if place == "[]" else place)
+            ensure_among(table, level.names if at else [*level.names, FILTERS], path, "" if place == "[]" else place)
+        if at == 0 and level.name in _TAKE_FILTERS:
+            filters = table.get(FILTERS)
         table = table.get(level.name)
-    return Config(path, _place(path, command), table) if isinstance(table, dict) else None
+    if table is None and filters is not None:
+        table = {}
+    return Config(path, _place(path, command), table, filters=filters) if isinstance(table, dict) else None
+
+
+def place_of_filters(path: str) -> str:
+    """Return the name of the tables that declare filters in a configuration file."""
+    return f"[{_place(path, [Level(FILTERS, ())])}]"
 
 
 def _place(path: str, command: Sequence[Level]) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, choose_exit_code, ensure_column, unmark
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, choose_exit_code, ensure_column, say_without_column, unmark
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.numbers import format_row_groups
@@ -58,6 +58,7 @@ _SUMS = (
 @click.option(
     "--engine", "engine_name", metavar="NAME", help="Show only this engine; NAME is an engine, or a system that reads through one."
 )
+@strict_option
 @page_limit_option
 @output_options()
 @over_files("PATH... [COLUMN VALUE]")
@@ -68,6 +69,7 @@ def command(
     ask_null: bool,
     engine_name: str | None,
     max_page_bytes: int | None,
+    strict: bool,
     outputs: Outputs,
 ) -> int:
     """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of
@@ -82,8 +84,9 @@ def command(
     from sbbf_tool.runner import works
 
     files, column, value = _split_arguments(files, column, named_values, ask_null)
-    work = works.explain(column, value, engine_name=engine_name, keys=files.keys, max_page_bytes=max_page_bytes)
-    return report_files(files, work, _ExplainView(), outputs)
+    options = {"keys": files.keys, "max_page_bytes": max_page_bytes, "strict": files.is_strict(strict)}
+    work = works.explain(column, value, engine_name=engine_name, **options)
+    return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))
 
 
 def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
@@ -131,14 +134,17 @@ class _ExplainView(View["ExplainReport"]):
     schema = "explain"
     lists_answers = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_empty_table: bool) -> None:
         super().__init__()
-        self._bytes = self._row_groups = 0
+        self._is_empty_table = is_empty_table
+        self._bytes = self._row_groups = self._files_without_column = 0
         self._sums: dict[str, list[int]] = {}
 
     def add(self, report: ExplainReport, row: FileRow) -> int:
-        self._bytes += report.bytes
-        self._row_groups += len(report.row_groups)
+        self._files_without_column += report.type is None
+        if report.engines:
+            self._bytes += report.bytes
+            self._row_groups += len(report.row_groups)
         for engine in report.engines:
             sums = self._sums.setdefault(engine.name, [0, 0, 0])
             skipped = engine.skipped_by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
@@ -147,7 +153,7 @@ class _ExplainView(View["ExplainReport"]):
         return render.say_unreadable_parts(report.unreadable, row.path) or (ABSENT if report.absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
-        return choose_exit_code(codes)
+        return choose_exit_code(codes, is_empty_table=self._is_empty_table)
 
     def show(self, page: Page, report: ExplainReport) -> None:
         page.say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
@@ -188,12 +194,14 @@ class _ExplainView(View["ExplainReport"]):
             (", ".join(names), self._row_groups, skipped, read, size / self._bytes if self._bytes else None)
             for (skipped, read, size), names in names_by_sums.items()
         ]
-        page.table(_SUMS, rows)
-        page.say(files)
+        if rows:
+            page.table(_SUMS, rows)
+        page.say(f"{files}{say_without_column(self._files_without_column)}")
 
     def totals(self) -> dict[str, Any]:
         engines = [
             {"name": name, "row_groups_skipped": skipped, "row_groups_read": read, "bytes_skipped": size}
             for name, (skipped, read, size) in self._sums.items()
         ]
-        return {"row_groups": self._row_groups, "bytes": self._bytes, "engines": engines}
+        sums = {"row_groups": self._row_groups, "bytes": self._bytes, "files_without_column": self._files_without_column}
+        return {**sums, "engines": engines}

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.runner.state import State
+    from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
+    from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -35,6 +38,7 @@ _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
     click.option("--files0-from", metavar="FILE", help="Like --files-from, for PATHs that each end with a NUL byte."),
     click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
+    click.option("--as-files", is_flag=True, help="Take the files below the root of a table, also those that no version has any more."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
     click.option(
@@ -47,6 +51,10 @@ _OPTIONS = (
     click.option("--remote", metavar="URL", help="A Spark Connect server: sc://host:port."),
     click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
 )
+
+
+NO_PARTITION = "no file is in the partitions that --where selects"
+strict_option = click.option("--strict", is_flag=True, help="Fail for each file that lacks a column.")
 
 
 class Files:
@@ -62,6 +70,7 @@ class Files:
         spark: tuple[str | None, dict[str, str], str | None] | None = None,
         *,
         each_file: bool = False,
+        as_files: bool = False,
     ) -> None:
         self.arguments = arguments
         """The arguments that are not options: PATHs, and other arguments of the command."""
@@ -74,10 +83,36 @@ class Files:
         """Master, settings and remote, if Spark is the runner."""
         self.each_file = each_file
         """Whether lines about all files are printed, however many there are."""
+        self.as_files = as_files
+        """Whether the root of a table means the files below it."""
+        self.table_run: TableRun | None = None
+        """The change of the table, if the command makes one."""
+        self.state: State | None = None
+        """The state with the outcomes of earlier runs."""
+        self.is_since = False
+        """Whether files that are unchanged since the state are left out."""
+        self.left_out = 0
+        """Number of files that were left out."""
+        self._selection: Selection | None = None
 
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
-        return Files(names, self.names_from, self.where, self.keys, self.jobs, self.spark, each_file=self.each_file)
+        files = Files(
+            names, self.names_from, self.where, self.keys, self.jobs, self.spark, each_file=self.each_file, as_files=self.as_files
+        )
+        files.state, files.is_since = self.state, self.is_since
+        return files
+
+    def of_selection(self, selection: Selection) -> Files:
+        """Return a copy with the files of a selection, in place of PATHs."""
+        files = self.of(())
+        files._selection = selection
+        return files
+
+    @property
+    def keys_path(self) -> str | None:
+        """Path of the file with the keys of encrypted files, if they come from one."""
+        return None if self.keys is None else self.keys.path
 
     @property
     def most_files(self) -> int | None:
@@ -114,40 +149,77 @@ class Files:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
     @cached_property
+    def table(self) -> Table | None:
+        """The table that the only PATH means; None for files.
+
+        Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
+        """
+        if self.is_listed or self.as_files:
+            return None
+        from sbbf_tool.tables.locate import find_table, is_table
+
+        if len(self.arguments) > 1 and (name := next(filter(is_table, self.arguments), None)) is not None:
+            raise click.UsageError(f"{name} is a table: give it as the only PATH; --as-files takes the files below it")
+        return find_table(self.arguments[0]) if len(self.arguments) == 1 else None
+
+    @property
+    def is_empty_table(self) -> bool:
+        """Whether the PATH is a table that has no file at all."""
+        return self.table is not None and self.where is None and not self.selection.live_files()
+
+    @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
         if len(self.arguments) != 1 or self.is_listed or self.where is not None:
             return None
+        if self.table is not None:
+            return None
         from sbbf_tool.storage.places import find_single_file
 
         return find_single_file(self.arguments[0])
+
+    def is_strict(self, strict: bool) -> bool:
+        """Return whether a column that a file lacks is an error: by --strict, and if only one file is named."""
+        return strict or self.file is not None
 
     @property
     def selection(self) -> Selection:
         """The files in the form that runners take. Raises UsageError for a predicate that cannot be parsed."""
         from sbbf_tool.runner.selection import Selection
 
+        if self._selection is not None:
+            return self._selection
         if self.where is None:
-            return Selection(self.names, file=self.file)
-        from sbbf_tool.runner.partitions import parse_predicate
+            return Selection(self.names, file=self.file, table=self.table)
+        from sbbf_tool.file.partitions import parse_predicate
 
-        return Selection(self.names, parse_predicate(self.where))
+        return Selection(self.names, parse_predicate(self.where), table=self.table)
 
     def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
         """Yield the row of each file, and show progress; see `Runner.run`. Work that only reads also warns of an unfinished append."""
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
-            for row in self.runner(progress).run(self.selection, work):
+            runner = self.runner(progress)
+            run = runner.run
+            if self.state is not None:
+                from sbbf_tool.cli.spelling import spell
+                from sbbf_tool.runner.incremental import IncrementalRunner
+
+                incremental = IncrementalRunner(runner, self.state, is_since=self.is_since, spell=spell)
+                run = incremental.run
+            for row in run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work):
                 if self.spark is not None:
                     progress.finish_file()
-                elif not work.changes:
+                elif not (work.changes or row.is_unchanged):
                     warn_of_append(row.path)
                 yield row
+            if self.state is not None:
+                self.left_out = incremental.left_out
 
     def _listing(self, work: Work[Row]) -> Callable[[], Iterable[ListedFile]] | None:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
         from sbbf_tool.storage.places import is_url
 
-        if self.file is not None or self.spark is not None or self.is_listed or any(map(is_url, self.arguments)):
+        if self.state is not None or self.file is not None or self.spark is not None or self.is_listed or any(map(is_url, self.arguments)):
             return None
         return lambda: self.selection.files(links=work.changes)
 
@@ -178,6 +250,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             files_from: str | None,
             files0_from: str | None,
             each_file: bool,
+            as_files: bool,
             where: str | None,
             keys: Any,
             jobs: int | None,
@@ -195,7 +268,9 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             elif files0_from is not None:
                 names_from = files0_from, b"\0"
             spark = _spark(runner, jobs, master, remote, conf)
-            return function(Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file), **options)
+            # To allow changes of a table's files is to mean the files.
+            as_files = as_files or options.get("allow_table_files") is True
+            return function(Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files), **options)
 
         decorated: Callable[..., int] = command
         for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):

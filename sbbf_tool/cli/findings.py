@@ -13,6 +13,7 @@ from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 
 _MOST_LINES = 4
+_MOST_FILES = 2
 _MOST_COLUMNS = 12
 
 
@@ -61,6 +62,9 @@ def in_full(findings: Sequence[Finding]) -> list[str]:
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield a line for each distinct fact, with its columns and row groups, but no more than a few lines."""
+    if len({finding.file for finding in findings}) > 1:
+        yield from list_places(findings)
+        return
     lines: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for finding in findings:
         facts: dict[str, list[int]] = {}
@@ -69,9 +73,23 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
         for fact, numbers in facts.items():
             lines.setdefault((fact, tuple(numbers)), []).append(finding.column or "")
     for (fact, row_groups), columns in list(lines.items())[:_MOST_LINES]:
-        yield f"{_place(columns, row_groups)}: {fact}"
+        yield f"{_place(columns, row_groups)}: {fact}" if any(columns) else fact
     if len(lines) > _MOST_LINES:
         yield f"and {len(lines) - _MOST_LINES:,} more"
+
+
+def list_places(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a line for each distinct fact about the data files of a table, with its column and files, but no more than a few lines."""
+    files: dict[tuple[str | None, str], list[str]] = {}
+    for finding in findings:
+        for evidence in finding.evidence:
+            files.setdefault((finding.column, evidence.fact), []).append(finding.file.rpartition("/")[2])
+    for (column, fact), names in list(files.items())[:_MOST_LINES]:
+        more = f" and {format_count(len(names) - _MOST_FILES, 'more data file')}" if len(names) > _MOST_FILES else ""
+        place = f"column {column}, " if column is not None else ""
+        yield f"{place}{', '.join(names[:_MOST_FILES])}{more}: {fact}"
+    if len(files) > _MOST_LINES:
+        yield f"and {len(files) - _MOST_LINES:,} more"
 
 
 def commands_of(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
@@ -81,7 +99,7 @@ def commands_of(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
         if finding.fix is not None:
             columns.setdefault(replace(finding.fix, columns=()), []).extend(finding.fix.columns)
     for fix, names in columns.items():
-        yield command_of(replace(fix, columns=tuple(names)))
+        yield command_of(replace(fix, columns=tuple(dict.fromkeys(names))))
 
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import MOST_ROWS, Page
@@ -68,37 +68,54 @@ _BAR = 40
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
+@click.option(
+    "--no-bitsets", is_flag=True, help="Read only footers and headers: sizes without the figures that need the bits (fpp, ndv, fill)."
+)
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")
+@strict_option
 @output_options()
 @over_files()
-def command(files: Files, columns: tuple[str, ...], all_chunks: bool, by_row_group: bool, standalone: bool, outputs: Outputs) -> int:
+def command(
+    files: Files,
+    columns: tuple[str, ...],
+    all_chunks: bool,
+    by_row_group: bool,
+    no_bitsets: bool,
+    standalone: bool,
+    strict: bool,
+    outputs: Outputs,
+) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Each row is a column: how many row groups have a
-    filter, the size of all its filters and their share of the data, the mean and the worst false-positive rate (fpp) and the largest
-    number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For several
-    files, the rows are sums over all files.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. Each row is a column: how many row
+    groups have a filter, the size of all its filters and their share of the data, the mean and the worst false-positive rate (fpp) and
+    the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For
+    several files, the rows are sums over all files.
     """
     if standalone:
+        if no_bitsets:
+            raise click.UsageError("give one of --standalone and --no-bitsets")
         from sbbf_tool.cli.standalone import inspect as inspect_standalone
 
         return inspect_standalone(files, outputs)
     from sbbf_tool.runner import works
 
-    work = works.inspect(columns, all_chunks=all_chunks, keys=files.keys)
-    return report_files(files, work, _InspectView(by_row_group, bool(columns), each_file=files.each_file), outputs)
+    options = {"all_chunks": all_chunks, "bitsets": not no_bitsets, "strict": files.is_strict(strict)}
+    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
+    return report_files(files, works.inspect(columns, keys=files.keys, **options), view, outputs, columns)
 
 
 class _InspectView(View["InspectReport"]):
     schema = "inspect"
 
-    def __init__(self, by_row_group: bool, is_selection: bool, *, each_file: bool) -> None:
+    def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool, each_file: bool) -> None:
         from sbbf_tool.runner.totals import InspectTotals
 
         super().__init__()
         self._by_row_group = by_row_group
         self._none = "none of these columns has a Bloom filter" if is_selection else "no column has a Bloom filter"
         self._totals = InspectTotals()
+        self._bitsets = bitsets
         self._each_file = each_file
         self._first_files: dict[str, str] = {}
         """The first file with each warning."""
@@ -122,9 +139,9 @@ class _InspectView(View["InspectReport"]):
         if self._by_row_group:
             page.table(_FILTERS, map(_format_filter, report.filters), whole=True)
         else:
-            columns = [*_format_columns(page, report)]
+            columns = [*_format_columns(page, report, bitsets=self._bitsets)]
             page.table(_COLUMNS, columns)
-            has_bars = not page.hides("fill", _COLUMNS, columns[:MOST_ROWS])
+            has_bars = self._bitsets and not page.hides("fill", _COLUMNS, columns[:MOST_ROWS])
         _show_bytes(page, report)
         page.say_all(_list_notes(page, report, self._none, has_bars=has_bars))
 
@@ -170,7 +187,7 @@ class _InspectView(View["InspectReport"]):
         return {"rows": totals.rows, "row_groups": totals.row_groups, "bytes": totals.bytes, "columns": columns}
 
 
-def _format_columns(page: Page, report: InspectReport) -> Iterator[tuple[object, ...]]:
+def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iterator[tuple[object, ...]]:
     filters: dict[str, list[FilterReport]] = {}
     for row in report.filters:
         filters.setdefault(row.column, []).append(row)
@@ -183,7 +200,7 @@ def _format_columns(page: Page, report: InspectReport) -> Iterator[tuple[object,
             total.filter_bytes / total.chunk_bytes if total.chunk_bytes and total.filter_bytes else None,
             *(total.mean_fpp, max((row.estimated_fpp for row in rows if row.estimated_fpp is not None), default=None)),
             max((row.estimated_ndv for row in rows if row.estimated_ndv is not None), default=None),
-            page.bars([row.fill_ratio for row in rows], _MOST_BLOCKS),
+            page.bars([row.fill_ratio for row in rows], _MOST_BLOCKS) if bitsets else None,
         )
 
 
@@ -191,7 +208,7 @@ def _format_filter(row: FilterReport) -> tuple[object, ...]:
     return (
         *(row.row_group, row.column, _type(row), row.offset, row.header_bytes, row.bitset_bytes, row.blocks),
         *(row.fill_ratio, row.estimated_fpp, row.estimated_ndv, row.bits_per_value, row.share_of_chunk),
-        "unreadable" if row.unreadable else "" if row.has_filter else "none",
+        "unreadable" if row.unreadable else "saturated" if row.saturated else "" if row.has_filter else "none",
     )
 
 

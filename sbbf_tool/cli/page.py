@@ -60,6 +60,10 @@ class Page(ABC):
         """Print a command in shell syntax."""
 
     @abstractmethod
+    def code(self, text: str) -> None:
+        """Print lines to paste elsewhere: escaped, but neither wrapped nor coloured."""
+
+    @abstractmethod
     def table(
         self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
@@ -113,6 +117,9 @@ class NoPage(Page):
     def command(self, words: Sequence[str], label: str = "") -> None:
         self.lines += 1
 
+    def code(self, text: str) -> None:
+        self.lines += text.count("\n")
+
     def table(
         self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
@@ -149,6 +156,10 @@ class TextPage(Page):
             return
         for at, line in enumerate(lines):
             self._print(paint_label(line) if self._color and at == 0 else line)
+
+    def code(self, text: str) -> None:
+        for line in text.splitlines():
+            self._print(escape(line))
 
     def table(
         self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
@@ -241,13 +252,18 @@ class MarkdownPage(Page):
         self._block(f"## {_markdown(spell(text))}")
 
     def command(self, words: Sequence[str], label: str = "") -> None:
-        text = escape(quote_command(words))
+        if label.strip():
+            self.say(label)
+        self._fence(escape(quote_command(words)), "sh")
+
+    def code(self, text: str) -> None:
+        self._fence("\n".join(map(escape, text.splitlines())), "")
+
+    def _fence(self, text: str, language: str) -> None:
         fence = "```"
         while fence in text:
             fence += "`"
-        if label.strip():
-            self.say(label)
-        self._block(f"{fence}sh\n{text}\n{fence}")
+        self._block(f"{fence}{language}\n{text}\n{fence}")
 
     def table(
         self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None

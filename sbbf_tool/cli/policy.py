@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.config import Config, ensure_among
+from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.formats import Outputs, Run
 from sbbf_tool.cli.options import name_of
 from sbbf_tool.cli.page import Page
@@ -19,8 +19,10 @@ from sbbf_tool.cli.tables import SUMMARY, WORD, Column
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.cli.declared_filters import DeclaredFilters
     from sbbf_tool.reports.rules import RulesReport
+    from sbbf_tool.rules.check_policy import Policy
+    from sbbf_tool.rules.filter_declaration import FilterDeclaration
     from sbbf_tool.runner.path_policies import PathEntry, PathPolicies
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
@@ -55,10 +57,32 @@ def from_options(ctx: click.Context, options: dict[str, Any]) -> Policy | PathPo
     settings = remembered(ctx)
     overrides = {name: value for name, value in options.items() if value not in (None, ())}
     in_file = {name: overrides.pop(name) for name, setting in settings.values.items() if setting.is_in_file and name in overrides}
+    if filters := declare_filters(settings.config):
+        overrides["filters"] = filters
     entries = list(_path_entries(ctx, settings.config)) if settings.config is not None else []
     if not entries:
         return make_policy({**in_file, **overrides})
     return PathPolicies(in_file, entries, overrides)
+
+
+def declare_filters(config: Config | None) -> tuple[FilterDeclaration, ...]:
+    """Return the filters that the configuration file declares. Raises UsageError."""
+    from sbbf_tool.rules.filter_declaration import parse_declarations
+
+    if config is None or config.filters is None:
+        return ()
+    return parse_declarations(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
+
+
+def require_declaration(options: dict[str, Any], declaration: DeclaredFilters) -> dict[str, Any]:
+    """Return the options with declared columns as further required ones.
+
+    Unless rules are selected, no other rule runs but for the limits.
+    """
+    from sbbf_tool.rules.policy import MISSING_FILTER
+
+    require = tuple(dict.fromkeys((*(options["require"] or ()), *declaration.columns)))
+    return options | {"require": require, "targets": declaration.targets, "select": options["select"] or (MISSING_FILTER,)}
 
 
 def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
@@ -86,12 +110,12 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
         yield PathEntry(os.path.dirname(os.path.abspath(config.path)), tuple(globs), settings, f"{config.path}: {place}")
 
 
-def show_rules(outputs: Outputs) -> None:
-    """Print all rules, group by group."""
+def show_rules(outputs: Outputs, schema: str = "check") -> None:
+    """Print all rules of reports of this schema, group by group."""
     from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.catalog import list_rules
 
-    outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules()))
+    outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules(schema)))
 
 
 _COLUMNS = (

@@ -11,7 +11,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, Run, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -73,6 +73,7 @@ def unmark(argument: str) -> str:
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type; there is no COLUMN.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
+@strict_option
 @output_options()
 @over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(
@@ -85,15 +86,16 @@ def command(
     standalone: bool,
     type_name: str | None,
     stats: bool,
+    strict: bool,
     outputs: Outputs,
 ) -> int:
     """Query the Bloom filters of COLUMN to test whether a file may hold a value.
 
-    `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob or a URL. `sbbf probe PATH... -c COLUMN`
-    takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42, 0x00ff, text.
-    The argument `-` as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is
-    a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files. For several
-    files, the command lists those that may hold a value.
+    `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob, a URL or a table. `sbbf probe PATH... -c
+    COLUMN` takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42,
+    0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with
+    --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files.
+    For several files, the command lists those that may hold a value.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
@@ -125,8 +127,9 @@ def command(
             view = _ProbeView()
             code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
         else:
-            view = _LookupView(len(all_values))
-            code = report_files(files, works.look_up(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
+            view = _LookupView(len(all_values), is_empty_table=files.is_empty_table)
+            work = works.look_up(column, all_values, dialect=dialect, keys=files.keys, strict=strict)
+            code = report_files(files, work, view, outputs, (column,))
     if stats:
         view.show_stats()
     return code
@@ -151,9 +154,14 @@ def ensure_column(name: str) -> None:
         raise click.UsageError(f"expected a column, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
 
 
-def choose_exit_code(codes: set[int]) -> int:
+def say_without_column(files: int) -> str:
+    """Return the end of the last line that counts the files of a table without the column; empty if there are none."""
+    return f"; {format_count(files, 'file')} without the column" if files else ""
+
+
+def choose_exit_code(codes: set[int], *, is_empty_table: bool) -> int:
     """Return the exit code for all files: the highest error code; without errors, 0 if any file may hold a value, otherwise 1."""
-    if not codes:
+    if not codes and not is_empty_table:
         raise UnreadableError("no file was queried", hint="check the predicate of --where")
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
@@ -161,8 +169,9 @@ def choose_exit_code(codes: set[int]) -> int:
 class _Answers(View[Any]):
     """Totals of the answers of all files."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_empty_table: bool = False) -> None:
         super().__init__()
+        self._is_empty_table = is_empty_table
         self._files = self._bytes_read = self._requests = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
@@ -172,7 +181,7 @@ class _Answers(View[Any]):
         return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
-        return choose_exit_code(codes)
+        return choose_exit_code(codes, is_empty_table=self._is_empty_table)
 
     def show_stats(self) -> None:
         requests = f" in {self._requests:,} requests" if self._requests else ""
@@ -209,17 +218,18 @@ class _LookupView(_Answers):
     command = "probe"
     lists_answers = True
 
-    def __init__(self, values: int) -> None:
-        super().__init__()
+    def __init__(self, values: int, *, is_empty_table: bool) -> None:
+        super().__init__(is_empty_table=is_empty_table)
         self._values = values
         self._values_with_hits: set[str] = set()
-        self._files_with_hits = self._inconclusive_files = 0
+        self._files_with_hits = self._inconclusive_files = self._files_without_column = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
         report = cast("LookupReport", report)
         self._values_with_hits.update(hit.value for hit in report.hits)
         self._files_with_hits += bool(report.hits)
         self._inconclusive_files += bool(report.inconclusive)
+        self._files_without_column += report.type is None
         return super().add(report)
 
     def show_line(self, page: Page, report: LookupReport) -> None:
@@ -232,12 +242,17 @@ class _LookupView(_Answers):
 
     def show_end(self, page: Page, files: str) -> None:
         values, total = format_count(self._values, "value"), format_count(self._files, "file")
-        hits = "filters exclude all of them" + (" from the other files" if self._inconclusive_files else "")
+        rest = self._files - self._inconclusive_files
+        answers = []
         if self._files_with_hits:
-            hits = f"{format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values"
-        count = format_count(self._inconclusive_files, "file")
-        inconclusive = f"; {count} may hold any of them, because filters gave no answer" if self._inconclusive_files else ""
-        page.say(f"Queried {values} in {total}: {hits}{inconclusive}")
+            answers.append(f"{format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values")
+        elif rest > self._files_without_column:
+            answers.append("filters exclude all of them" + (" from the other files" if self._inconclusive_files else ""))
+        elif rest or not self._files:
+            answers.append("none of them is in the other files" if self._inconclusive_files else "none of them is in the files")
+        if self._inconclusive_files:
+            answers.append(f"{format_count(self._inconclusive_files, 'file')} may hold any of them, because filters gave no answer")
+        page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(self._files_without_column)}")
 
     def totals(self) -> dict[str, Any]:
         return {
@@ -245,6 +260,7 @@ class _LookupView(_Answers):
             "values_with_hits": len(self._values_with_hits),
             "files_with_hits": self._files_with_hits,
             "files_with_inconclusive_row_groups": self._inconclusive_files,
+            "files_without_column": self._files_without_column,
             "bytes_read": self._bytes_read,
         }
 

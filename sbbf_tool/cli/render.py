@@ -30,7 +30,7 @@ def document(schema: str, report: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return a report as dicts and lists, with its hints as options; a fix also has its `command`."""
     if is_dataclass(value):
-        document = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        document = {field.name: _plain(getattr(value, field.name)) for field in fields(value) if not field.metadata.get("local")}
         return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.abandoned import DURATION, repair_abandoned
+from sbbf_tool.cli.changes import Change, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -31,20 +33,30 @@ _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WO
     is_flag=True,
     help="Rebuild filters that have false negatives, are saturated, or have a size that some readers refuse.",
 )
+@click.option("--abandoned", is_flag=True, help="Of a table: list copies that a run left without a commit; --in-place deletes them.")
+@click.option("--older-than", type=DURATION, metavar="AGE", help="With --abandoned: only copies of this age, such as 30m.  [default: 24h]")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
+@strict_option
+@force_option
 @page_limit_option
 @over_changed_files
-def command(change: Change, **options: Any) -> int:
+def command(change: Change, abandoned: bool, older_than: float | None, **options: Any) -> int:
     """Fix defective filters: set missing lengths, correct wrong ones, drop filters that cannot be read or have false negatives, drop
     invalid offsets, undo an interrupted append. Only the footer changes, unless --rebuild is given.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code 0: no defect, or all were fixed; 1: with
-    --dry-run, there is something to fix; otherwise, an error remains that needs --rebuild; 3: something could not be read; 4: refused.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. Exit code 0: no defect, or all were
+    fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains that needs --rebuild; 3: something could not be
+    read; 4: refused.
     """
+    if abandoned:
+        return repair_abandoned(change, options["columns"], older_than)
+    if older_than is not None:
+        raise click.UsageError("--older-than applies only with --abandoned")
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
 
-    return change.report(works.repair(cross_checks=CrossChecks(), **options, **change.options()), _RepairView())
+    options["strict"] = change.files.is_strict(options["strict"])
+    return change.report(works.repair(cross_checks=CrossChecks(), **options, **change.options()), _RepairView(), options["columns"])
 
 
 class _RepairView(View["RepairReport"]):

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.formats import Item, Outputs, Run
+from sbbf_tool.cli.files import NO_PARTITION, Files
+from sbbf_tool.cli.formats import Item, Output, Outputs, Run
+from sbbf_tool.cli.named_columns import NamedColumns, lacks_columns, reason_of
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.hints import join
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.reports.rows import FAILED, HAS_EVERY_FILTER, LINK, NOT_APPLICABLE, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.cli.table_changes import Commits
     from sbbf_tool.cli.undo import Undo
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
 Report = TypeVar("Report")
 
+_INTERRUPT_CODE = 130
 _MOST_IN_MEMORY = 1000
+_NOTHING_TO_DO = "nothing to do"
+_VANISHED = "vanished"
+_OF_STATE = {"unchanged": "of them unchanged and not opened", "left_out": "more unchanged and left out"}
+"""Words for files that were not opened, by the key of the summary document."""
 
 
 class View(ABC, Generic[Report]):
@@ -39,6 +46,8 @@ class View(ABC, Generic[Report]):
     """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
     command = ""
     """Name of the command in the summary document, if it is not `schema`."""
+    done = "done"
+    """Word for files on which the command did its work."""
     skipped = "skipped"
     """Word for files with nothing to do."""
     lists_answers = False
@@ -49,6 +58,8 @@ class View(ABC, Generic[Report]):
     """Why no command undoes a change of this command, if none does."""
     undo: Undo | None = None
     """Set if the command changes files in place."""
+    commits: Commits | None = None
+    """Set if the command changes a table."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -73,9 +84,11 @@ class View(ABC, Generic[Report]):
         page.say(files)
 
     def show_undo(self, page: Page) -> None:
-        """Print how to undo the changes."""
+        """Print the commits of a table, and how to undo the changes."""
         if self.undo is not None:
             self.undo.show(page)
+        if self.commits is not None:
+            self.commits.show(page)
 
     def totals(self) -> dict[str, Any]:
         """Return the sums for the summary document."""
@@ -89,16 +102,43 @@ class View(ABC, Generic[Report]):
 class _Outcomes:
     """Number of files by status, and the warnings already printed."""
 
-    def __init__(self, skipped: str) -> None:
+    def __init__(self, done: str, nothing_to_do: str, *, is_of_table: bool) -> None:
         self.counts: Counter[str] = Counter()
+        self._is_of_table = is_of_table
+        self.unchanged = 0
+        """Number of files whose outcome the state has."""
+        self._state: dict[str, int] = {}
         self._warnings: Counter[str] = Counter()
-        self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed"}
+        self._words = {
+            OK: done,
+            _NOTHING_TO_DO: nothing_to_do,
+            NOT_APPLICABLE: NOT_APPLICABLE,
+            SKIPPED: "skipped",
+            _VANISHED: _VANISHED,
+            REFUSED: "refused",
+            FAILED: "failed",
+        }
+
+    def add(self, row: FileRow) -> None:
+        """Count a row."""
+        outcome = LINK if row.reason == LINK else row.status
+        if outcome == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
+            outcome = NOT_APPLICABLE
+        elif outcome == SKIPPED and (not self._is_of_table or _has_nothing_to_do(row)):
+            outcome = _NOTHING_TO_DO
+        self.counts[outcome] += 1
+
+    def withdraw(self, vanished: int) -> None:
+        """Count so many files not as done but as vanished."""
+        self.counts[OK] -= vanished
+        self.counts[_VANISHED] += vanished
 
     def __str__(self) -> str:
         """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
         if links := self.counts[LINK]:
             shares.append(f"{format_count(links, 'link')} skipped")
+        shares += [f"{count:,} {_OF_STATE[name]}" for name, count in self._state.items() if count]
         return f"{format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
     def warn(self, path: str | None, warnings: Iterable[str]) -> None:
@@ -118,54 +158,148 @@ class _Outcomes:
             if files > 1 and not terminal().quiet:
                 complain(f"sbbf: {format_count(files - 1, 'more file')}: {spell(warning)}", kind="warning")
 
+    def note_state(self, files: Files) -> None:
+        """Count the files that were not opened, and print what of the state could not be read."""
+        if files.state is not None:
+            self._state = {"left_out": files.left_out} if files.is_since else {"unchanged": self.unchanged}
+            for warning in files.state.warnings:
+                render.warn(warning)
+
     def document(self) -> dict[str, int]:
-        names = {OK: "done", SKIPPED: "skipped", REFUSED: "refused", FAILED: "failed", LINK: "links"}
-        return {"files": self.counts.total(), **{name: self.counts[status] for status, name in names.items()}}
+        names = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
+        counts = {name: self.counts[status] for status, name in names.items()}
+        counts["refused"] += self.counts[_VANISHED]
+        counts["skipped"] += self.counts[_NOTHING_TO_DO]
+        return {"files": self.counts.total(), **counts, **self._state}
 
 
-def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Outputs) -> int:
+def _has_nothing_to_do(row: FileRow) -> bool:
+    """Return whether that is why the file is skipped: files of a table are skipped for more reasons."""
+    return row.reason == HAS_EVERY_FILTER or getattr(row, "report", None) is not None or isinstance(row.error, NothingToDoError)
+
+
+def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Outputs, columns: tuple[str, ...] = ()) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
-    document or rows, followed by a summary. A command that only reads stops when its output is closed.
+    document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
+    other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    outcomes = _Outcomes(view.skipped)
+    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_run is not None)
     codes: set[int] = set()
-    is_single = files.file is not None
-    error: Exception | None = None
+    # Of files that may be left out, the summary is printed too.
+    is_single = files.file is not None and not files.is_since
+    named_columns, code = NamedColumns(columns), 0
+    error: BaseException | None = None
     run = Run(view, work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
     with outputs.open(run) as sinks, limit_complaints(files.most_files):
         try:
             with closing(files.rows(work)) as rows:
-                for raw_row in _without_flood(rows):
+                for raw_row in _without_flood(rows, files):
                     row = _prepare(replace(raw_row, path=redact(raw_row.path)), view)
-                    outcomes.counts[LINK if row.reason == LINK else row.status] += 1
+                    outcomes.add(raw_row)
+                    outcomes.unchanged += row.is_unchanged
+                    named_columns.add(row)
                     error = raw_row.error if is_single else None
                     if error is None:
+                        before = Counter(view.total) if view.commits is not None else view.total
                         codes.add(_count(row, view, outcomes, work, is_single=is_single))
+                        if view.commits is not None:
+                            view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
                     item = Item(view.schema, getattr(row, "report", None), row)
                     for output in sinks:
                         output.add(item)
                     if not work.changes:
                         stop_if_unread(at_end=False)
-        except (KeyboardInterrupt, SystemExit):
-            if work.changes and not is_single:
-                message = f"so far {outcomes}; files in work may be changed too, changed files stay, and the same command continues"
-                complain(f"sbbf: interrupted; {message}", kind="note")
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            if not work.changes or is_single:
+                raise
+            report = sinks[-1] if outputs.report is not None and view.commits is None else None
+            code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else _INTERRUPT_CODE
+            _end_early(view, outcomes, report, code)
+            if report is None:
+                raise
+            error = interrupt
+        except SbbfError:
+            _note_commits(view)
             raise
-        if not is_single:
-            outcomes.warn_again()
-        code = view.answer(codes) if error is None else 0
-        counts = {"command": view.command or view.schema, **outcomes.document(), "exit_code": code}
-        summary = None if is_single else render.document("summary", {**counts, "totals": view.totals()})
-        for output in sinks:
-            output.end(summary, str(outcomes))
+        else:
+            answers = error is None
+            code = _end(files, view, outcomes, sinks, codes, named_columns if columns else None, is_single=is_single, answers=answers)
     if error is not None:
         # Raised after the outputs have ended, because otherwise the report file would be dropped.
         raise error
     if not work.changes:
         stop_if_unread()
     return code
+
+
+def _end(
+    files: Files,
+    view: View[Any],
+    outcomes: _Outcomes,
+    sinks: Sequence[Output],
+    codes: set[int],
+    named_columns: NamedColumns | None,
+    *,
+    is_single: bool,
+    answers: bool,
+) -> int:
+    """End the outputs of a complete run; return the exit code of the command, which is 0 unless `answers` is set."""
+    if not is_single:
+        outcomes.warn_again()
+        codes.update(() if named_columns is None else _report_columns(named_columns, is_complete=not files.left_out))
+        if not outcomes.counts and files.where is not None:
+            complain(f"sbbf: {NO_PARTITION}")
+            codes.add(UnreadableError.exit_code)
+    if view.commits is not None:
+        view.commits.withdraw(view.total)
+        outcomes.withdraw(view.commits.vanished)
+        codes.add(view.commits.exit_code)
+    outcomes.note_state(files)
+    code = view.answer(codes) if answers else 0
+    commits = {} if view.commits is None else view.commits.document()
+    column_counts = {} if named_columns is None else {"columns": named_columns.documents()}
+    summary = None if is_single else _summarize(view, outcomes, code, column_counts, commits)
+    for output in sinks:
+        output.end(summary, str(outcomes))
+    return code
+
+
+def _summarize(view: View[Any], outcomes: _Outcomes, code: int, columns: Mapping[str, Any], totals: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document that sums up the files."""
+    counts = {"command": view.command or view.schema, **outcomes.document(), "exit_code": code}
+    return render.document("summary", {**counts, **columns, "totals": {**view.totals(), **totals}})
+
+
+def _end_early(view: View[Any], outcomes: _Outcomes, report: Output | None, code: int) -> None:
+    """Report how far a run came that changes files, and end its report file, which is what undoes its changes."""
+    message = f"so far {outcomes}; files in work may be changed too, changed files stay, and the same command continues"
+    if view.commits is not None:
+        message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
+    complain(f"sbbf: interrupted; {message}", kind="note")
+    _note_commits(view)
+    if report is not None:
+        complain("sbbf: the report has the files so far; name another for the next run, which would replace it", kind="note")
+        report.end(_summarize(view, outcomes, code, {}, {}), str(outcomes))
+
+
+def _report_columns(named_columns: NamedColumns, *, is_complete: bool) -> Iterator[int]:
+    """Print the columns that no file has, and those that differ between files; yield the exit code of an error.
+
+    Unless `is_complete`, files that were left out may have the columns.
+    """
+    for reason in named_columns.unknown() if is_complete else ():
+        complain(f"sbbf: no file has the column: {reason}")
+        yield UsageError.exit_code
+    for line in named_columns.describe():
+        complain(f"sbbf: {line}", kind="note")
+
+
+def _note_commits(view: View[Any]) -> None:
+    """Print the commits that were made before an error, which ends the command."""
+    for line in view.commits.lines() if view.commits is not None else ():
+        render.note(f"sbbf: {line}")
 
 
 def _prepare(row: Row, view: View[Any]) -> Row:
@@ -182,24 +316,27 @@ def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], 
         view.undo.add(row)
     # Other commands show the warnings of a report in their output.
     outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
+    if view.commits is not None and row.status == SKIPPED and report is None:
+        render.note(f"sbbf: {row.path}: skipped: {spell(row.reason or '')}")
     if row.status in (REFUSED, FAILED):
         complain(f"sbbf: {row.path}: {spell(row.reason or '')}")
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
 
-def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
+def _without_flood(rows: Iterable[Row], files: Files) -> Iterator[Row]:
     """Yield the rows, but hold back usage errors until a row without one. If every file has a usage error, raise only the first.
 
-    If only some files have a usage error, such as a missing column, it is reported for those files.
+    If no file has the columns that the command names, this is a usage error too. If only some files have a usage error, such as a value
+    that the column cannot hold, or if other files were left out, it is reported for those files.
     """
     remaining = iter(rows)
     held_rows: list[Row] = []
     for row in remaining:
         held_rows.append(row)
-        if row.exit_code != UsageError.exit_code or len(held_rows) > _MOST_IN_MEMORY:
+        if (row.exit_code != UsageError.exit_code and not lacks_columns(row)) or len(held_rows) > _MOST_IN_MEMORY:
             break
     else:
-        if held_rows:
-            raise held_rows[0].error or UsageError(held_rows[0].reason or "", file=held_rows[0].path)
+        if held_rows and not files.left_out:
+            raise held_rows[0].error or UsageError(reason_of(held_rows[0]), file=held_rows[0].path)
     yield from held_rows
     yield from remaining

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.changes import Change, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
@@ -46,6 +47,8 @@ MOST_SIZES = 20
     is_flag=True,
     help="Build from the data where folding does not reach the size: for larger filters, and for filters that cannot be halved to it.",
 )
+@strict_option
+@force_option
 @page_limit_option
 @over_changed_files
 def command(change: Change, **options: Any) -> int:
@@ -59,7 +62,8 @@ def command(change: Change, **options: Any) -> int:
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
 
-    return change.report(works.resize(cross_checks=CrossChecks(), **options, **change.options()), _ResizeView())
+    options["strict"] = change.files.is_strict(options["strict"])
+    return change.report(works.resize(cross_checks=CrossChecks(), **options, **change.options()), _ResizeView(), options["columns"])
 
 
 class _ResizeView(View["ResizeReport"]):

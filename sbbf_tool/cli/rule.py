@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.rules import RulesReport
 
 
-@click.command(cls=Command, short_help="Explain a rule of sbbf check.")
+@click.command(cls=Command, short_help="Explain a rule of sbbf check or sbbf paimon check.")
 @click.argument("rule", metavar="[RULE]", required=False)
 @output_options()
 def command(rule: str | None, outputs: Outputs) -> None:
-    """Explain a rule of sbbf check: what it finds, why files have the defect, which readers it harms, an example and the fix.
+    """Explain a rule of sbbf check or sbbf paimon check: what it finds, why, which readers it harms, an example and the fix.
 
-    Without RULE, all rules are listed, as with sbbf check --list-rules.
+    Without RULE, the rules of sbbf check are listed, as with sbbf check --list-rules.
     """
     from sbbf_tool.cli import policy
 

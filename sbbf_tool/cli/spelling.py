@@ -9,7 +9,13 @@ from sbbf_tool.hints import Fix, Hint, Parameter
 
 _OPTIONS = {"columns": "-c", "num_bytes": "--bytes", "output": "-o"}
 """The option of a parameter, if it is not the parameter's name after two dashes."""
-_COMMANDS = {"add_filters": "add-filter", "remove_filters": "remove-filter", "resize_filters": "resize"}
+_COMMANDS = {
+    "add_filters": ("add-filter",),
+    "remove_filters": ("remove-filter",),
+    "resize_filters": ("resize",),
+    "add_paimon_index": ("paimon", "add-index"),
+    "remove_paimon_index": ("paimon", "remove-index"),
+}
 """The command of a function, if it is not the function's name."""
 
 
@@ -21,10 +27,10 @@ def spell(text: str) -> str:
 def command_of(fix: Fix) -> tuple[str, ...]:
     """Return the command that makes a change, as a list of program and arguments."""
     arguments = [word for name, value in fix.parameters().items() for word in _words(name, value)]
-    verb = _COMMANDS.get(fix.verb, fix.verb)
+    words = ("sbbf", *_COMMANDS.get(fix.verb, (fix.verb,)))
     if any(name.startswith("-") for name in fix.files):
-        return ("sbbf", verb, *arguments, "--", *fix.files)
-    return ("sbbf", verb, *fix.files, *arguments)
+        return (*words, *arguments, "--", *fix.files)
+    return (*words, *fix.files, *arguments)
 
 
 def quote_command(words: Iterable[str]) -> str:

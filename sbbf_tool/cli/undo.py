@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.rows import OK, FileRow
+from sbbf_tool.reports.rows import OK, REFUSED, FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.change import ChangeReport
@@ -21,21 +21,28 @@ _MOST_PATHS = 8
 class Undo:
     """How to undo what a command did to its files, from the rows of all files."""
 
-    def __init__(self, paths: Sequence[str], options: Sequence[str], reason: str) -> None:
+    def __init__(
+        self, paths: Sequence[str], options: Sequence[str], reason: str, report: str | None = None, keys: str | None = None
+    ) -> None:
         self._paths = tuple(paths)
         """The PATHs of the command."""
         self._options = tuple(options)
         """Other options of the command that the command that undoes it needs too."""
         self._reason = reason
         """Why the command has no undo, for changes without one."""
-        self._changes = self._rest = 0
+        self._report = report
+        """The saved report of the run, if it can be read back."""
+        self._keys = keys
+        """Path of the file with the keys of encrypted files."""
+        self._changes = self._extensions = self._rest = 0
         self._fixes: set[Fix | None] = set()
 
     def add(self, row: FileRow) -> None:
         """Add the row of a file, also of one that was skipped, refused or failed."""
         report: ChangeReport | None = getattr(row, "report", None)
-        if row.status == OK and report is not None and _is_changed(report):
+        if row.status in (OK, REFUSED) and report is not None and _is_changed(report):
             self._changes += 1
+            self._extensions += report.is_extension
             fix: Fix | None = getattr(report, "undo", None)
             self._fixes.add(None if fix is None else replace(fix, files=()))
         else:
@@ -46,9 +53,15 @@ class Undo:
         if not self._changes:
             return
         fix = next(iter(self._fixes))
-        if None in self._fixes:
+        is_simple = fix is not None and len(self._fixes) == 1 and not self._rest
+        if not is_simple and self._report is not None and self._extensions == self._changes:
+            # The report names the files.
+            options = [option for option in self._options if option == "--allow-table-files"]
+            options += [] if self._keys is None else ["--keys", self._keys]
+            page.command(("sbbf", "remove-filter", "--undo", self._report, "--in-place", *options), _LABEL)
+        elif None in self._fixes:
             page.say(f"{_LABEL}{self._reason}")
-        elif fix is None or len(self._fixes) > 1 or self._rest:
+        elif fix is None or not is_simple:
             # With the same PATHs, the command would also remove filters that other files had before.
             page.say(f"{_LABEL}run sbbf remove-filter on each changed file; the other files may have had filters before")
         elif len(self._paths) > _MOST_PATHS:

@@ -8,13 +8,14 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.findings import list_locked, show_findings
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
@@ -48,9 +49,11 @@ _VERIFIED = "verified"
     metavar="NAME",
     help="With --standalone: the draft of the format that the filter follows; by default the values determine it.",
 )
+@strict_option
 @page_limit_option
 @output_options()
 @over_files()
+@keeps_state
 def command(
     files: Files,
     columns: tuple[str, ...],
@@ -59,16 +62,19 @@ def command(
     values_file: str | None,
     dialect: str | None,
     max_page_bytes: int | None,
+    strict: bool,
     outputs: Outputs,
 ) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. The command reports false negatives, with their
-    cause if it is known; the false-positive rate, measured with absent values; and defects of the offset, header, length and size. Exit
-    code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or
-    the key of a column is missing.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. The command reports false negatives,
+    with their cause if it is known; the false-positive rate, measured with absent values; and defects of the offset, header, length and
+    size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or the key of a
+    column is missing.
     """
     if standalone:
+        if files.state is not None:
+            raise click.UsageError("a standalone filter is always verified: leave out --state")
         from sbbf_tool.cli.standalone import verify as verify_standalone
         from sbbf_tool.cli.values import lines_of
 
@@ -79,8 +85,8 @@ def command(
         raise click.UsageError("--type, --values-file and --dialect apply only with --standalone")
     from sbbf_tool.runner import works
 
-    work = works.verify(columns, keys=files.keys, max_page_bytes=max_page_bytes)
-    return report_files(files, work, _VerifyView(), outputs)
+    work = works.verify(columns, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
+    return report_files(files, work, _VerifyView(), outputs, columns)
 
 
 class _VerifyView(View["VerifyReport"]):

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
-from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.errors import LockedError, RefusedError, SbbfError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.meter import Meter
 from sbbf_tool.file.parallel import in_parallel
@@ -30,43 +31,6 @@ if TYPE_CHECKING:
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
 """Filter bytes per chunk byte: more than distinct values need in any encoding, except constant steps, whose chunks are read twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizing:
-    """The size of a filter for `fpp` and for `ndv` distinct values, or for the number in the data if `ndv` is None.
-
-    If `num_bytes` is given, it is the exact size, and the other fields have no effect.
-    """
-
-    fpp: float = DEFAULT_FPP
-    ndv: int | None = None
-    max_bytes: int = sizing.MAX_BYTES
-    num_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        sizing.ensure_fpp(self.fpp)
-        if self.ndv is not None and self.ndv < 1:
-            raise UsageError(Hint(f"{{ndv}} must be at least 1, not {self.ndv}", ndv=None))
-        if self.max_bytes < sizing.MIN_BYTES:
-            too_low = f"{{max_bytes}} must be at least {sizing.MIN_BYTES}, not {self.max_bytes}: some readers fail on smaller filters"
-            raise UsageError(Hint(too_low, max_bytes=None))
-
-    @property
-    def is_stated(self) -> bool:
-        """Whether the size is fixed before the values are read."""
-        return self.ndv is not None or self.num_bytes is not None
-
-    def bytes_for(self, values: int, forms: int = 1) -> int:
-        """Return the initial bytes for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
-        if self.num_bytes is not None:
-            return self.num_bytes
-        return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), self.largest)
-
-    @property
-    def largest(self) -> int:
-        """The largest power of two within the limits, in bytes."""
-        return 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +159,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
         hint = Hint("a plaintext filter would leak its values; give its key with {keys} to build an encrypted filter", keys=...)
-        raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
+        raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if external := file.footer.chunk_meta(row_group, column.index).external:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
     with file.locate_errors(here):
@@ -276,10 +240,10 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
     values = StoredValues(file, key, check)
     bloom = _insert_values(values, first_bytes(file, key, target, values.distinct), key, memory)
     if not target.is_stated:
-        # Small filters vary: of those whose size is enough for the expected FPP, some need twice that size.
-        for size in sorted((target.bytes_for(values.count, forms), 2 * target.bytes_for(values.distinct or values.count, forms))):
-            if bloom.num_bytes < size <= target.largest and bloom.fpp > target.fpp:
-                bloom = _insert_values(values, size, key, None)
+        # Small filters vary: of those whose size is enough for the expected FPP, some need twice that size, and very few more.
+        size = target.bytes_for(values.distinct or values.count, forms)
+        while bloom.fpp > target.fpp and (size := max(size, 2 * bloom.num_bytes)) <= target.largest:
+            bloom = _insert_values(values, size, key, None)
         bloom = bloom.fold_to_fpp(target.fpp)
     return NewFilter(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
 

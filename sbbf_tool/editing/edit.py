@@ -13,38 +13,46 @@ A verb provides the choice of chunks, the filters to build, the patch, the compa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import NewFilter, Sizing, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
-from sbbf_tool.editing.publish import ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
-from sbbf_tool.editing.targets import choose_target, table_warnings, undo_append
+from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
+from sbbf_tool.editing.past_change import hash_end
+from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
+from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, table_warnings, undo_append
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
+from sbbf_tool.file.own_tail import OwnTail, find_own_tail
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile, fingerprint_of
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import FilterPlace
-from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
+from sbbf_tool.reports.change import SaturatedFilter, explain_refusal
 from sbbf_tool.storage import places
+from sbbf_tool.storage.source import PlannedSource
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.reports.add import AddReport
+    from sbbf_tool.reports.apply import ApplyReport
     from sbbf_tool.reports.remove import RemoveReport
     from sbbf_tool.reports.repair import RepairReport
     from sbbf_tool.reports.resize import ResizeReport
 
-    Report = TypeVar("Report", bound=AddReport | RemoveReport | RepairReport | ResizeReport)
+    Report = TypeVar("Report", bound=AddReport | ApplyReport | RemoveReport | RepairReport | ResizeReport)
 
 
 class PrebuiltFilters:
@@ -91,6 +99,8 @@ class Edit:
     progress: Progress | None = field(default=None, repr=False, compare=False)
     cross_checks: CrossChecks = field(default_factory=CrossChecks, repr=False, compare=False)
     """The kinds of column chunks that pyarrow has decoded in this run."""
+    force: bool = False
+    """Also write filters that exclude hardly any value."""
     tables: places.TableFinder = field(default_factory=places.TableFinder, repr=False, compare=False)
     """Whether prefixes are tables, as far as this run has determined it."""
 
@@ -99,7 +109,14 @@ class Edit:
             raise UsageError(Hint(f"{{jobs}} must be at least 1, not {self.jobs}", jobs=None))
 
     def target_of(self, path: str | os.PathLike[str]) -> str:
-        """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written."""
+        """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written.
+
+        For a file of a table that is changed in place, the path is that of a new copy, or the file's own path in a dry run.
+        """
+        if _is_copied(path):
+            if not (self.in_place or self.dry_run):
+                raise UsageError("a table changes in one commit", file=path.table, hint=Hint("give {in_place}", in_place=True))
+            return path.path if self.dry_run else choose_copy(path)
         if self.append and not self.in_place:
             raise UsageError(
                 Hint("{append} requires {in_place}: it changes the file itself", append=True, in_place=True), file=os.fsdecode(path)
@@ -120,15 +137,32 @@ class Edit:
             if prebuilt is None:
                 prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
             prebuilt.keep_filters_of(file)
-            yield OpenEdit(self, file, target, warnings, truncated_to, prebuilt)
+            if _is_copied(path):
+                ensure_copy_readable(file)
+            yield OpenEdit(self, file, target, warnings, truncated_to, prebuilt, is_copied=_is_copied(path))
+
+
+def _is_copied(path: str | os.PathLike[str]) -> TypeGuard[TableFile]:
+    """Return whether a file belongs to a table that a commit will change: then the result is a copy."""
+    return isinstance(path, TableFile) and path.run is not None
 
 
 class OpenEdit:
     """A file that is open for a change, and its new filters."""
 
     def __init__(
-        self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], truncated_to: int | None, prebuilt: PrebuiltFilters
+        self,
+        edit: Edit,
+        file: ParquetFile,
+        target: str,
+        warnings: list[str],
+        truncated_to: int | None,
+        prebuilt: PrebuiltFilters,
+        *,
+        is_copied: bool = False,
     ) -> None:
+        self.is_copied = is_copied
+        """Whether the result is a copy that a commit puts in place of the file."""
         self.file, self.target, self.spool = file, target, prebuilt.spool
         self.warnings = warnings
         """Warnings for the report."""
@@ -138,20 +172,25 @@ class OpenEdit:
         """All filters to write."""
         self.built_filters: dict[ChunkKey, SpooledFilter] = {}
         """The filters among them that were built from the data."""
+        self.saturated_filters: list[SaturatedFilter] = []
+        """Filters that are left out because they would exclude hardly any value."""
+        self._moved_checksums: dict[ChunkKey, int] = {}
+        """Checksums of the filters that `patch` moves, header and bitset as stored."""
         self._edit, self._prebuilt = edit, prebuilt
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
-        if self._edit.in_place:
+        if self._edit.in_place and not self.is_copied:
             places.ensure_replaceable(self.target, append=self._edit.append)
 
-    def add(self, key: ChunkKey, bloom: BloomFilter) -> None:
-        """Write this filter for a chunk. Raises WriteError."""
-        self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset))
+    def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
+        """Write this filter for a chunk, unless it is saturated. Raises WriteError."""
+        if not self._is_left_out(key, target, bloom.num_bytes, bloom.fpp):
+            self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset))
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
-        """Build the filters of these chunks from their values, and verify each filter against the values.
+        """Build the filters of these chunks from their values, and verify each filter against the values; leave out saturated filters.
 
         Raises UnreadableError, WriteError, and RefusedError if the target cannot be written or values cannot be read reliably.
         """
@@ -162,11 +201,27 @@ class OpenEdit:
         bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
         self._meter = Meter(edit.progress, bytes_to_read if edit.dry_run else bytes_to_read + bytes_to_verify)
         prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
-        self.built_filters = {key: prebuilt[key] for key in sizes}
+        self.built_filters = {
+            key: prebuilt[key]
+            for key, size in sizes.items()
+            if not self._is_left_out(key, size, prebuilt[key].num_bytes, prebuilt[key].fpp)
+        }
         num_filters, num_bytes = format_count(len(missing), "filter"), format_count(self.data_bytes_read, "byte")
         log.info("built %s for %s from %s of data", num_filters, file.name, num_bytes)
         self.filters |= self.built_filters
         self.warnings += statistics_warnings(file, self.built_filters)
+
+    def _is_left_out(self, key: ChunkKey, target: Sizing, num_bytes: int, fpp: float) -> bool:
+        """Return whether a filter excludes too few values to be written; then list it."""
+        if self._edit.force or fpp <= target.worst_fpp:
+            return False
+        self.saturated_filters.append(SaturatedFilter(key[0], self.file.footer.columns[key[1]].name, num_bytes, fpp))
+        return True
+
+    def ensure_useful(self) -> None:
+        """Raise RefusedError if filters are left out and there is no other filter to write."""
+        if self.saturated_filters and not self.filters:
+            raise RefusedError(explain_refusal(self.saturated_filters), file=self.file.name)
 
     @property
     def data_bytes_read(self) -> int:
@@ -181,42 +236,83 @@ class OpenEdit:
         return sum(spooled_filter.verdict.is_undecodable for spooled_filter in self.built_filters.values())
 
     def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
-        """Return the patch that appends the filters to the whole old file, as `plan_append` does; an empty patch if nothing changes."""
-        dropped, size = tuple(drop), self.file.source.size
+        """Return the patch that writes the filters after the old file, as `plan_append` does; an empty patch if nothing changes.
+
+        A copy leaves out the file's own tail, except for filters at its start that stay, and writes the others that stay again.
+        """
+        dropped, size = set(drop), self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
-        return plan_append(
-            self.file.footer, size, {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}, dropped, correct
-        )
+        pieces: dict[ChunkKey, tuple[Piece, ...]] = {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}
+        keep = size
+        if not self._edit.append:
+            keep, moved_filters = _plan_own_tail(find_own_tail(self.file), dropped | pieces.keys())
+            for key, place in moved_filters.items():
+                stored = self.file.source.read(place.offset, place.length or 0)
+                self._moved_checksums[key] = hash_value(stored)
+                pieces[key] = (self.spool.append(stored),)
+        return plan_append(self.file.footer, keep, pieces, dropped, correct)
+
+    def leftover_bytes(self, patch: Patch) -> int:
+        """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them."""
+        tail = find_own_tail(self.file)
+        kept_filters = [place for key, place in tail.filters.items() if key not in patch.places and place.offset < patch.keep]
+        return max(0, patch.keep - tail.start - sum(place.length or 0 for place in kept_filters))
 
     def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
         """Apply `patch` to the target, provided that `compare` accepts the new file; return the completed report.
 
-        Nothing is written in a dry run, or in place if nothing changes. `report` takes the fields that all such reports have. `compare`
-        defaults to `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old file stays intact in every
-        case.
+        Nothing is written in a dry run, or if nothing changes in place or in a file of a table. `report` takes the fields that all such
+        reports have. `compare` defaults to `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old file
+        stays intact in every case.
         """
         edit, file = self._edit, self.file
         is_new, growth = edit.output is not None, patch.size - file.source.size
+        is_written = bool(is_new or patch.pieces or growth)
+        output = redact(file.name if self.is_copied and not is_written else self.target)
+        new_source = PlannedSource(self.target, file.source, patch.keep, patch.pieces)
         completed = report(
-            file=file.name, output=redact(self.target), dry_run=edit.dry_run, old_bytes=file.source.size, new_bytes=patch.size
+            file=file.name,
+            output=output,
+            dry_run=edit.dry_run,
+            old_bytes=file.source.size,
+            new_bytes=patch.size,
+            old_end_hash=hash_end(file.source, file.source.size),
+            new_end_hash=hash_end(new_source, patch.size),
+            is_extension=patch.keep == file.source.size < patch.size,
+            fingerprint=fingerprint_of(patch.size, patch.footer),
         )
-        if not edit.dry_run and (is_new or patch.pieces or growth):
+        if not edit.dry_run and is_written:
             self.warnings += publish(file, self.target, patch, compare or partial(self.ensure_matches_plan, patch), append=edit.append)
         if edit.allow_table_files:
-            self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, tables=edit.tables)
+            is_cut = patch.keep < file.source.size
+            self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.tables)
         return replace(completed, warnings=tuple(self.warnings))
 
-    def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] | None = None) -> None:
-        """Raise SbbfError unless the new file is the old one apart from the filters of `chunks` (if None, of the chunks in the patch).
+    def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] = ()) -> None:
+        """Raise SbbfError unless the new file is the old one apart from the filters of the chunks in the patch and in `chunks`.
 
-        The new file must also have the filters that were built, and the pages from which they were built.
+        The new file must also have the filters that were built or moved, and the pages from which they were built.
         """
-        ensure_same_footer(self.file, fresh, patch.places if chunks is None else chunks)
+        ensure_same_footer(self.file, fresh, {*patch.places, *chunks})
         ensure_new_filters(self.file, fresh, patch, self.filters)
+        ensure_moved_filters(self.file, fresh, patch, self._moved_checksums)
         # An append does not copy pages, and a store copies the version that was read: these pages need no comparison.
         is_copy = not (self._edit.append or places.is_url(self.target))
         for key in self.built_filters:
             if is_copy:
                 ensure_same_pages(self.file, fresh, key)
             self._meter.advance(f"verifying {self.file.footer.columns[key[1]].name}", chunk_bytes(self.file, key))
+
+
+def _plan_own_tail(tail: OwnTail, changed_chunks: Collection[ChunkKey]) -> tuple[int, dict[ChunkKey, FilterPlace]]:
+    """Return the bytes of the file to keep, and the filters after them that do not change, which must be written again."""
+    keep, moved_filters = tail.start, {}
+    for key, place in sorted(tail.filters.items(), key=lambda item: item[1].offset):
+        if key in changed_chunks:
+            continue
+        if place.offset == keep:
+            keep += place.length or 0
+        else:
+            moved_filters[key] = place
+    return keep, moved_filters

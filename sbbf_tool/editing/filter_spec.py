@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
-from sbbf_tool.editing.build import Sizing, ensure_buildable
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.editing.build import ensure_buildable
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.rules.facts import Reads, gather
+from sbbf_tool.rules.satisfaction import NOT_MEASURED, Judgment
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.plan_file import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The column chunks of a file that get filters, and the judgments of the other filters, which stay."""
+
+    keys: tuple[ChunkKey, ...]
+    """The chunks that get a filter, row group by row group."""
+    judgments: Mapping[ChunkKey, Judgment] = field(default_factory=dict)
+
+    def count(self, outcome: str) -> int:
+        """Count the filters that stay and have this outcome."""
+        return Counter(judgment.outcome for judgment in self.judgments.values())[outcome]
+
+    def columns(self, outcome: str) -> list[int]:
+        """Return the indexes of the columns that have filters with this outcome."""
+        return sorted({key[1] for key, judgment in self.judgments.items() if judgment.outcome == outcome})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +54,10 @@ class FilterSpec:
     """Maximum bitset bytes per row group, for all columns or by column; 128 MiB if None, and for columns that are not named."""
     replace: bool = False
     """Rebuild existing filters. If False, a second run finds nothing to do."""
+    ensure: bool = False
+    """Rebuild the existing filters that do not satisfy the request: those that are weaker, too large or broken."""
+    strict: bool = True
+    """Whether a column that a file lacks is an error. If False, NotApplicableError is raised if the file lacks all of them."""
     if_present: bool = False
     """Skip columns that a file does not have; names must then be full names. Plans for files with different schemas need this."""
 
@@ -39,6 +65,8 @@ class FilterSpec:
         object.__setattr__(self, "columns", as_names(self.columns))
         if not self.columns:
             raise UsageError("no column was given")
+        if self.replace and self.ensure:
+            raise UsageError(Hint("give either {replace} or {ensure}", replace=True, ensure=True))
         for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
             self._sizing(most)
 
@@ -47,22 +75,33 @@ class FilterSpec:
         """Return the filter spec of a plan that `advise` made."""
         return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
 
-    def chunks(self, file: ParquetFile) -> tuple[list[ChunkKey], int]:
-        """Return the column chunks that get a filter, row group by row group, and the number that already have one. Raises RefusedError."""
+    def choose(self, file: ParquetFile, *, measures: bool = True, row_groups: Container[int] | None = None) -> Choice:
+        """Choose the column chunks that get a filter, in `row_groups` or in all. Raises RefusedError, UnreadableError and UsageError.
+
+        Existing filters that stay are judged by their bits, or, unless `measures` is set, by the footer alone: then no bitset is read.
+        """
         check_changeable(file)
-        row_groups, columns = range(file.footer.num_row_groups), choose_columns(file, self._names_in(file))
-        keys = [(row_group, column.index) for row_group in row_groups for column in columns]
+        numbers, columns = range(file.footer.num_row_groups), choose_columns(file, self._names_in(file), strict=self.strict)
+        keys = [(row_group, column.index) for row_group in numbers for column in columns]
         for row_group, column in keys:
             ensure_buildable(file, row_group, file.footer.columns[column])
-        chosen = [key for key in keys if self.replace or file.footer.filter_place(*key) is None]
-        return chosen, len(keys) - len(chosen)
+        if row_groups is not None:
+            keys = [key for key in keys if key[0] in row_groups]
+        existing = [key for key in keys if file.footer.filter_place(*key) is not None]
+        if self.replace or not existing:
+            return Choice(tuple(keys))
+        judgments = judge_filters(file, self.sizes(file, existing)) if measures else dict.fromkeys(existing, Judgment(NOT_MEASURED))
+        if self.ensure:
+            judgments = {key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild}
+        return Choice(tuple(key for key in keys if key not in judgments), judgments)
 
     def sizes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> dict[ChunkKey, Sizing]:
         """Return the size limits of the filter for each of these chunks."""
         by_name = self.max_bytes if isinstance(self.max_bytes, Mapping) else {}
         usual = self._sizing(None if isinstance(self.max_bytes, Mapping) else self.max_bytes)
         names = by_name.keys() & self._names_in(file) if self.if_present else by_name.keys()
-        special = {find_column(file.footer.columns, name).index: self._sizing(by_name[name]) for name in names}
+        present = [column.name for column in name_columns(file, names) if self.strict or column.type is not None]
+        special = {leaf.index: self._sizing(by_name[name]) for name in present for leaf in choose_columns(file, (name,))}
         return {key: special.get(key[1], usual) for key in keys}
 
     def _names_in(self, file: ParquetFile) -> tuple[str, ...]:
@@ -73,3 +112,12 @@ class FilterSpec:
 
     def _sizing(self, max_bytes: int | None) -> Sizing:
         return Sizing(self.fpp, self.ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)
+
+
+def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[ChunkKey, Judgment]:
+    """Judge the filters of these chunks by the sizes that are requested for them. Reads their bitsets."""
+    columns = [file.footer.columns[index] for index in sorted({column for _, column in sizes})]
+    row_groups = sorted({row_group for row_group, _ in sizes})
+    facts = gather(file, columns, Reads.FILTERS, row_groups=row_groups, sizes=sizes)
+    judgments = {(chunk.row_group, column.column.index): chunk.judgment for column in facts for chunk in column.chunks}
+    return {key: judgment for key in sizes if (judgment := judgments[key]) is not None}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -62,20 +61,6 @@ def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> lis
         return []
     private = ": only its owner can read it (mode 0600)" if os.path.isfile(path) else ""
     return [f"{os.fsdecode(path)} contains signatures or passwords of URLs{private}"]
-
-
-def exposure_of(path: str | os.PathLike[str]) -> str | None:
-    """Return which users other than this one and root may change a plan, whose file names are trusted; None if there are none."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    writers = [name for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH)) if status.st_mode & bits]
-    if status.st_uid not in (os.geteuid(), 0):
-        writers.append(f"its owner (uid {status.st_uid})")
-    if not stat.S_ISREG(status.st_mode) or not writers:
-        return None
-    return f"{os.fsdecode(path)}: the plan can be changed by {writers[-1]}, who can thus choose the files and columns"
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sbbf_tool import log
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import SpooledFilter, checksum_of, mistake, place_of
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
@@ -35,7 +36,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
             raise ChangedError.after_open(file.name)
         try:
             try:
-                compare(ParquetFile(new_source, file.ring, file.limit))
+                compare(file.parse_copy(new_source))
             except UnreadableError as error:
                 raise mistake(file, f"the new file cannot be read back ({error.message})") from error
         except SbbfError:
@@ -75,6 +76,14 @@ def ensure_new_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, filt
     for key, spooled_filter in filters.items():
         if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled_filter.checksum:
             raise mistake(file, f"the filter of {place_of(file, key)} is not the one that was built")
+
+
+def ensure_moved_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, checksums: Mapping[ChunkKey, int]) -> None:
+    """Ensure that the filters that stay, but at another place, have the bytes that they had, by their checksums."""
+    for key, checksum in checksums.items():
+        place = patch.places[key]
+        if fresh.footer.filter_place(*key) != place or hash_value(fresh.source.read(place.offset, place.length or 0)) != checksum:
+            raise mistake(file, f"the filter of {place_of(file, key)} would change")
 
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> None:

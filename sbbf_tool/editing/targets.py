@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.display import redact
+from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import Fix, Hint, join
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -37,15 +39,37 @@ def choose_target(
         return source
     target = source if output is None else os.fsdecode(output)
     places.ensure_writable(target, in_place=in_place, append=append)
-    table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
+    if not allow_table_files:
+        ensure_in_no_table(target, tables)
+    return target
+
+
+def ensure_in_no_table(target: str, tables: places.TableFinder | None = None) -> None:
+    """Raise RefusedError if a file belongs to a table, which a change of the file alone would damage."""
+    table = (tables or places.TableFinder()).managing_table(target)
     if table is not None:
         kind, folder = table
         raise RefusedError(
             f"the file belongs to {'an' if kind[0] in 'AEIOU' else 'a'} {kind} table ({folder}), which records the size of each file",
             file=target,
-            hint=Hint("write elsewhere and commit the new file to the table, or allow it with {allow_table_files}", allow_table_files=True),
+            hint=Hint(f"{_WAYS.get(kind, _OTHER_WAY).format(folder)}, or allow it with {{allow_table_files}}", allow_table_files=True),
         )
+
+
+def choose_copy(file: TableFile) -> str:
+    """Return the path of a new copy of a table's file. Raises RefusedError if it cannot be written."""
+    target = file.new_copy_path()
+    if redact(target) != target:
+        raise RefusedError("the URL of the file contains a password or a signature, which the table would record", file=target)
+    places.ensure_writable(target, in_place=False)
     return target
+
+
+def ensure_copy_readable(file: ParquetFile) -> None:
+    """Raise LockedError if readers could not find the keys of a copy that has another name."""
+    if file.has_key_material():
+        reason = "readers look for its keys in a file that is named after it, which a copy with another name does not have"
+        raise LockedError(reason, file=file.name, hint="store the keys in the file itself (internal key material)")
 
 
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
@@ -55,16 +79,29 @@ def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_ru
         raise UsageError("one target is required for the result", file=file, hint=hint)
 
 
+_WAY = "name the table itself, {}, to change its files in one commit"
+_OTHER_WAY = "write elsewhere and commit the new file to the table"
+_WAYS = {
+    "Delta": _WAY,
+    "Iceberg": "name the table by its catalog, CATALOG:NAMESPACE.TABLE, or by {} if it is in no catalog, to change its files in one commit",
+    "DuckLake": "name the table itself, ducklake:CATALOG#TABLE, to change its files in one commit",
+    "Hudi": "only Hudi can replace a file, since its timeline and metadata table name each; new files get filters if Hadoop's setting "
+    "parquet.bloom.filter.enabled#COLUMN is true",
+}
+"""How to change a file of a table, by format."""
+
 _COMMITS = {
     "Delta": "commit a remove and an add action of the file with its new size",
     "Iceberg": "commit a manifest entry of the file with its new file_size_in_bytes",
+    "DuckLake": "update file_size_bytes and footer_size in the row of ducklake_data_file",
 }
 
 
-def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.TableFinder | None = None) -> list[str]:
+def table_warnings(target: str, *, is_new: bool, growth: int, is_cut: bool, tables: places.TableFinder | None = None) -> list[str]:
     """Return warnings for readers of the table that `target` belongs to, after its size changed by `growth` bytes.
 
-    `is_new` is whether the file did not exist before. There are no warnings if the file belongs to no table.
+    `is_new` is whether the file did not exist before, and `is_cut` whether its old footer is gone. There are no warnings if the file
+    belongs to no table.
     """
     try:
         table = (tables or places.TableFinder()).managing_table(target)
@@ -77,7 +114,11 @@ def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.Tab
     commit = _COMMITS.get(kind, "let the writer of the table record its new size")
     if is_new:
         return [f"the {kind} table {folder} does not list the new file, so its readers do not read it; {commit}, in place of the old file"]
-    effect = "see the old footer, without this change" if growth > 0 else "fail, because the file is shorter now"
+    effect = "see the old footer, without this change"
+    if growth < 0:
+        effect = "fail, because the file is shorter now"
+    elif is_cut:
+        effect = "fail, because the file has no footer there any more"
     return [f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
@@ -107,11 +148,11 @@ def check_changeable(file: ParquetFile) -> None:
     """Raise RefusedError if the footer must not be rewritten without its keys."""
     if not file.footer.is_writable:
         hint = Hint("a changed footer must be signed again with the file's key: give it with {keys}", keys=...)
-        raise RefusedError("the footer of the file is signed", file=file.name, hint=hint)
+        raise LockedError("the footer of the file is signed", file=file.name, hint=hint)
 
 
-def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
-    """Return the columns with these names, in the schema's order. Raises UsageError, with similar names."""
-    with file.locate_errors():
-        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in as_names(names))}
+def choose_columns(file: ParquetFile, names: Iterable[str], *, strict: bool = True) -> list[Column]:
+    """Return the columns with these names, in the schema's order; none without names. Raises the errors of `ParquetFile.find_columns`."""
+    column_names = as_names(names)
+    chosen = {column.index: column for column in (file.find_columns(column_names, strict=strict) if column_names else ())}
     return [chosen[index] for index in sorted(chosen)]

@@ -6,7 +6,7 @@ all pages, decoded by pyarrow  otherwise
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
@@ -66,6 +66,13 @@ class StoredValues:
                     pass  # the hashes so far are of stored values, so they do no harm
             self.are_decoded = True
             yield from self._count_values(self._decode_pages())
+
+    def stored_hashes(self) -> Generator[memoryview, None, None]:
+        """Yield the hashes of the stored values alone, without those of their equals; some may appear twice."""
+        hashes = self.hashes()
+        for of_values in hashes:
+            yield of_values
+            next(hashes)
 
     def _count_values(self, runs: Iterator[_Run]) -> Iterator[memoryview]:
         self.count = 0

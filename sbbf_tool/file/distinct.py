@@ -9,14 +9,15 @@ than k values is counted exactly. Two such samples show what share of one set is
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet import values
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.pages import is_dictionary_encoded
 from sbbf_tool.parquet.plain_pages import PlainChunk
@@ -24,8 +25,8 @@ from sbbf_tool.parquet.plain_pages import PlainChunk
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SKETCH_SIZE = 1 << 16
-"""Hashes in a sketch; the standard error is 0.4 %."""
+SKETCH_SIZE = 1 << 14
+"""Hashes in a sketch; the standard error is 0.8 %."""
 STANDARD_ERROR = 1 / sqrt(SKETCH_SIZE - 2)
 COMPARED = 1 << 10
 """Hashes used to compare two chunks."""
@@ -35,6 +36,8 @@ PART_VALUES = 1 << 22
 
 DICTIONARY, EXACT, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
 _HASHES = 2.0**64
+_MANY = 4
+"""Times the size of a sketch: as many hashes wait to be sorted together."""
 
 
 class Sketch:
@@ -43,17 +46,40 @@ class Sketch:
     def __init__(self, size: int = SKETCH_SIZE) -> None:
         self._size = size
         self._smallest: NDArray[np.uint64] = np.empty(0, np.uint64)
-        self.is_complete = True
-        """Whether no hash was dropped, so that the count is exact."""
+        self._is_complete = True
+        self._runs: list[NDArray[np.uint64]] = []
+        """Hashes that are not yet in `_smallest`; sorting many together takes less time."""
+        self._waiting = 0
 
     def add(self, hashes: memoryview) -> None:
         fresh = np.frombuffer(hashes, np.uint64)
-        if not self.is_complete:
+        if not self._is_complete:
             fresh = fresh[fresh < self._smallest[-1]]
-        merged: NDArray[np.uint64] = np.unique(np.concatenate((self._smallest, fresh)))
-        if len(merged) > self._size:
-            merged, self.is_complete = merged[: self._size], False
-        self._smallest = merged
+        self._runs.append(fresh)
+        self._waiting += len(fresh)
+        if self._waiting >= _MANY * self._size:
+            self._merge()
+
+    def _merge(self) -> None:
+        """Move the waiting hashes into `_smallest`."""
+        if not self._waiting:
+            return
+        hashes = np.concatenate((self._smallest, *self._runs))
+        self._runs, self._waiting = [], 0
+        # Most of many hashes are too large to be kept. They need not be sorted if enough of the others are distinct.
+        smaller = hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))] if len(hashes) > 3 * self._size else hashes
+        distinct_hashes = _distinct(smaller)
+        if len(distinct_hashes) < self._size and len(smaller) < len(hashes):
+            distinct_hashes, smaller = _distinct(hashes), hashes
+        if len(distinct_hashes) > self._size or len(smaller) < len(hashes):
+            self._is_complete = False
+        self._smallest = distinct_hashes[: self._size]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no hash was dropped, so that the count is exact."""
+        self._merge()
+        return self._is_complete
 
     @property
     def ndv(self) -> float:
@@ -63,7 +89,16 @@ class Sketch:
 
     def smallest(self, count: int) -> tuple[NDArray[np.uint64], bool]:
         """Return up to `count` of the hashes, and whether these are all."""
-        return self._smallest[:count].copy(), self.is_complete and len(self._smallest) <= count
+        self._merge()
+        return self._smallest[:count].copy(), self._is_complete and len(self._smallest) <= count
+
+
+def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sort the hashes and drop repetitions. numpy's `unique` takes ten times as long, because it builds a hash table."""
+    ordered = np.sort(hashes)
+    is_new = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +117,32 @@ class Distinct:
     has_all_hashes: bool
 
 
-def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int) -> Distinct:
+def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int, enough: int | None = None) -> Distinct:
     """Count the distinct values among the `count` non-null values of a chunk.
 
-    Reads its dictionary or the whole chunk, or only the beginning of a very large chunk. Raises UnreadableError.
+    Reads its dictionary if that has all values, else the whole chunk, or only the beginning of a very large chunk: `enough` values or a
+    few more if `enough` is given. Raises UnreadableError.
     """
     sketch = Sketch()
     pages = file.pages(row_group, column)
-    meta = pages.meta
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
-        if is_dictionary_encoded(meta):
-            page = PlainChunk(pages.read, column, meta, pages.ensure_size).dictionary()
+        if is_dictionary_encoded(pages.meta):
+            page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
             if page is not None:
                 sketch.add(page.hashes)
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
-        enough = None if pages.bytes <= WHOLE_BYTES else PART_VALUES
-        runs = values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)
-        ndv, num_values, is_all = _estimate_ndv(sketch, (run.hashes() for run in runs), enough, count)
+        if enough is None and pages.bytes > WHOLE_BYTES:
+            enough = PART_VALUES
+        with closing(StoredValues(file, (row_group, column.index)).stored_hashes()) as runs:
+            ndv, num_values, is_all = _estimate_ndv(sketch, runs, enough, count)
     how = EXTRAPOLATED if not is_all else EXACT if sketch.is_complete else ESTIMATED
-    return Distinct(num_values if is_all else count, ndv, how, *sketch.smallest(COMPARED))
+    return Distinct(max(num_values, count), ndv, how, *sketch.smallest(COMPARED))
 
 
 def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
     """Return the number of distinct values, the number of values read (at least `enough`), and whether those were all values.
+
+    A dictionary stands for its values once, so fewer values than `count` may be all values.
 
     In repetitive data, new values become rarer as reading continues. The rate of new values in the second half of the values read,
     extrapolated over the rest, therefore gives an upper bound: a filter sized for it is not too small.

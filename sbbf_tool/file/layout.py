@@ -7,19 +7,27 @@ bytes are never dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.chunk_meta import PAGES, ChunkMeta
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.structs import parse_prefix
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
+METADATA_COPY = "column metadata"
+"""A copy of a chunk's `ColumnMetaData`, to which `ColumnChunk.file_offset` refers: Polars and older writers store one after each chunk."""
 
 _MAGICS = b"PAR"  # the common prefix of both magics
 # Only this much of a gap is searched for leftovers, however large the gap is.
+_METADATA_WINDOWS = (1 << 10, 64 << 10, 1 << 20)
 _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
 
@@ -48,13 +56,23 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
     A filter whose key is missing counts as referenced if the footer states its length.
     """
+    return [unused_range for unused_range in ranges_between(file, filters) if unused_range.kind != METADATA_COPY]
+
+
+def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
+    """Return, in order, the ranges before the footer that are neither pages nor page indexes nor these filters, with their content."""
     pages = [(owned.start, owned.end) for owned in owned_ranges(file.footer)]
     accounted = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
+    copies: dict[int | None, ChunkMeta] = {}
+    for number in range(file.footer.num_row_groups):
+        for meta in file.footer.chunk_metas(number):
+            # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is after the pages.
+            copies |= dict.fromkeys((meta.file_offset, meta.page_range[1]), meta)
     gaps: list[Range] = []
     position = 0
     for start, end in accounted:
         if start > position:
-            gaps += _classify(file, position, min(start, file.footer.start))
+            gaps += _classify(file, position, min(start, file.footer.start), copies)
         position = max(position, end)
     return gaps
 
@@ -79,22 +97,67 @@ def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
 
 def owned_ranges(footer: Footer) -> Iterator[OwnedRange]:
     """Yield the pages and page indexes of every chunk, if the footer states them unencrypted."""
+    ranges, leading_bytes = [], {}
     for number in range(footer.num_row_groups):
         for column, meta in enumerate(footer.chunk_metas(number)):
+            offset = meta.stated_filter[0]
             for kind, start, length in meta.parts():
                 if 0 < start < footer.start and length > 0:
-                    yield OwnedRange(start, min(start + length, footer.start), kind, number, column)
+                    ranges.append(OwnedRange(start, start + length, kind, number, column))
+                    if kind == PAGES and offset is not None and 0 < offset < start:
+                        leading_bytes[number, column] = start - offset
+    for owned in _without_leading_filters(footer, ranges, leading_bytes) if leading_bytes else ranges:
+        yield owned._replace(end=min(owned.end, footer.start))
 
 
-def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:
+def _without_leading_filters(footer: Footer, ranges: list[OwnedRange], leading_bytes: dict[tuple[int, int], int]) -> Iterator[OwnedRange]:
+    """Shorten the pages of chunks whose `total_compressed_size` includes the filter before their first page.
+
+    The first draft has the filter at the beginning of its column chunk, as a page. `leading_bytes` is the distance from filter to pages,
+    by row group and column. The size includes the filter if the pages would otherwise reach into the next contents by at most that many
+    bytes. This then holds for all such chunks of the file, and for those whose filter was removed later.
+    """
+    pages = {(owned.row_group, owned.column): owned for owned in ranges if owned.kind == PAGES}
+    offsets = (pages[key].start - distance for key, distance in leading_bytes.items())
+    starts = sorted(chain((owned.start for owned in ranges), offsets, [footer.start]))
+    leading = {key: distance for key, distance in leading_bytes.items() if _next(starts, pages[key].start - distance) == pages[key].start}
+    is_included = any(pages[key].end - distance <= _next(starts, pages[key].start) < pages[key].end for key, distance in leading.items())
+    for owned in ranges:
+        if is_included and owned.kind == PAGES:
+            end = owned.end - leading.get((owned.row_group, owned.column), 0)
+            yield owned._replace(end=max(owned.start + 1, min(end, _next(starts, owned.start))))
+        else:
+            yield owned
+
+
+def _next(starts: list[int], position: int) -> int:
+    """Return the first of the sorted numbers above `position`, or the last number."""
+    return starts[min(bisect_right(starts, position), len(starts) - 1)]
+
+
+def _classify(file: ParquetFile, start: int, end: int, copies: Mapping[int | None, ChunkMeta]) -> Iterator[Range]:
     position = start
     while position < end:
-        leftover = _filter_at(file, position, end) or _footer_at(file, position, end)
+        copy = _metadata_copy_at(file, position, end, copies[position]) if position in copies else None
+        leftover = copy or _filter_at(file, position, end) or _footer_at(file, position, end)
         if leftover is None:
             yield Range(position, end, UNKNOWN)
             return
         yield leftover
         position = leftover.end
+
+
+def _metadata_copy_at(file: ParquetFile, start: int, end: int, meta: ChunkMeta) -> Range | None:
+    for size in _METADATA_WINDOWS:
+        window = file.source.read(start, min(end - start, size))
+        try:
+            copy, length = parse_prefix(ColumnMetaData, window)
+        except UnreadableError:
+            if len(window) < size:
+                return None
+        else:
+            return Range(start, start + length, METADATA_COPY) if meta.is_copy(copy) else None
+    return None
 
 
 def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:

@@ -1,6 +1,6 @@
 """The columns of a Paimon data file as hashes; the page sizes that a Parquet file states are checked before pyarrow decodes the pages.
 
-Avro blocks have their own limit (`paimon.avro_file`). ORC is not checked: pyarrow decodes a whole stripe and does not state its size.
+Avro blocks have their own limit (`avro.file`). ORC is not checked: pyarrow decodes a whole stripe and does not state its size.
 """
 
 from __future__ import annotations

@@ -7,23 +7,34 @@ and adds the file's name to the errors of the parquet package.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact_text
-from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import (
+    ErrorPlace,
+    LockedError,
+    MissingError,
+    NoColumnError,
+    NotApplicableError,
+    NotParquetError,
+    SbbfError,
+    UnreadableError,
+)
 from sbbf_tool.file.interrupted import explain
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.numbers import format_count
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
-from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
-from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
+from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
+from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, FilterPlace, Footer, Tail, parse_tail
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
+from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
 
@@ -31,43 +42,80 @@ from sbbf_tool.storage.source import Source
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.reuse import Reuse
+    from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
     from sbbf_tool.storage.inputs import FileIn, Readable
 
 # A filter up to this size is fetched with its header, because a second request would cost more.
 _SMALL_FILTER = 4 << 10
+# parquet-java's module of a header takes 132 bytes.
+_ENCRYPTED_HEADER = 192
+
+
+def fingerprint_of(size: int, footer: bytes) -> str:
+    """Return the fingerprint of a file with this size and footer (the plaintext struct)."""
+    import hashlib
+
+    return f"{size}-{hashlib.blake2b(footer, digest_size=8).hexdigest()}"
 
 
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
 
+    table: str | None = None
+    """The table that has the file, as the user named it; None for other files."""
+
     def __init__(
-        self, source: Source, ring: KeyRing | None = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
+        self,
+        source: Source,
+        ring: KeyRing | None = None,
+        max_page_bytes: MaxPageBytes = None,
+        reuse: Reuse | None = None,
+        names: ColumnNames | None = None,
     ) -> None:
         self.source = source
         self.ring = ring
-        self._leaves = reuse.leaf_columns if reuse is not None else leaf_columns
+        self._names = names
+        leaves = leaf_columns if names is None else names.leaf_columns
+        self._leaves = leaves if reuse is None else partial(reuse.leaf_columns, names=names)
         self.limit = PageLimit.of(max_page_bytes)
         with self.locate_errors():
             size = source.size
-            tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+            try:
+                tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+            except NotParquetError as error:
+                if source.read(0, min(size, len(MAGIC))) != MAGIC:
+                    raise
+                # Only the beginning of a Parquet file.
+                raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
             self.footer = self._parse_footer(tail)
 
     @classmethod
     def open(
         cls, path: Readable | FileIn, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
     ) -> ParquetFile:
-        """Open a file. Raises UnreadableError, and RefusedError if the footer is encrypted and its key is not among `keys`.
+        """Open a file. Raises UnreadableError, and LockedError if the footer is encrypted and its key is not among `keys`.
 
-        A page with more bytes than `max_page_bytes` allows is not decompressed: reading it raises OversizedPageError.
+        A page with more bytes than `max_page_bytes` allows is not decompressed: reading it raises OversizedPageError. The columns of a
+        `TableFile` have their names in the table.
         """
-        return cls.of(places.open_source(path), keys, max_page_bytes, reuse)
+        names = path.columns if isinstance(path, TableFile) else None
+        file = cls.of(places.open_source(path), keys, max_page_bytes, reuse, names)
+        file.table = path.table if isinstance(path, TableFile) else None
+        return file
 
     @classmethod
-    def of(cls, source: Source, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
+    def of(
+        cls,
+        source: Source,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        reuse: Reuse | None = None,
+        names: ColumnNames | None = None,
+    ) -> ParquetFile:
         """Open the file of a source. The source is closed with the file, or immediately on an error."""
         try:
-            file = cls(source, ring_of(source.name if source.can_reopen else None, keys), max_page_bytes, reuse)
+            file = cls(source, ring_of(source.name if source.can_reopen else None, keys), max_page_bytes, reuse, names)
         except UnreadableError as error:
             source.close()
             if source.can_reopen:
@@ -88,10 +136,36 @@ class ParquetFile:
         if isinstance(error, SbbfError):
             error.at(file=self.name)
 
-    def find_columns(self, names: Iterable[str]) -> list[Column]:
-        """Return the columns with these names, or all columns if `names` is empty. Raises UsageError."""
+    def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
+        """Return the columns with these names, or all columns if `names` is empty. Raises UsageError.
+
+        Names that a file of a table does not have are left out, because the table does, and, unless `strict`, those that any other file
+        does not have; NotApplicableError if it has none of them.
+        """
+        columns, missing, errors = [], [], []
         with self.locate_errors():
-            return [find_column(self.footer.columns, name) for name in as_names(names)] or list(self.footer.columns)
+            for name in as_names(names):
+                try:
+                    columns.append(find_column(self.footer.columns, name))
+                except NoColumnError as error:
+                    if strict and not self.is_in_table:
+                        raise
+                    missing.append(name)
+                    errors.append(str(error))
+            if missing and not columns:
+                reason = f"the file does not have {format_columns(missing)}" if self.is_in_table else "; ".join(errors)
+                raise NotApplicableError(f"{NOT_APPLICABLE}: {reason}")
+        return columns or list(self.footer.columns)
+
+    @property
+    def is_in_table(self) -> bool:
+        """Whether the file belongs to a table with a known schema."""
+        return self._names is not None and bool(self._names.table_paths)
+
+    @property
+    def changeable_name(self) -> str:
+        """The name by which a command changes the file: its own, or that of its table."""
+        return self.table or self.name
 
     @property
     def name(self) -> str:
@@ -100,9 +174,7 @@ class ParquetFile:
     @property
     def fingerprint(self) -> str:
         """The fingerprint of length and footer. A rewritten file, or a file with filters of another pipeline, has another footer."""
-        import hashlib
-
-        return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
+        return fingerprint_of(self.source.size, self.footer.raw)
 
     def _parse_footer(self, tail: Tail) -> Footer:
         stored = self.source.read(tail.start, tail.length)
@@ -110,7 +182,11 @@ class ParquetFile:
             return Footer(stored, tail.start, leaves=self._leaves)
         from sbbf_tool.parquet.encryption.footers import parse_footer
 
-        return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring)
+        return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring, leaves=self._leaves)
+
+    def parse_copy(self, source: Source) -> ParquetFile:
+        """Open a new version of this file, with its keys and the same names of columns. The caller closes the source."""
+        return ParquetFile(source, self.ring, self.limit, names=self._names)
 
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
@@ -142,7 +218,7 @@ class ParquetFile:
 
                 stored = encrypted_filters.read_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
             else:
-                header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
+                header = read_header(self.source.read, place.offset, self.source.size - place.offset, place.length)
                 if header.readings:
                     header = header.within(self.footer.start - place.offset, place.length)
                 stored = StoredFilter(row_group, column.index, place, header)
@@ -156,20 +232,28 @@ class ParquetFile:
         columns: Iterable[Column],
         *,
         whole: bool = False,
+        headers_only: bool = False,
         also: Iterable[tuple[int, int]] = (),
         row_groups: Sequence[int] | None = None,
     ) -> None:
-        """Announce reads of these columns' filters, or only of their headers, and of the ranges in `also`; all are fetched concurrently."""
-        numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
-        self.source.prefetch(chain(self._filter_ranges(columns, numbers, whole), also))
+        """Announce reads of these columns' filters, and of the ranges in `also`; all are fetched concurrently.
 
-    def _filter_ranges(self, columns: Iterable[Column], row_groups: Sequence[int], whole: bool) -> Iterator[tuple[int, int]]:
-        for column in columns:
-            for row_group in row_groups:
-                place = self.footer.filter_place(row_group, column.index)
-                if place is not None:
-                    length = place.length or _SMALL_FILTER
-                    yield place.offset, length if whole else min(length, _SMALL_FILTER)
+        Filters are `whole`, or their first bytes, which are all of a small filter, or, with `headers_only`, their headers.
+        """
+        numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
+        ranges = (
+            (place.offset, place.length or _SMALL_FILTER if whole else self._first_bytes(row_group, column, place, headers_only))
+            for column in columns
+            for row_group in numbers
+            if (place := self.footer.filter_place(row_group, column.index)) is not None
+        )
+        self.source.prefetch(chain(ranges, also))
+
+    def _first_bytes(self, row_group: int, column: Column, place: FilterPlace, headers_only: bool) -> int:
+        """Return how many bytes of a filter to fetch for its header or, unless `headers_only`, for a small filter as a whole."""
+        if headers_only and not self.is_encrypted(row_group, column):
+            return predict_header_bytes(place.length)
+        return min(place.length or _SMALL_FILTER, _ENCRYPTED_HEADER if headers_only else _SMALL_FILTER)
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
         """Read the bitset of a filter. Raises AuthenticationError if an encrypted bitset is not what the writer encrypted."""
@@ -197,7 +281,7 @@ class ParquetFile:
         """Return header and bitset as this file stores them for a chunk, encrypted or not. Raises RefusedError if a key is missing."""
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
-            raise RefusedError(reason, hint="a plaintext filter would disclose its values")
+            raise LockedError(reason, hint="a plaintext filter would disclose its values")
         if self.footer.cipher is None or not self.has_key(row_group, column):
             return header, bitset
         from sbbf_tool.parquet.encryption import filters as encrypted_filters
@@ -230,6 +314,19 @@ class ParquetFile:
         if self.footer.cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
+
+    def has_key_material(self) -> bool:
+        """Return whether the file is encrypted, and its key material is in a file beside it."""
+        if self.footer.cipher is None and self.footer.metadata.encryption_algorithm is None:
+            return False
+        beside = key_material_path(self.name)
+        if not places.is_url(beside):
+            return os.path.lexists(beside)
+        try:
+            places.open_source(beside).close()
+        except MissingError:
+            return False
+        return True
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
         """Return which missing key makes a chunk unreadable; None if the chunk is not encrypted or the key is present."""

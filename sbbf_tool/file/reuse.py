@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
+from sbbf_tool.storage.places import TableFinder
+
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.column_names import ColumnNames
 
 
 class Reuse:
@@ -18,19 +23,24 @@ class Reuse:
 
     def __init__(self) -> None:
         # Each field is assigned as one value, so that a thread never sees half of another thread's update.
-        self._leaves: tuple[Sequence[SchemaElement], tuple[Column, ...]] = ((), ())
+        self._leaves: tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]] = (), None, ()
         self._column: tuple[Sequence[Column], str, Column] | None = None
         self._question: Question | None = None
+        self.tables = TableFinder()
+        """Whether folders are tables, as far as the caller has determined it."""
 
     def __reduce__(self) -> tuple[type[Reuse], tuple[()]]:
         return Reuse, ()
 
-    def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-        """Call `parquet.columns.leaf_columns`; return the identical tuple for an equal schema, since comparing is cheaper than parsing."""
-        schema_before, columns = self._leaves
-        if schema != schema_before:
-            columns = leaf_columns(schema)
-            self._leaves = schema, columns
+    def leaf_columns(self, schema: Sequence[SchemaElement], names: ColumnNames | None = None) -> tuple[Column, ...]:
+        """List the leaves of a schema, with these names in a table; return the identical tuple for an equal schema and names.
+
+        Comparing is cheaper than parsing.
+        """
+        schema_before, names_before, columns = self._leaves
+        if schema != schema_before or (names is not names_before and names != names_before):
+            columns = leaf_columns(schema) if names is None else names.leaf_columns(schema)
+            self._leaves = schema, names, columns
         return columns
 
     def find_column(self, columns: Sequence[Column], name: str) -> Column:

@@ -23,13 +23,15 @@ from sbbf_tool.editing.edit import Edit, PrebuiltFilters
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.numbers import format_percent
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
+from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
 from sbbf_tool.storage.inputs import ensure_path
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def add_filters(
     ndv: int | None = None,
     max_bytes: int | Mapping[str, int] | None = None,
     replace: bool = False,
+    ensure: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
     keys: KeysLike = None,
@@ -55,16 +58,24 @@ def add_filters(
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
+    force: bool = False,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
     `fpp` is the target false-positive rate. The size of a filter follows from its values, or from `ndv` if given, and is at most
     `max_bytes` (one number, or one per column). An encrypted column gets an encrypted filter, which needs the keys of the column and of the
-    footer in `keys`. A chunk that has a filter is skipped and counted, unless `replace` is set. If there is nothing to add, `output` is an
-    exact copy. `append`, with `in_place`, writes to the end of the file itself instead of a copy: a reader that opens the file during the
-    write fails, and a journal beside the file is used to undo a write that a crash interrupted. `jobs` chunks are processed concurrently,
-    one per core if None. A page whose header states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+    footer in `keys`. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart; `ensure`
+    rebuilds exactly these, `replace` rebuilds all. If there is nothing to add, `output` is an exact copy. `append`, with `in_place`, writes
+    to the end of the file itself instead of a copy: a reader that opens the file during the write fails, and a journal beside the file is
+    used to undo a write that a crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page whose header
+    states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+
+    A filter is left out if its measured FPP is above 0.5 and above ten times the target: `saturated_filters` of the report lists it, and
+    RefusedError is raised if no other filter is to be added. `force` writes it too.
+
+    `strict` is as in `inspect`.
 
     Calls that share `cross_checks` check each kind of column chunk against pyarrow only once.
 
@@ -74,17 +85,20 @@ def add_filters(
     the old file stays intact in every case.
     """
     ensure_path(path, filesystem)
-    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace)
+    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace, ensure, strict)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    return add_to_file(path, spec, Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks))
+    edit = Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
+    return add_to_file(path, spec, edit)
 
 
 def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters | None = None) -> AddReport:
     """Add the filters of `spec` that a file lacks; its filters in `prebuilt` are not rebuilt. Raises the same errors as `add_filters`."""
     with edit.open(path, prebuilt) as change:
         file = change.file
-        chunks, skipped = spec.chunks(file)
+        choice = spec.choose(file)
+        chunks = choice.keys
         change.build(spec.sizes(file, chunks))
+        change.ensure_useful()
         change.warnings += [
             *_type_warnings(file, chunks),
             *_fpp_warnings(file, spec, change.built_filters),
@@ -95,22 +109,33 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
         report = partial(
             AddReport,
             filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
-            skipped=skipped,
+            skipped=len(choice.judgments),
+            weaker=choice.count(WEAKER),
+            too_large=choice.count(TOO_LARGE),
+            broken=choice.count(BROKEN),
+            named_columns=name_columns(file, spec.columns),
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
-            undo=_undo(file, edit, set(change.built_filters)),
+            saturated_filters=tuple(change.saturated_filters),
+            undo=None if change.is_copied else _undo(file, edit, patch),
+            leftover_bytes=change.leftover_bytes(patch),
         )
         return change.publish(patch, report)
 
 
-def _undo(file: ParquetFile, edit: Edit, keys: set[ChunkKey]) -> Fix | None:
-    """Return the removal that truncates the file to its old bytes: it removes all filters of the columns, so none may be older."""
-    columns = sorted({column for _, column in keys})
+def _undo(file: ParquetFile, edit: Edit, patch: Patch) -> Fix | None:
+    """Return the removal that restores the old file: it removes all filters of the columns, so none may be older.
+
+    If the patch leaves out more than the old footer, or a footer that cannot be written again byte for byte, there is no such removal.
+    """
+    columns = sorted({column for _, column in patch.places})
     old_places = (
         file.footer.chunk_meta(row_group, column).stated_filter for row_group in range(file.footer.num_row_groups) for column in columns
     )
     if not edit.in_place or edit.dry_run or not columns or any(place != (None, None) for place in old_places):
+        return None
+    if patch.keep < (file.footer.start if file.footer.cipher is None else file.footer.end):
         return None
     return Fix(
         "remove_filters",
@@ -132,7 +157,7 @@ def _fpp_warnings(file: ParquetFile, spec: FilterSpec, filters: Mapping[ChunkKey
             worst[key[1]] = key, spooled_filter
     sizes = spec.sizes(file, filters)
     for column, (key, spooled_filter) in sorted(worst.items()):
-        if spooled_filter.fpp <= spec.fpp * 1.25:
+        if spooled_filter.fpp <= spec.fpp * FPP_TOLERANCE:
             continue
         rates = f"{format_percent(spooled_filter.fpp)} instead of {spec.fpp * 100:g} %"
         warning = f"column {file.footer.columns[column].name}: the false-positive rate is {rates}"

@@ -7,8 +7,9 @@ judge    give each column a verdict and a reason; the expected queries determine
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,16 +20,19 @@ from sbbf_tool.advice.survey import FileSurvey, Totals, survey
 from sbbf_tool.advice.surveys import Surveys
 from sbbf_tool.advice.verdicts import (
     ADD,
+    KEEP,
     NO_QUERY,
     Lookup,
     choose_verdict,
     estimate_lookup,
+    explain_rarity,
     explain_useless_filters,
     judge_with_data,
     judge_without_data,
     list_cautions,
     select_engines,
 )
+from sbbf_tool.advice.writer_settings import FilteredColumn, Request, build_settings, ensure_writer
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
@@ -55,6 +59,8 @@ def advise(
     queries: Iterable[str] = (),
     fpp: float = DEFAULT_FPP,
     engine_names: Iterable[str] = (),
+    all_types: bool = False,
+    emit: str | None = None,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     filesystem: FileSystemLike | None = None,
@@ -63,10 +69,11 @@ def advise(
 
     With `filesystem` (of pyarrow or fsspec), the names are paths in it. Then, and for open files, the report has neither fix nor plan.
 
-    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`; without queries, a query for one value is
-    assumed for every column. `engine_names` are the query engines that will read the files (if empty, all known ones). Files that cannot be
-    read are listed in the report; if there is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a
-    column that no file has).
+    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
+    assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
+    out unless `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all known ones). `emit` names a
+    writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there is only one
+    file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has).
     """
     inputs = list(as_iterable(names))
     paths = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
@@ -78,7 +85,16 @@ def advise(
         (path if isinstance(path, str) else _label(path, unnamed), _survey_file(path, parsed_queries, key_set, limit)) for path in files
     )
     return advise_on_surveys(
-        paths, surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_set, limit=limit, unnamed=unnamed
+        paths,
+        surveys,
+        queries=parsed_queries,
+        fpp=fpp,
+        engine_names=engine_names,
+        all_types=all_types,
+        emit=emit,
+        keys=key_set,
+        limit=limit,
+        unnamed=unnamed,
     )
 
 
@@ -107,31 +123,43 @@ def advise_on_surveys(
     keys: Keys | None = None,
     limit: MaxPageBytes = None,
     unnamed: Mapping[str, Readable | FileIn] = MappingProxyType({}),
+    open_by: Callable[[str], Readable] = str,
+    all_types: bool = False,
+    emit: str | None = None,
+    jobs: int | None = None,
+    is_table: bool = False,
 ) -> AdviceReport:
     """Advise on files that were surveyed elsewhere with the same queries; `paths` are the arguments that named the files.
 
-    Some of the files are opened again here to count distinct values; `unnamed` has those that cannot be opened by name.
+    Some of the files are opened again here to count distinct values; `unnamed` has those that cannot be opened by name, and `open_by`
+    returns what to open for the path of another.
     """
     queries, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_fpp(fpp)
+    if emit is not None:
+        ensure_writer(emit)
     summary = Surveys(paths, surveys, queries, fpp)
     totals_by_column = summary.totals
     users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
     shares = {key: _estimate_share(totals, summary.counts) for key, totals in totals_by_column.items()}
     reasons: dict[_Key, str | None] = {}
+    left_out: set[_Key] = set()
     for key, totals in totals_by_column.items():
         remaining = shares[key] * totals.row_groups
         if queries and not any(totals.column.name in counts.row_groups_by_column for counts in summary.counts):
             reasons[key] = NO_QUERY
         else:
             reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
+        if reasons[key] is None and not queries and not all_types and (reason := explain_rarity(totals.column)) is not None:
+            reasons[key] = reason
+            left_out.add(key)
     candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}
     sample_files = sorted({path for totals in candidates.values() for path in totals.sample_files.items})
     for path in sample_files:
         try:
             chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
-            summary.unreadable += sample(unnamed.get(path, path), chosen_totals, keys, limit)
+            summary.unreadable += sample(unnamed.get(path) or open_by(path), chosen_totals, keys, limit, jobs)
         except OversizedPageError as error:
             if summary.files == 1:
                 raise
@@ -141,7 +169,9 @@ def advise_on_surveys(
         lookup = estimate_lookup(totals, shares[key])
         reason = reasons[key] or judge_with_data(totals, lookup, fpp)
         cautions = list_cautions(totals, users[key][0], engines) if reason is None else ()
-        columns[key] = _build_advice(totals, lookup, reason, fpp, cautions, has_queries=bool(queries))
+        verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
+        columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
+    names = tuple(map(redact, paths)) if is_table else tuple(_pattern(redact(path)) for path in paths)
     plan = build_plan(tuple(map(redact, paths)), columns, totals_by_column, fpp)
     return AdviceReport(
         paths=tuple(map(redact, paths)),
@@ -160,8 +190,31 @@ def advise_on_surveys(
             for totals in totals_by_column.values()
             if (sizes := tuple(totals.folds.sizes()))
         ),
+        emit=None if emit is None else build_settings(emit, _request(names, columns, summary, fpp)),
         exit_code=max((error.exit_code for error in summary.unreadable), default=0),
     )
+
+
+def _request(patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], summary: Surveys, fpp: float) -> Request:
+    """Return the filters that new files should get: those that are advised, and those that are kept."""
+    filtered: dict[str, FilteredColumn] = {}
+    for key, column in columns.items():
+        totals, ndv = summary.totals[key], column.ndv or 1.0
+        if column.verdict in (ADD, KEEP) and (key[0] not in filtered or filtered[key[0]].ndv < ndv):
+            filtered[key[0]] = FilteredColumn(totals.column, ndv, totals.most_values)
+    return Request(tuple(filtered.values()), fpp, patterns, summary.most_row_groups)
+
+
+def _pattern(path: str) -> str:
+    """Return the pattern of the files with this name, relative to the working folder if they are below it."""
+    try:
+        relative = os.path.relpath(path) if os.path.isabs(path) else path
+    except OSError:  # the working folder is gone
+        relative = path
+    name = path if relative.startswith("..") else relative
+    if os.path.lexists(path):
+        name = glob.escape(name)
+    return f"{name.rstrip('/')}/**" if name.endswith("/") or os.path.isdir(path) else name
 
 
 def _estimate_share(totals: Totals, counts: Iterable[QueryCounts]) -> float:
@@ -172,10 +225,7 @@ def _estimate_share(totals: Totals, counts: Iterable[QueryCounts]) -> float:
     return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
 
-def _build_advice(
-    totals: Totals, lookup: Lookup, reason: str | None, fpp: float, cautions: tuple[str, ...], *, has_queries: bool
-) -> ColumnAdvice:
-    verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=has_queries)
+def _build_advice(totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp: float, cautions: tuple[str, ...]) -> ColumnAdvice:
     cost = totals.estimate_cost(fpp)
     mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
     expected_fpp = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
@@ -184,7 +234,7 @@ def _build_advice(
         column=totals.column.name,
         type=totals.column.type_name,
         verdict=verdict,
-        reason=sentence,
+        reason=reason,
         cautions=cautions if verdict == ADD else (),
         row_groups=totals.row_groups,
         bytes=totals.bytes,

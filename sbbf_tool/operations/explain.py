@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.file.answers import describe_unreadable, query_damaged_row_group
+from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
+from sbbf_tool.file.answers import NO_FILTER, describe_unreadable, query_damaged_row_group
+from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import Answer, by_dictionary, by_statistics, format_bounds, row_group_bytes
@@ -24,7 +25,9 @@ from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.inputs import find_input
+from sbbf_tool.storage.places import TableFinder
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -42,19 +45,26 @@ def explain(
     engine_name: str | None = None,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> ExplainReport:
     """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
     The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). A filter or dictionary whose bytes contradict
-    the format answers `cannot say`; `unreadable` lists it. Raises UsageError (no such column or engine, a value that the column cannot
-    hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, or a dictionary page whose
-    header states more than `max_page_bytes` uncompressed bytes).
+    the format answers `cannot say`; `unreadable` lists it. `strict` is as in `probe`. Raises UsageError (no such column or engine, a value
+    that the column cannot hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, or a
+    dictionary page whose header states more than `max_page_bytes` uncompressed bytes).
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
-        with file.locate_errors():
-            question = question_of(find_column(file.footer.columns, column), (value,))
+        try:
+            with file.locate_errors():
+                question = question_of(find_column(file.footer.columns, column), (value,))
+        except NoColumnError as error:
+            missing = find_missing(file, path, column, strict=strict, tables=TableFinder())
+            if missing is None:
+                raise
+            return _explain_missing(file, missing, error, value)
         (literal,) = question.literals
         file.expect_filters([question.column], whole=True)
         schema_type = arrow_type(file.footer, question.column)
@@ -73,7 +83,43 @@ def explain(
             row_groups=tuple(pruning.row_group for pruning in row_groups),
             engines=tuple(_explain_engine(engine, question, row_groups, schema_type) for engine in engines),
             unreadable=tuple(unreadable),
+            named_columns=(NamedColumn(column, question.column.type_name),),
         )
+
+
+def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, value: object) -> ExplainReport:
+    """Return the report for a column that the file lacks."""
+    answer = missing.answer(value)
+    row_groups = tuple(
+        RowGroupExplanation(
+            row_group=number,
+            rows=file.footer.num_rows(number) or 0,
+            bytes=row_group_bytes(file, number),
+            column_bytes=0,
+            min_value=None,
+            max_value=None,
+            statistics=answer,
+            statistics_reason=missing.reason,
+            dictionary=None,
+            dictionary_reason=None,
+            filter=NO_FILTER,
+            filter_reason=None,
+        )
+        for number in range(file.footer.num_row_groups)
+    )
+    return ExplainReport(
+        file=file.name,
+        column=missing.name,
+        type=None,
+        value="null" if value is None else str(value),
+        note=missing.reason,
+        absent=answer == ABSENT or not row_groups,
+        bytes=sum(row_group.bytes for row_group in row_groups),
+        column_bytes=0,
+        row_groups=row_groups,
+        engines=(),
+        named_columns=() if file.is_in_table else (missing.name_column(error),),
+    )
 
 
 class _Pruning(NamedTuple):

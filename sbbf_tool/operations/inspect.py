@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.arguments import as_names
+from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unreferenced_ranges
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
@@ -23,38 +26,48 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
+_SATURATED = "saturated: it excludes fewer than half of the absent values"
+
 
 def inspect(
     path: Readable,
     columns: Iterable[str] = (),
     *,
     all_chunks: bool = False,
-    measure: Callable[[int, str], bool] | None = None,
+    bitsets: bool | Callable[[int, str], bool] = True,
     search: bool = True,
     keys: KeysLike = None,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> InspectReport:
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
-    `columns` names the columns to inspect (if empty, all columns); `keys` decrypts encrypted columns. `measure`, called with the row group
-    and the full column name, selects the filters whose bitset is read; for other filters, figures that need the bitset are None. `search`
-    finds unreferenced bytes. A filter whose bytes contradict the format is reported as `unreadable`. Raises UnreadableError (not a Parquet
-    file), UsageError (no such column), RefusedError (encrypted footer without a key).
+    `columns` names the columns to inspect (if empty, all columns); `keys` decrypts encrypted columns. With `bitsets=False` only headers are
+    read: figures that need the bitset are None, and unreferenced bytes are not searched, as with `search=False`. `bitsets` can also be a
+    function of the row group and the full column name that selects filters. A filter whose bytes contradict the format is reported as
+    `unreadable`.
+
+    A column that the file lacks is an error; unless `strict`, as for one of many files, the others are inspected, and NotApplicableError is
+    raised if the file lacks all of them.
+
+    Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key).
     """
     with ParquetFile.open(find_input(path, filesystem), keys) as file:
-        chosen = file.find_columns(columns)
-        file.expect_filters(chosen, whole=True)
+        names = as_names(columns)
+        chosen = file.find_columns(names, strict=strict)
+        file.expect_filters(chosen, whole=bitsets is not False, headers_only=bitsets is False)
+        wants = bitsets if callable(bitsets) else lambda row_group, column: bitsets
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         for row_group in range(file.footer.num_row_groups):
             # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
             rows += [
-                _chunk_report(file, row_group, column, stored, measure is None or measure(row_group, column.name))
+                _chunk_report(file, row_group, column, stored, wants(row_group, column.name))
                 for column in chosen
                 if all_chunks or file.footer.filter_place(row_group, column.index) is not None
             ]
         complete = len(chosen) == len(file.footer.columns) and not any(row.unreadable for row in rows)
-        unreferenced = unreferenced_ranges(file, stored) if complete and search else []
+        unreferenced = unreferenced_ranges(file, stored) if complete and search and bitsets else []
         metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups)
         locked = {at for number in numbers for at, meta in enumerate(file.footer.chunk_metas(number)) if meta.is_locked}
         return InspectReport(
@@ -68,6 +81,7 @@ def inspect(
             columns=_totals(file, chosen, rows, all_chunks),
             unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
             notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(chosen, rows), *_key_notes(file)),
+            named_columns=name_columns(file, names),
             locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
 
@@ -89,11 +103,13 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            read_as, of_draft = _draft(file, stored) if stored.header.readings else (stored, {})
+            read_as, of_draft = _draft(file, stored, measure) if stored.header.readings else (stored, {})
             stored_filters.append(read_as)
             fields.update(_of_header(read_as, meta.bytes))
             if measure and not read_as.header.unsupported_reason:
                 fields.update(_of_bitset(file, read_as))
+                if fields["estimated_fpp"] > sizing.SATURATED_FPP:
+                    fields |= {"saturated": True, "warnings": (*fields["warnings"], _SATURATED)}
             fields.update(of_draft)
         except UnreadableError as error:
             fields["unreadable"] = f"{error.place}: {error.message}" if error.place else error.message
@@ -136,12 +152,14 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
     }
 
 
-def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
+def _draft(file: ParquetFile, stored: StoredFilter, measure: bool) -> tuple[StoredFilter, dict[str, Any]]:
     """Read the filter of a draft in the dialect that its values determine; return it with the report's fields about the dialect."""
     from sbbf_tool.file.drafts import decide_by_chunk
 
-    reading = decide_by_chunk(file, stored)
+    reading = decide_by_chunk(file, stored) if measure else None
     dialect_note = f"the values of the column match {reading.dialect.name}" if reading else "the values of the column match several or none"
+    if not measure:
+        dialect_note = "the values of the column were not compared"
     read_as = reading.stored if reading else stored
     if len({each.length for each in stored.header.readings}) == 1:  # every reading has the same bitset
         read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import NoColumnError
 from sbbf_tool.file.answers import expect_answers, query_damaged_row_group
+from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
-from sbbf_tool.reports.probe import ProbeReport, ValueAnswer
+from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ def probe(
     dialect: str | None = None,
     keys: KeysLike = None,
     reuse: Reuse | None = None,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> ProbeReport:
     """Query the filters of `column` for each value, per row group.
@@ -33,17 +37,24 @@ def probe(
     `null` unless the column holds text or bytes of variable length. Only the answer `absent` is certain. Filters of a draft of the format
     answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
     it; filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
-    table to parse schema and values once. A filter whose bytes contradict the format answers `cannot say`; `unreadable` lists it. Raises
-    UsageError (no such column or dialect, a value that the column cannot hold), UnreadableError (not a Parquet file) and
+    table to parse schema and values once. A column that the file lacks is an error; unless `strict`, as for one of many files, its values
+    are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers `cannot say`; `unreadable`
+    lists it. Raises UsageError (no such column or dialect, a value that the column cannot hold), UnreadableError (not a Parquet file) and
     AuthenticationError (encrypted bytes that their writer did not write).
     """
     value_list = tuple(as_iterable(values))
     draft = None if dialect is None else _find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
-        with file.locate_errors():
-            leaf = reuse.find_column(file.footer.columns, column)
-            question = reuse.question_of(leaf, value_list)
+        try:
+            with file.locate_errors():
+                leaf = reuse.find_column(file.footer.columns, column)
+                question = reuse.question_of(leaf, value_list)
+        except NoColumnError as error:
+            missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
+            if missing is None:
+                raise
+            return _probe_missing(file, missing, error, value_list)
         expect_answers(file, question)
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
@@ -59,7 +70,28 @@ def probe(
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
+            named_columns=(NamedColumn(column, leaf.type_name),),
         )
+
+
+def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: tuple[object, ...]) -> ProbeReport:
+    """Return the report for a column that the file lacks."""
+    numbers = range(file.footer.num_row_groups)
+    return ProbeReport(
+        file=file.name,
+        column=missing.name,
+        type=None,
+        values=tuple(
+            ValueAnswer(
+                "null" if value is None else str(value),
+                tuple(RowGroupAnswer(number, missing.answer(value), missing.reason) for number in numbers),
+            )
+            for value in values
+        ),
+        bytes_read=file.source.bytes_read,
+        requests=file.source.requests,
+        named_columns=() if file.is_in_table else (missing.name_column(error),),
+    )
 
 
 def _find_dialect(name: str) -> Dialect:

@@ -2,7 +2,8 @@
 
 If the filters are at the end of the file, where `add_filters` writes them, the file is truncated to the previous footer and is again
 identical to the original. There is no record of this; instead, the previous footer with these filters set must equal the current footer. In
-all other cases, a new footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
+all other cases, a new footer without the fields is written, in place of the file's own tail if it has one (see `file.own_tail`); other
+unreferenced bytes are reported, or dropped with `compact`.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.editing.build import mistake
-from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
-from sbbf_tool.errors import NothingToDoError, RefusedError, UnreadableError
-from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unreferenced_ranges
+from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UnreadableError
+from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
+from sbbf_tool.file.named_columns import name_columns
+from sbbf_tool.file.own_tail import addition_of, filter_places, footer_ending_at, has_locked_columns, recorded_chunks
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, decrypt_metadata, set_filters
+from sbbf_tool.parquet.footer import FilterPlace, Footer, decrypt_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports.remove import RemovedFilter, RemoveReport
+from sbbf_tool.reports.remove import COMPACTED, NEW_FOOTER, TRUNCATED, RemovedFilter, RemoveReport
 from sbbf_tool.storage.inputs import ensure_path
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike
-
-TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
 def remove_filters(
@@ -45,9 +46,12 @@ def remove_filters(
     dry_run: bool = False,
     allow_table_files: bool = False,
     keys: KeysLike = None,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> RemoveReport:
     """Remove the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
+
+    `strict` is as in `inspect`.
 
     `filesystem` is refused, like an open file: give the path or URL of the file.
 
@@ -58,59 +62,52 @@ def remove_filters(
     edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
     with edit.open(path) as change:
         file = change.file
-        chunks = _choose_chunks(file, as_names(columns), compact)
+        names = as_names(columns)
+        chunks = _choose_chunks(file, names, compact, strict)
         change.ensure_replaceable()
-        patch, method = _plan(file, chunks, compact, change.spool)
+        patch, method = _plan(change, chunks, compact)
         report = partial(
             RemoveReport,
             filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
             method=method,
+            named_columns=name_columns(file, names),
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
         )
         return change.publish(patch, report, partial(_compare, file, chunks))
 
 
-def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
+def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool, strict: bool) -> set[ChunkKey]:
     """Return the chunks whose filters to remove, even if their offset is 0, which means "none". Raises RefusedError if there is none."""
     check_changeable(file)
-    columns = choose_columns(file, names) or list(file.footer.columns)
+    columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
     for column in columns:
         if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
             hint = Hint("give the column's key with {keys}, or choose other columns with {columns}", keys=..., columns=...)
-            raise RefusedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
-    recorded_chunks = _recorded_chunks(file.footer)
-    with_filter = {column for _, column in recorded_chunks}
+            raise LockedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
+    chunks = recorded_chunks(file.footer)
+    with_filter = {column for _, column in chunks}
     for column in columns:
         if names and column.index not in with_filter:
             kind = RefusedError if with_filter & {column.index for column in columns} else NothingToDoError
             raise kind("the column has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
-    keys = {key for key in recorded_chunks if key[1] in chosen}
+    keys = {key for key in chunks if key[1] in chosen}
     if not keys and not compact:
         raise NothingToDoError("no column has a filter to remove", file=file.name)
     return keys
 
 
-def _recorded_chunks(footer: Footer) -> set[ChunkKey]:
-    """Return the chunks of columns that are not locked for which the footer has a filter offset or length, valid or not."""
-    return {
-        (row_group, column.index)
-        for row_group in range(footer.num_row_groups)
-        for column in footer.columns
-        if footer.chunk_meta(row_group, column.index).stated_filter != (None, None) and not footer.is_locked(row_group, column.index)
-    }
-
-
-def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -> tuple[Patch, str]:
+def _plan(change: OpenEdit, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:
+    file = change.file
     before = _footer_without(file, keys) if keys else None
     if before is not None:
         return Patch(before.end, (), before.raw, {}), TRUNCATED
     if compact:
-        patch = _plan_compaction(file, keys, spool)
+        patch = _plan_compaction(file, keys, change.spool)
         if not keys and patch.size >= file.source.size:
             raise NothingToDoError("there is no filter to remove, and nothing to compact", file=file.name)
         return patch, COMPACTED
-    return plan_append(file.footer, file.source.size, {}, drop=keys), NEW_FOOTER
+    return change.patch(drop=keys), NEW_FOOTER
 
 
 def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
@@ -118,23 +115,13 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
     footer = file.footer
     remaining = set(keys)
     while remaining:
-        filter_places = {
-            (row_group, column.index): place
-            for row_group in range(footer.num_row_groups)
-            for column in footer.columns
-            if (place := footer.filter_place(row_group, column.index)) is not None
-        }
-        # Filters that are contiguous up to the footer were written together.
-        start, tail = footer.start, {}
-        for key, place in sorted(filter_places.items(), key=lambda item: -item[1].offset):
-            if place.length is None or place.offset + place.length != start:
-                break
-            start, tail[key] = place.offset, place
-        before = _footer_ending_at(file, start)
-        if not tail or before is None or not tail.keys() <= remaining or not _is_footer_with(footer, before, tail):
+        addition = addition_of(file, footer)
+        if addition is None or not addition.filters or not addition.filters.keys() <= remaining:
             return None
-        remaining_before = {key for key in remaining if before.filter_place(*key) is not None}
-        remaining, footer = remaining_before, before
+        if not _is_footer_with(footer, addition.before, addition.filters):
+            return None
+        footer = addition.before
+        remaining = {key for key in remaining if footer.filter_place(*key) is not None}
     return footer
 
 
@@ -146,20 +133,6 @@ def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, F
     except UnreadableError:
         # `before` has no such chunks: it is the footer of another file.
         return False
-
-
-def _filter_offsets(footer: Footer) -> set[int]:
-    places = (footer.filter_place(row_group, column.index) for row_group in range(footer.num_row_groups) for column in footer.columns)
-    return {place.offset for place in places if place is not None}
-
-
-def _footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
-    if end < TAIL_BYTES:
-        return None
-    try:
-        return file.parse_footer_ending_at(end)
-    except (UnreadableError, RefusedError):
-        return None
 
 
 def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKey, StoredFilter]:
@@ -180,14 +153,10 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
     kept: another program may use them, even if they look like a filter.
     """
     kept_filters = _readable_filters(file, without=keys)
-    leftovers = unreferenced_ranges(file, list(kept_filters.values()))
-    referenced_offsets = _filter_offsets(file.footer).union(
-        *(
-            _filter_offsets(before)
-            for unused_range in leftovers
-            if unused_range.kind == OLD_FOOTER and (before := _footer_ending_at(file, unused_range.end))
-        )
-    )
+    leftovers = ranges_between(file, list(kept_filters.values()))
+    old_footers = [footer_ending_at(file, unused_range.end) for unused_range in leftovers if unused_range.kind == OLD_FOOTER]
+    footers = [file.footer, *filter(None, old_footers)]
+    referenced_offsets = {place.offset for footer in footers for place in filter_places(footer).values()}
     droppable = [
         unused_range
         for unused_range in leftovers
@@ -213,7 +182,7 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
     if method == TRUNCATED:
         return 0
     ranges = unreferenced_ranges(file, list(_readable_filters(file, without=keys).values()))
-    if _has_locked_columns(file.footer):
+    if has_locked_columns(file.footer):
         places = {place for key in keys if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep}
         num_bytes = sum(place.length or 0 for place in places)
         num_bytes += sum(
@@ -221,16 +190,12 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
         )
     else:
         num_bytes = sum(unused_range.length for unused_range in ranges if unused_range.end <= patch.keep)
-    return num_bytes + (file.footer.end - file.footer.start if method == NEW_FOOTER else 0)
-
-
-def _has_locked_columns(footer: Footer) -> bool:
-    return any(footer.is_locked(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
+    return num_bytes + (file.footer.end - file.footer.start if patch.keep >= file.footer.end else 0)
 
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
     """Ensure that the new footer differs from the old one only in filters, and that the remaining filters are the same, bit for bit."""
-    ensure_same_footer(file, fresh, _recorded_chunks(file.footer) | _recorded_chunks(fresh.footer))
+    ensure_same_footer(file, fresh, recorded_chunks(file.footer) | recorded_chunks(fresh.footer))
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():
         raise mistake(file, "the filters that would remain differ from those planned")

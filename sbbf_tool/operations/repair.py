@@ -14,14 +14,18 @@ from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.arguments import as_names
+from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import Sizing, ensure_buildable, mistake, place_of, report_of
+from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.parquet.columns import Column
@@ -33,6 +37,7 @@ from sbbf_tool.reports.repair import RepairReport, RepairStep
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, Rule
+from sbbf_tool.storage import places
 from sbbf_tool.storage.inputs import ensure_path
 
 if TYPE_CHECKING:
@@ -100,6 +105,8 @@ def repair(
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
+    force: bool = False,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> RepairReport:
     """Repair the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
@@ -109,31 +116,36 @@ def repair(
     repair is left unchanged, or is copied to `output`. A page whose header states more than `max_page_bytes` uncompressed bytes is not
     read.
 
-    `cross_checks` is as in `add_filters`.
+    `strict` is as in `inspect`, `cross_checks` and `force` are as in `add_filters`: a filter that would still be saturated is not rebuilt
+    without `force`.
 
     `filesystem` is refused, like an open file: give the path or URL of the file.
 
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     ensure_path(path, filesystem)
+    names = as_names(columns)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
+    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
     if dry_run:
         name, target = os.fsdecode(path), edit.target_of(path)
         length = interrupted.finish(name, ring_of(name, keys), changes=False).truncated_to
         if length is not None:
-            return RepairReport(redact(path), redact(target), dry_run, os.stat(path).st_size, length, truncated_to=length)
+            with places.open_source(path) as source:
+                sizes, hashes = (source.size, length), (hash_end(source, source.size), hash_end(source, length))
+                return RepairReport(redact(path), redact(target), dry_run, *sizes, *hashes, truncated_to=length)
     with edit.open(path) as open_edit:
         file = open_edit.file
         if open_edit.truncated_to is not None:
             # The report has the field `truncated_to` for this.
             open_edit.warnings.clear()
-        facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick, progress)
+        facts = _facts(file, choose_columns(file, names, strict=strict) or list(file.footer.columns), quick, progress)
         steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
         if steps:
             open_edit.ensure_replaceable()
         open_edit.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
+        steps = dict(_without_left_out(steps, open_edit))
         patch = open_edit.patch(
             drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
             correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},
@@ -141,6 +153,7 @@ def repair(
         report = partial(
             RepairReport,
             steps=tuple(_step_report(open_edit, patch, key, steps[key]) for key in sorted(steps)),
+            named_columns=name_columns(file, names),
             remaining=tuple(remaining),
             needs_rebuild=() if rebuild else _rules_to_rebuild(facts, remaining),
             unreadable=unreadable_chunks(facts),
@@ -148,6 +161,7 @@ def repair(
             truncated_to=open_edit.truncated_to,
             cross_checked=open_edit.cross_checked,
             not_cross_checked=open_edit.not_cross_checked,
+            saturated_filters=tuple(open_edit.saturated_filters),
         )
         return open_edit.publish(patch, report, partial(_compare, open_edit, steps, patch))
 
@@ -248,6 +262,15 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
             raise RefusedError("its pages and its filter are in another file", file=file.name, place=place_of(file, key), hint=hint)
         if step.fix is FilterFix.REBUILD:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
+
+
+def _without_left_out(steps: Mapping[ChunkKey, _Step], open_edit: OpenEdit) -> Iterator[tuple[ChunkKey, _Step]]:
+    """Yield the steps; where the new filter is left out, a harmful old one is dropped, and any other stays."""
+    for key, step in steps.items():
+        if step.fix is not FilterFix.REBUILD or key in open_edit.built_filters:
+            yield key, step
+        elif any(FIXES[rule][0] is FilterFix.DROP for rule in step.rules):
+            yield key, step._replace(fix=FilterFix.DROP)
 
 
 def _place_with_length(step: _Step) -> FilterPlace | None:

@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import Sizing, ensure_buildable, place_of
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.editing.build import ensure_buildable, place_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Hint
@@ -101,6 +104,8 @@ def resize_filters(
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
+    force: bool = False,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> ResizeReport:
     """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
@@ -109,20 +114,21 @@ def resize_filters(
     could be changed. If all filters already have the size, the file is left unchanged, or is copied to `output`. With `rebuild`, a page
     whose header states more than `max_page_bytes` uncompressed bytes is not read.
 
-    `cross_checks` is as in `add_filters`.
+    `strict` is as in `inspect`, `cross_checks` and `force` are as in `add_filters`: a filter that would be saturated keeps its size without
+    `force`.
 
     `filesystem` is refused, like an open file: give the path or URL of the file.
 
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     ensure_path(path, filesystem)
-    target = Target(fpp, num_bytes)
+    target, names = Target(fpp, num_bytes), as_names(columns)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
+    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
     with edit.open(path) as change:
         file = change.file
         check_changeable(file)
-        plan = _plan(change, list(_stored_filters(file, choose_columns(file, columns))), target, dry_run=dry_run)
+        plan = _plan(change, list(_stored_filters(file, choose_columns(file, names, strict=strict))), target, dry_run=dry_run)
         chunks_to_rebuild = sorted(plan.reasons) if rebuild else []
         if plan.reasons and not change.filters and not chunks_to_rebuild:
             key, reason = next(iter(plan.reasons.items()))
@@ -133,17 +139,20 @@ def resize_filters(
         if change.filters:
             change.ensure_replaceable()
         change.build(dict.fromkeys(chunks_to_rebuild, target.sizing))
+        change.ensure_useful()
         patch = change.patch()
         report = partial(
             ResizeReport,
             filters=tuple(_report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)),
             unchanged=plan.unchanged,
+            named_columns=name_columns(file, names),
             not_resized=tuple(
                 f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items() if key not in change.built_filters
             ),
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
+            saturated_filters=tuple(change.saturated_filters),
             sizes=tuple(plan.sizes),
         )
         return change.publish(patch, report)
@@ -163,7 +172,7 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             if stored.header.unsupported_reason:
-                hint = Hint("{fix} replaces it", fix=Fix("repair", (file.name,), rebuild=True))
+                hint = Hint("{fix} replaces it", fix=Fix("repair", (file.changeable_name,), rebuild=True))
                 raise RefusedError(stored.header.unsupported_reason, file=file.name, place=place, hint=hint)
             count[column.index] += 1
             yield stored
@@ -191,7 +200,7 @@ def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target, *, 
         elif folded_filter is bloom:
             plan.unchanged += 1
         else:
-            change.add(key, folded_filter)
+            change.add(key, folded_filter, target.sizing)
     return plan
 
 

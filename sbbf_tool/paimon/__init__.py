@@ -5,7 +5,6 @@ From bytes to commits; modules import only from the same line and lines above:
     data_types, fast_hash                                        the hash of a value
     bloom64 (bloom64_spec, bloom64_sizing)                       the filter
     index_container (modified_utf8)                              the container of the indexes of one file
-    avro_schema, avro_values, avro_file                          Avro, the format of manifests
     table_schema, index_options, snapshot, manifest,
     manifest_stats, binary_row, partition_path                   the metadata files of a table
     files, table, file_index, reading_rules                      from a table to its data files; the index that Paimon uses, and when

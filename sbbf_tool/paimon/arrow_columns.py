@@ -16,7 +16,7 @@ import numpy as np
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
-from sbbf_tool.paimon.fast_hash import Hashes, Key, Longs, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.paimon.fast_hash import Key, Keys, Longs, double_keys, float_keys, hash_keys, key_of, timestamp_keys
 from sbbf_tool.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
 from sbbf_tool.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.paimon.table_schema import IndexedColumn
@@ -181,8 +181,8 @@ def _hash_batch(
         nulls = max(0, len(column) - len(values))
         if nanos_batch is not None and (nanos := _take_values(nanos_batch, indexed)).type != values.type:
             values = combine_int96(values, nanos)
-        hashes, values = _hash_values(values, data_type, indexed, padded=padded)
-        hash_batches[indexed] = HashBatch(len(column), nulls, hashes, values)
+        keys, values = _find_keys(values, data_type, indexed, padded=padded)
+        hash_batches[indexed] = HashBatch(len(column), nulls, hash_keys(keys), values, keys)
     return hash_batches
 
 
@@ -222,8 +222,8 @@ def _take_entries(column: pa.MapArray, key: str) -> pa.Array:
     return column.items.slice(start, entries).filter(pc.and_(matches, pa.array(validity)))
 
 
-def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Hashes, Any]:
-    """Hash values without nulls; repeated text and binary values are hashed once."""
+def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Keys, Any]:
+    """Return the keys to hash and their values, without nulls; repeated text and binary values occur once."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
@@ -237,11 +237,11 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
             raise contradiction(indexed, values.type, data_type) from None
         if padded and data_type.root == "CHAR":
             encoded = [value.rstrip(b" ") for value in encoded]
-        return hash_bytes(encoded), values
+        return encoded, values
     keys = _convert_keys(values, data_type)
     if keys is None:
         raise contradiction(indexed, values.type, data_type)
-    return hash_longs(keys), values
+    return keys, values
 
 
 def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from sbbf_tool.avro.file import iter_values, parse_header
+from sbbf_tool.avro.schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.avro_file import iter_values, parse_header
-from sbbf_tool.paimon.avro_schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
-from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.paimon.fast_hash import Key, Keys, double_keys, float_keys, hash_keys, key_of, timestamp_keys
 from sbbf_tool.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
@@ -103,24 +103,23 @@ def _hash_rows(
                 cells = [cell.get(indexed.key) if cell is not None else None for cell in cells]
             # Bytes that are not UTF-8 are lone surrogates here.
             values = [cell.encode("utf-8", "surrogateescape") if isinstance(cell, str) else cell for cell in cells if cell is not None]
-            hash_batches[indexed] = HashBatch(
-                len(batch), len(batch) - len(values), _hash_values(values, data_type, schemas[indexed]), values
-            )
+            keys = _find_keys(values, data_type, schemas[indexed])
+            hash_batches[indexed] = HashBatch(len(batch), len(batch) - len(values), hash_keys(keys), values, keys)
         yield hash_batches
 
 
-def _hash_values(values: list[Any], data_type: DataType, schema: Schema) -> Hashes:
+def _find_keys(values: list[Any], data_type: DataType, schema: Schema) -> Keys:
     kind = key_of(data_type)
     if kind is Key.BYTES:
-        return hash_bytes(values)
+        return values
     if kind is Key.FLOAT:
-        return hash_longs(float_keys(np.array(values, np.float32)))
+        return float_keys(np.array(values, np.float32))
     if kind is Key.DOUBLE:
-        return hash_longs(double_keys(np.array(values, np.float64)))
+        return double_keys(np.array(values, np.float64))
     try:
         keys = np.array(values, np.int32 if kind_of(schema) == "int" else np.int64).astype(np.int64)
     except OverflowError:
         raise UnreadableError("an Avro int has more than 32 bits") from None
     if kind in (Key.MILLIS, Key.MICROS):
         keys = timestamp_keys(keys, 1000 if logical_of(schema).endswith("millis") else 1_000_000, kind)
-    return hash_longs(keys)
+    return keys

@@ -1,29 +1,33 @@
-"""Plan of the commit that adds indexes to existing data files: the files to write and their bytes.
+"""Plan of the commit that changes the indexes of existing data files: the files to write and their bytes.
 
-Like Paimon's `rewrite_file_index`, the commit deletes the entry of each data file and adds it again with an index. The commit consists of a
-new manifest with these pairs of entries, a delta manifest list that names the manifest, a base manifest list with all manifests of the
-previous snapshot, and a snapshot of kind COMPACT with the same rows. Entries are written with the schema of the manifest they come from, so
-that every field keeps its value. The index manifest, statistics, row ids and watermark of the previous snapshot are kept. A table with
-fields that are unknown to this tool is refused, because a new index might make these fields wrong.
+Like Paimon's `rewrite_file_index`, the commit deletes the entry of each data file and adds it again with its new index, or without one. It
+consists of a new manifest with these pairs of entries, a delta manifest list that names the manifest, a base manifest list with all
+manifests of the previous snapshot, and a snapshot of kind COMPACT with the same rows. Entries are written with the schema of the manifest
+they come from, so that every field keeps its value. The index manifest, statistics, row ids and watermark of the previous snapshot are
+kept. A table with fields that are unknown to this tool is refused, because a new index might make these fields wrong.
+
+Paimon expects that each entry is added once and deleted once: since 1.0 its scan ignores every added entry that any manifest deletes
+(manifest/FileEntry.java `readDeletedEntries`). A data file that loses its index, or gets one that it had before, has the same entry as
+then. The manifests with the former entries are therefore rewritten without them in the new base list, as when Paimon merges manifests.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sbbf_tool.avro.file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
+from sbbf_tool.avro.schema import fields_of, kind_of, without_null
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.paimon.avro_file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
-from sbbf_tool.paimon.avro_schema import fields_of, kind_of, without_null
 from sbbf_tool.paimon.files import parse_file
-from sbbf_tool.paimon.json_fields import optional
-from sbbf_tool.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
+from sbbf_tool.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, parse_manifest, parse_manifest_list
 from sbbf_tool.paimon.manifest_stats import KNOWN_LIST_FIELDS, Entries, build_list_record
 from sbbf_tool.paimon.snapshot import KNOWN_FIELDS, Snapshot, build_snapshot
 from sbbf_tool.paimon.table import Table
 from sbbf_tool.paimon.table_schema import TableSchema
+from sbbf_tool.records import optional
 
 KNOWN_ENTRY_FIELDS = frozenset(("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"))
 KNOWN_FILE_FIELDS = frozenset(
@@ -42,14 +46,15 @@ _BATCH_COMMIT = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
-    """Index container of a data file, to be stored in the manifest or in a file."""
+class IndexChange:
+    """The new index of a data file, to be stored in the manifest or in a file; its present indexes are no longer referred to."""
 
     entry: ManifestEntry
-    """The entry of the data file in the table, without an index."""
-    container: bytes
+    """The present entry of the data file in the table."""
+    container: bytes | None
+    """None for no index."""
     path: str | None
-    """The `.index` file to write; None to embed the container in the manifest."""
+    """The `.index` file to write; None to embed the container in the manifest, or for no index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +77,20 @@ def check_publishable(table: Table) -> None:
         _check_fields(parse_file(table.files, table.manifest_path(name), _parse_writable_header), table.path)
 
 
-def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
-    """Plan the files that add these indexes to the snapshot of the table. The names of the files contain `unique`.
+def plan_commit(table: Table, snapshot: Snapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
+    """Plan the files that change these indexes in the snapshot of the table. The names of the files contain `unique`.
 
     Raises RefusedError for fields of a Paimon version that this tool does not support, and for manifests that are not Avro.
     """
     _check_snapshot(snapshot, table.path)
     try:
-        return _plan(table, snapshot, additions, now_millis, unique)
+        return _plan(table, snapshot, changes, now_millis, unique)
     except UsageError as error:  # a record that does not fit its schema
         raise RefusedError(f"its manifests cannot be rewritten: {error.message}", file=table.path) from None
 
 
-def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
-    rewritten = list(_rewrite_manifests(table, additions))
+def _plan(table: Table, snapshot: Snapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
+    rewritten = list(_rewrite_manifests(table, changes))
     list_header, base = _read_manifest_lists(table, snapshot)
     manifests: list[tuple[str, bytes]] = []
     delta = []
@@ -93,7 +98,10 @@ def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_m
         name, data = f"manifest-{unique}-{len(manifests)}", build_file(header, (record for _, record in entries))
         manifests.append((name, data))
         delta.append(build_list_record(fields_of(list_header.schema), name, len(data), entries, table.schema))
-    _check_outcome(table, additions, [data for _, data in manifests])
+    entries_by_manifest = [parse_manifest(data) for _, data in manifests]
+    identities = {entry.identity for entries in entries_by_manifest for entry in entries if entry.kind == ADD}
+    base = list(_forget_entries(table, identities, list_header, base, manifests, unique))
+    _check_outcome(table, changes, entries_by_manifest, base, dict(manifests))
     record = _build_snapshot_record(snapshot, table.schema, now_millis, unique)
     for at, (field, records) in enumerate((("baseManifestList", base), ("deltaManifestList", delta))):
         name, data = f"manifest-list-{unique}-{at}", build_file(list_header, records)
@@ -104,16 +112,54 @@ def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_m
     return CommitPlan(record["id"], tuple(manifests), build_snapshot(record))
 
 
-def _check_outcome(table: Table, additions: Sequence[Addition], manifests: Sequence[bytes]) -> None:
-    """Check, by reading the new manifests, that the data files are the same and only files with a new index change identity.
+def _forget_entries(
+    table: Table,
+    identities: set[Identity],
+    list_header: AvroHeader,
+    base: Sequence[dict[str, Any]],
+    manifests: list[tuple[str, bytes]],
+    unique: str,
+) -> Iterator[dict[str, Any]]:
+    """Yield the records of the base list, whose manifests lack entries that were deleted and are added again.
+
+    Rewritten manifests are appended to `manifests`.
+    """
+    deleted = {entry.identity for entry in table.entries() if entry.kind == DELETE} & identities
+    for list_record in base:
+        path = table.manifest_path(list_record["_FILE_NAME"])
+        entries = parse_file(table.files, path, parse_manifest) if deleted else []
+        remaining = [(entry.kind, entry.record) for entry in entries if entry.identity not in deleted]
+        if len(remaining) == len(entries):
+            yield list_record
+        elif remaining:
+            header = _with_new_sync(parse_file(table.files, path, _parse_writable_header))
+            _check_fields(header, table.path)
+            name, data = f"manifest-{unique}-{len(manifests)}", build_file(header, (record for _, record in remaining))
+            manifests.append((name, data))
+            yield build_list_record(fields_of(list_header.schema), name, len(data), remaining, table.schema)
+
+
+def _check_outcome(
+    table: Table,
+    changes: Sequence[IndexChange],
+    delta: Sequence[Sequence[ManifestEntry]],
+    base: Sequence[dict[str, Any]],
+    manifests: Mapping[str, bytes],
+) -> None:
+    """Check, by reading the manifests of the commit as Paimon does, that the data files are the same, and only the changed ones differ.
 
     Raises RefusedError otherwise.
     """
     before = {live.entry.identity for live in table.live_files}
-    entries = [live.entry for live in table.live_files]
-    after = {entry.identity for entry in live_entries([*entries, *(entry for data in manifests for entry in parse_manifest(data))])}
-    indexed = {addition.entry.identity for addition in additions}
-    if before - after != indexed or len(after) != len(before) or {each[:4] for each in after} != {each[:4] for each in before}:
+    entries = [entry for each in delta for entry in each]
+    for name in (record["_FILE_NAME"] for record in base):
+        entries += (
+            parse_manifest(manifests[name]) if name in manifests else parse_file(table.files, table.manifest_path(name), parse_manifest)
+        )
+    deleted = {entry.identity for entry in entries if entry.kind == DELETE}
+    after = [entry.identity for entry in entries if entry.kind == ADD and entry.identity not in deleted]
+    former = {change.entry.identity for change in changes}
+    if before - set(after) != former or len(after) != len(before) or {each[:4] for each in after} != {each[:4] for each in before}:
         raise RefusedError("the commit would change the data files of the table", file=table.path)
 
 
@@ -150,40 +196,41 @@ def _build_snapshot_record(snapshot: Snapshot, schema: TableSchema, now_millis: 
     return record
 
 
-def _rewrite_manifests(table: Table, additions: Sequence[Addition]) -> Iterator[tuple[AvroHeader, Entries]]:
+def _rewrite_manifests(table: Table, changes: Sequence[IndexChange]) -> Iterator[tuple[AvroHeader, Entries]]:
     """Yield new manifests, each with the schema of the manifests its entries come from, so that every field keeps its value."""
-    additions_by_identity = {addition.entry.identity: addition for addition in additions}
-    groups: dict[str, tuple[AvroHeader, list[Addition]]] = {}
+    changes_by_identity = {change.entry.identity: change for change in changes}
+    groups: dict[str, tuple[AvroHeader, list[IndexChange]]] = {}
     for name in table.manifest_names():
-        matches, header = parse_file(table.files, table.manifest_path(name), lambda data: _take_additions(data, additions_by_identity))
+        matches, header = parse_file(table.files, table.manifest_path(name), lambda data: _take_changes(data, changes_by_identity))
         if header is not None:
             groups.setdefault(header.schema_text, (header, []))[1].extend(matches)
-    if additions_by_identity:
-        raise UnreadableError("a data file to index has no entry in any manifest", file=table.path)
+    if changes_by_identity:
+        raise UnreadableError("a data file to change has no entry in any manifest", file=table.path)
     for header, group in groups.values():
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
             part = group[start : start + _ENTRIES_PER_MANIFEST]
-            yield _with_new_sync(header), [(kind, _build_entry(kind, addition)) for addition in part for kind in (DELETE, ADD)]
+            yield _with_new_sync(header), [(kind, _build_entry(kind, change)) for change in part for kind in (DELETE, ADD)]
 
 
-def _take_additions(data: bytes, additions: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
-    """Remove the additions for data files in a manifest from `additions`; return them and the manifest's header (None without them)."""
+def _take_changes(data: bytes, changes: dict[Identity, IndexChange]) -> tuple[list[IndexChange], AvroHeader | None]:
+    """Remove the changes of data files in a manifest from `changes`; return them and the manifest's header (None without them)."""
     identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
-    matches = [additions.pop(identity) for identity in dict.fromkeys(identities) if identity in additions]
+    matches = [changes.pop(identity) for identity in dict.fromkeys(identities) if identity in changes]
     return matches, _parse_writable_header(data) if matches else None
 
 
-def _build_entry(kind: int, addition: Addition) -> dict[str, Any]:
-    """Build the record that deletes an entry (unchanged), or the record that adds the entry with the index."""
-    record = {**addition.entry.record, "_KIND": kind}
+def _build_entry(kind: int, change: IndexChange) -> dict[str, Any]:
+    """Build the record that deletes an entry (unchanged), or the record that adds the entry with its new index."""
+    record = {**change.entry.record, "_KIND": kind}
     if kind == ADD:
-        file = dict(record["_FILE"])
-        if addition.path is not None:
-            file["_EXTRA_FILES"] = [*addition.entry.file.extra_files, addition.path.rpartition("/")[2]]
-        else:
-            file["_EMBEDDED_FILE_INDEX"] = addition.container
-        record["_FILE"] = file
+        old = change.entry.file
+        names = [] if change.path is None else [change.path.rpartition("/")[2]]
+        record["_FILE"] = {
+            **record["_FILE"],
+            "_EXTRA_FILES": [*(name for name in old.extra_files if name not in old.index_files), *names],
+            "_EMBEDDED_FILE_INDEX": change.container if change.path is None else None,
+        }
     return record
 
 

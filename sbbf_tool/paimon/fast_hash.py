@@ -28,6 +28,7 @@ from sbbf_tool.paimon.data_types import DataType
 
 Longs = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
+Keys = Longs | list[bytes]
 
 _FLOAT_NAN = 0x7FC00000
 _DOUBLE_NAN = 0x7FF8000000000000
@@ -78,6 +79,11 @@ def hash_longs(keys: Longs) -> Hashes:
     key ^= key >> 28
     hashes: Hashes = (key + (key << 31)).view(np.uint64)
     return hashes
+
+
+def hash_keys(keys: Keys) -> Hashes:
+    """Compute the hash of each key: XXH64 of bytes, Wang's mix of integers."""
+    return hash_bytes(keys) if isinstance(keys, list) else hash_longs(keys)
 
 
 def deduplicate(hashes: Hashes) -> Hashes:

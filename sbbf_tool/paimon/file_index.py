@@ -30,6 +30,8 @@ class FileIndex:
     """None when there is no index, or it cannot be used."""
     problem: str | None = None
     """Why an existing index cannot be used. Paimon's reader fails on such a file."""
+    is_damaged: bool = False
+    """Whether the problem is in the index itself, which is missing, contradicts the format or occurs twice, not in reading it."""
 
 
 def find_index(files: Files, live: LiveFile) -> FileIndex:
@@ -45,6 +47,7 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
             None,
             None,
             f"the data file has {len(file.index_files)} index files, but Paimon supports one: {', '.join(file.index_files)}",
+            is_damaged=True,
         )
     path = join(live.directory, file.index_files[0])
     if live.outside is not None:
@@ -52,11 +55,13 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
     try:
         return _parse_index(FILE, path, read_file(files, path, LARGEST_METADATA))
     except UnreadableError as error:
-        return FileIndex(FILE, path, None, error.message)
+        # An error of the storage is the cause of one that it raised; a missing file has no cause.
+        return FileIndex(FILE, path, None, error.message, is_damaged=error.__cause__ is None)
 
 
 def _parse_index(place: str, path: str | None, data: bytes) -> FileIndex:
     try:
         return FileIndex(place, path, parse_container(data))
     except UnreadableError as error:
-        return FileIndex(place, path, None, f"{error.place}: {error.message}" if error.place else error.message)
+        problem = f"{error.place}: {error.message}" if error.place else error.message
+        return FileIndex(place, path, None, problem, is_damaged=True)

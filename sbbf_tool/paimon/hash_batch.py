@@ -8,7 +8,7 @@ from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.data_types import DataType
-from sbbf_tool.paimon.fast_hash import Hashes, key_of
+from sbbf_tool.paimon.fast_hash import Hashes, Keys, key_of
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
 ColumnTypes = Mapping[IndexedColumn, DataType | None]
@@ -26,6 +26,8 @@ class HashBatch:
     """The hashes of the values that are not null; a repeated value may occur once or several times."""
     values: Sequence[Any]
     """The hashed values, in the same order, as the reader of the format returns them."""
+    keys: Keys
+    """The same values in the form in which Paimon hashes them: bytes, or 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,14 @@ class Container:
         start = index.start - self.head_length
         return self.body[start : start + index.length]
 
+    @property
+    def bodies(self) -> dict[str, dict[str, bytes | None]]:
+        """The bytes of all indexes, in the form that `lay_out` takes."""
+        return {
+            column: {kind: None if index.empty else self.body_of(index) for kind, index in kinds.items()}
+            for column, kinds in self.indexes.items()
+        }
+
 
 def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
     """Build a container from indexes (column -> kind -> bytes), in the given order and without gaps; None makes an EMPTY index.

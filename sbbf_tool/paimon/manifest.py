@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sbbf_tool.avro import file as avro_file
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.paimon import avro_file
-from sbbf_tool.paimon.json_fields import file_name, optional, required, strings
+from sbbf_tool.records import file_name, optional, required, strings
 
 VERSION = 2
 """The `_VERSION` of every record since Paimon 0.5; it marks the format and does not change with new fields."""

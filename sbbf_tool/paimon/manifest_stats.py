@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sbbf_tool.paimon.binary_row import Value, build_row, parse_row
-from sbbf_tool.paimon.json_fields import optional
 from sbbf_tool.paimon.manifest import ADD, VERSION
 from sbbf_tool.paimon.table_schema import TableSchema
+from sbbf_tool.records import optional
 
 Entries = Sequence[tuple[int, Mapping[str, Any]]]
 """Kind and record of each entry of a manifest."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sbbf_tool.avro.file import unpack
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.paimon.avro_file import unpack
 
 UTC_NAMES = frozenset(("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"))
 

@@ -1,4 +1,4 @@
-"""Publication of new indexes for existing data files: writing a planned commit.
+"""Publication of changed indexes of existing data files: writing a planned commit.
 
 The commit takes effect when the snapshot file exists. The file is created atomically, and only if no other commit has taken its number;
 otherwise the commit is planned again. LATEST is a hint and is written last. Files that were written for a failed commit are deleted.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.paimon.commit_plan import Addition, plan_commit
+from sbbf_tool.paimon.commit_plan import IndexChange, plan_commit
 from sbbf_tool.paimon.files import WritableFiles, join
 from sbbf_tool.paimon.table import open_table, snapshot_path
 
@@ -29,11 +29,11 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 class Publication:
     snapshot_id: int
     missing_files: tuple[str, ...]
-    """Data files that another commit deleted in the meantime."""
+    """Data files that another commit deleted, or whose index it changed, in the meantime."""
 
 
-def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Publication | None:
-    """Write these indexes one by one and commit them to the latest state of the table; None if none of the data files exists any more.
+def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> Publication | None:
+    """Write these indexes one by one and commit the changes to the latest state of the table; None if no data file is as it was.
 
     Raises RefusedError if the table has fields that this tool cannot preserve, or other commits come first in every attempt, and OSError if
     writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the
@@ -41,16 +41,16 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
     """
     with _Scratch(files) as index_files:
         pending = []
-        for addition in additions:
-            if addition.path is not None:
-                index_files.create(addition.path, addition.container)
-            pending.append(addition if addition.path is None else replace(addition, container=b""))
+        for change in changes:
+            if change.path is not None and change.container is not None:
+                index_files.create(change.path, change.container)
+            pending.append(change if change.path is None else replace(change, container=b""))
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rival commits must not retry in step
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
-            present = [addition for addition in pending if addition.entry.identity in live]
+            present = [change for change in pending if change.entry.identity in live]
             if table.snapshot is None or not present:
                 return None
             plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
@@ -66,14 +66,14 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
                 if not ours:
                     index_files.keep = manifests.keep = False
                     continue
-            missing = [addition for addition in pending if addition.entry.identity not in live]
+            missing = [change for change in pending if change.entry.identity not in live]
             with contextlib.suppress(OSError):  # the table is valid if these steps fail
                 files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
-                for addition in missing:
-                    if addition.path is not None:
-                        files.remove(addition.path)
+                for change in missing:
+                    if change.path is not None:
+                        files.remove(change.path)
             log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
-            return Publication(plan.snapshot_id, tuple(addition.entry.file.name for addition in missing))
+            return Publication(plan.snapshot_id, tuple(change.entry.file.name for change in missing))
     raise RefusedError(
         f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", file=path, hint="try again when fewer writers commit"
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sbbf_tool.paimon.json_fields import file_name, parse_object, required
+from sbbf_tool.records import file_name, parse_object, required
 
 KNOWN_FIELDS = frozenset(
     (

@@ -23,11 +23,11 @@ from sbbf_tool.paimon.confined_files import ConfinedFiles, OutsideError
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.files import Files, join, list_names, parent, parse_file
 from sbbf_tool.paimon.index_options import parse_boolean
-from sbbf_tool.paimon.json_fields import file_name
 from sbbf_tool.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.paimon.partition_path import DEFAULT_NAME, build_segments, display_value, escape
 from sbbf_tool.paimon.snapshot import Snapshot, parse_snapshot
 from sbbf_tool.paimon.table_schema import TableSchema, parse_table_schema
+from sbbf_tool.records import file_name
 
 SNAPSHOT_PREFIX = "snapshot-"
 SCHEMA_PREFIX = "schema-"

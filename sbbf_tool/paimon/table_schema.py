@@ -7,12 +7,12 @@ field survives renames, so it connects current and earlier names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.data_types import DataType, Field, parse_fields
-from sbbf_tool.paimon.json_fields import optional, parse_object, required, strings
+from sbbf_tool.records import optional, parse_object, required, strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,13 @@ def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType
     if field is None or indexed.key is None:
         return field.type if field else None
     return field.type.value if field.type.root == "MAP" else None
+
+
+def current_name(schema: TableSchema | None, current: TableSchema | None, indexed: IndexedColumn) -> str | None:
+    """Return the current name of a column that `schema` has; None if it no longer exists, or a schema is unknown."""
+    field = schema.field(indexed.column) if schema is not None else None
+    field = current.field_by_id(field.id) if current is not None and field is not None else None
+    return str(replace(indexed, column=field.name)) if field is not None else None
 
 
 def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field, DataType]:

@@ -29,7 +29,9 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
     stored = next((entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY), None)
     if stored is None or column.nested or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY"):
         return None
-    return _types_of(stored).get(column.path[0])
+    # A table may have another name for the column.
+    leaves = [element.name for element in footer.metadata.schema[1:] if not element.num_children]
+    return _types_of(stored).get(leaves[column.index])
 
 
 @lru_cache(maxsize=2)

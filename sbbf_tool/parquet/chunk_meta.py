@@ -6,8 +6,11 @@ reads. A missing count is None (unknown), since 0 would wrongly mean that there 
 
 from __future__ import annotations
 
-from sbbf_tool.parquet.idl.ttypes import ColumnChunk
+from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData
 from sbbf_tool.parquet.pages import count_of, is_dictionary_encoded, page_range
+
+PAGES = "pages"
+"""The kind of the part of a chunk that `parts` lists first."""
 
 
 class ChunkMeta:
@@ -96,13 +99,23 @@ class ChunkMeta:
         """`bloom_filter_offset` and `bloom_filter_length` as stated, even if they mean that there is no filter."""
         return (None, None) if self._meta is None else (self._meta.bloom_filter_offset, self._meta.bloom_filter_length)
 
+    @property
+    def file_offset(self) -> int | None:
+        """`file_offset` as stated: the place of a copy of the metadata, or of the first page, or 0."""
+        return _stated_count(self._chunk.file_offset)
+
+    def is_copy(self, other: ColumnMetaData) -> bool:
+        """Return whether these metadata describe the same pages; a copy is written before filters and statistics are added."""
+        names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
+        return self._meta is not None and all(getattr(self._meta, name) == getattr(other, name) for name in names)
+
     def parts(self) -> list[tuple[str, int, int]]:
         """List the parts of the chunk in this file that the footer states (pages, page indexes), each with its first byte and length."""
         chunk, meta = self._chunk, self._meta
         parts = []
         if meta is not None and not chunk.file_path:
             starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
-            parts.append(("pages", min([start for start in starts if start and start > 0], default=0), meta.total_compressed_size or 0))
+            parts.append((PAGES, min([start for start in starts if start and start > 0], default=0), meta.total_compressed_size or 0))
         if chunk.column_index_offset and chunk.column_index_length:
             parts.append(("column index", chunk.column_index_offset, chunk.column_index_length))
         if chunk.offset_index_offset and chunk.offset_index_length:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, SchemaElement, Type
 from sbbf_tool.parquet.logical import Logical, contradiction_of, doubt_of, logical_of
 
@@ -108,29 +108,69 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
             return candidates[0]
         if candidates:
             raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns")
-    below = [column.name for column in columns if column.path[: len(path)] == path]
+    ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
+    names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
+    raise no_column(name, list(names), "file")
+
+
+def ensure_leaf(name: str, below: Sequence[str]) -> None:
+    """Raise UsageError if a name means a group, which has the leaf columns `below`."""
     if below:
         raise UsageError(f"column {name!r} is a group", hint=f"name one of its leaf columns: {_some(below)}")
+
+
+def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
+    """Return the error for a name that a file or table does not have, with similar names or with those that it has."""
     from difflib import get_close_matches
 
-    names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
     near = get_close_matches(name, names, n=3) or [candidate for candidate in names if candidate.lower() == name.lower()]
-    hint = f"the columns of the file are {_some(list(names))}" if names else "the file has no columns"
+    hint = f"the columns of the {owner} are {_some(names)}" if names else f"the {owner} has no columns"
     hint = f"did you mean {_some(near)}?" if near else hint
-    raise UsageError(f"there is no column {name!r}", hint=hint)
+    return NoColumnError(f"there is no column {name!r}", hint=hint)
 
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
+class Leaf(NamedTuple):
+    """A leaf of a schema, before it is named."""
+
+    element: SchemaElement
+    path: tuple[str, ...]
+    name_positions: tuple[int, ...]
+    """Positions in `path` of the parts that are not scaffolding of lists and maps."""
+    definition: int
+    repetition: int
+
+    @property
+    def short_path(self) -> tuple[str, ...]:
+        return tuple(self.path[at] for at in self.name_positions) or self.path
+
+    def column(self, index: int, path: tuple[str, ...], short_path: tuple[str, ...]) -> Column:
+        """Return the column with this name. Raises UnreadableError if the format has no such type."""
+        element = self.element
+        if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
+            raise UnreadableError(f"the format has no physical type {element.type}", place=f"column {quote(path)}")
+        length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
+        physical = PHYSICAL_TYPES[element.type]
+        logical = logical_of(element)
+        doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
+        return Column(index, path, short_path, physical, length, None if doubt else logical, self.definition, self.repetition, doubt)
+
+
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if they do not form a tree."""
-    columns: list[Column] = []
+    return tuple(leaf.column(index, leaf.path, leaf.short_path) for index, leaf in enumerate(leaves_of(schema)))
+
+
+def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
+    """List the leaves of a schema with their paths in the file. Raises UnreadableError if they do not form a tree."""
+    leaves: list[Leaf] = []
     pos = 1
 
     def walk(
-        path: tuple[str, ...], short: tuple[str, ...], children: int, parent: SchemaElement, levels: tuple[int, int], depth: int
+        path: tuple[str, ...], names: tuple[int, ...], children: int, parent: SchemaElement, levels: tuple[int, int], depth: int
     ) -> None:
         nonlocal pos
         if depth > MAX_DEPTH:
@@ -145,19 +185,18 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
             kind = _repetition(element, pos - 1)
             definition = levels[0] + (kind != FieldRepetitionType.REQUIRED)
             repetition = levels[1] + (kind == FieldRepetitionType.REPEATED)
-            name_here = () if _is_scaffolding(element, parent, path) else (element.name,)
-            here, short_here = (*path, element.name), (*short, *name_here)
+            here, names_here = (*path, element.name), names if _is_scaffolding(element, parent, path) else (*names, len(path))
             if (element.num_children or 0) < 0:
                 raise UnreadableError(f"the group states {element.num_children} children", place=f"column {quote(here)}")
             if element.num_children:
-                walk(here, short_here, element.num_children, element, (definition, repetition), depth + 1)
+                walk(here, names_here, element.num_children, element, (definition, repetition), depth + 1)
             else:
-                columns.append(_leaf(len(columns), here, short_here, element, definition, repetition))
+                leaves.append(Leaf(element, here, names_here, definition, repetition))
 
     walk((), (), schema[0].num_children or 0, schema[0], (0, 0), 0)
     if pos != len(schema):
         raise UnreadableError(f"the schema has {len(schema)} elements, but the child counts of its groups add up to {pos}")
-    return tuple(columns)
+    return leaves
 
 
 def _repetition(element: SchemaElement, number: int) -> Any:
@@ -182,13 +221,3 @@ def _is_list_or_map(element: SchemaElement) -> bool:
     if logical is not None and (logical.LIST is not None or logical.MAP is not None):
         return True
     return element.converted_type in (ConvertedType.LIST, ConvertedType.MAP, ConvertedType.MAP_KEY_VALUE)
-
-
-def _leaf(index: int, path: tuple[str, ...], short: tuple[str, ...], element: SchemaElement, definition: int, repetition: int) -> Column:
-    if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
-        raise UnreadableError(f"the format has no physical type {element.type}", place=f"column {quote(path)}")
-    length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
-    physical = PHYSICAL_TYPES[element.type]
-    logical = logical_of(element)
-    doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
-    return Column(index, path, short or path, physical, length, None if doubt else logical, definition, repetition, doubt)

@@ -22,7 +22,7 @@ from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.structs import parse_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.parquet.draft_headers import Reading
@@ -36,7 +36,9 @@ MODULE_OVERHEAD = 4 + 12 + 16
 
 _FORM = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
 # numBytes is an i32: at most five bytes of varint, the fifth with four bits.
-_USUAL_HEADER = re.compile(b"\x15([\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])" + re.escape(_FORM), re.DOTALL)
+_SIZE = re.compile(b"\x15([\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])", re.DOTALL)
+_USUAL_HEADER = re.compile(_SIZE.pattern + re.escape(_FORM), re.DOTALL)
+_LEAST_HEADER_BYTES = 2 + len(_FORM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,28 @@ class StoredFilter:
         elif size & (size - 1):
             warnings.append("the size of the bitset is not a power of two: Arrow C++ and Velox reject it, Impala misreads it")
         return warnings
+
+
+def read_header(read: Callable[[int, int], bytes], offset: int, room: int, stated_length: int | None) -> FilterHeader:
+    """Read and parse the header at `offset`, where `read(offset, length)` returns bytes and `room` bytes remain.
+
+    `stated_length` is the length of the filter in the footer. Of a header in today's form, no byte after the header is read. Raises
+    UnreadableError.
+    """
+    data = read(offset, min(predict_header_bytes(stated_length), room))
+    size = _SIZE.match(data)
+    if size is not None and len(data) < size.end() + len(_FORM) <= room:
+        data += read(offset + len(data), size.end() + len(_FORM) - len(data))
+    return parse_header(data if _USUAL_HEADER.fullmatch(data) else read(offset, min(HEADER_GUESS, room)))
+
+
+def predict_header_bytes(stated_length: int | None) -> int:
+    """Return the bytes of today's header of a filter whose header and bitset have this length; the fewest it can have if unknown."""
+    for length in range(_LEAST_HEADER_BYTES, _LEAST_HEADER_BYTES + 5) if stated_length is not None else ():
+        num_bytes = (stated_length or 0) - length
+        if num_bytes >= BLOCK_BYTES and len(compact.build_int(num_bytes)) == length - 1 - len(_FORM):
+            return length
+    return _LEAST_HEADER_BYTES
 
 
 def parse_header(data: bytes) -> FilterHeader:

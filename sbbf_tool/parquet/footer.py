@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import LockedError, NotParquetError, UnreadableError
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
@@ -29,6 +29,10 @@ TAIL_BYTES = 8
 # Field ids in parquet.thrift.
 _ROW_GROUPS, _COLUMNS, _META_DATA, _ENCRYPTED_META_DATA = 4, 1, 3, 9
 _BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
+
+
+Leaves = Callable[[Sequence[SchemaElement]], tuple[Column, ...]]
+"""Function that lists the leaf columns of a schema, such as `leaf_columns`."""
 
 
 class Tail(NamedTuple):
@@ -59,7 +63,7 @@ class Footer:
         *,
         stored_bytes: int | None = None,
         cipher: FileCipher | None = None,
-        leaves: Callable[[Sequence[SchemaElement]], tuple[Column, ...]] = leaf_columns,
+        leaves: Leaves = leaf_columns,
     ) -> None:
         self.raw = raw
         self.start = start
@@ -157,10 +161,10 @@ class Footer:
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     """Locate the footer from the last eight bytes of a file of `file_size` bytes."""
     if file_size < len(MAGIC) + TAIL_BYTES or len(last_bytes) < TAIL_BYTES:
-        raise UnreadableError(f"not a Parquet file: it has {file_size:,} bytes, and the smallest possible file has 12")
+        raise NotParquetError(f"not a Parquet file: it has {file_size:,} bytes, and the smallest possible file has 12")
     magic = last_bytes[-4:]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
-        raise UnreadableError(
+        raise NotParquetError(
             "not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4:,}", hint="write or copy it again"
         )
     length = int.from_bytes(last_bytes[-8:-4], "little")
@@ -178,7 +182,7 @@ def set_filters(
     """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; all other fields are kept.
 
     If a chunk's metadata are encrypted, `cipher` decrypts and encrypts them; `leave_decrypted` leaves them in plaintext, for comparison.
-    Raises UnreadableError if a chunk is missing or has no metadata to change, RefusedError if its key is missing.
+    Raises UnreadableError if a chunk is missing or has no metadata to change, LockedError if its key is missing.
     """
 
     def change(key: tuple[int, int], meta: bytes, position: int) -> compact.Edit:
@@ -228,7 +232,7 @@ def _edit_encrypted(
     raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
-        raise RefusedError("the metadata of a column is encrypted", hint=Hint("give its key with {keys}", keys=...))
+        raise LockedError("the metadata of a column is encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
     plain = cipher.decrypt_metadata(key, raw[start : start + length])
     if change is not None:

@@ -6,7 +6,7 @@ the stream of a chunk by itself, so the stream checks each header first: it retu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -37,10 +37,11 @@ def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> N
 
 def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
     """Return the same pages; before their streams return a byte of a page, `ensure_size` checks its sizes and may raise an error."""
-    return pages._replace(open_arrow=partial(_open_checked, pages.open_arrow, pages.meta, ensure_size), ensure_size=ensure_size)
+    return pages._replace(open_arrow=partial(open_checked, pages.open_arrow, (pages.meta,), ensure_size), ensure_size=ensure_size)
 
 
-def _open_checked(open_arrow: Callable[[], NativeFile], meta: ColumnMetaData, ensure_size: EnsureSize) -> NativeFile:
+def open_checked(open_arrow: Callable[[], NativeFile], metas: Iterable[ColumnMetaData], ensure_size: EnsureSize) -> NativeFile:
+    """Open a stream of a file that checks the sizes of a page of these chunks before it returns a byte of the page."""
     import pyarrow
 
     stream = open_arrow()
@@ -49,7 +50,7 @@ def _open_checked(open_arrow: Callable[[], NativeFile], meta: ColumnMetaData, en
     except BaseException:
         stream.close()
         raise
-    walk = HeaderWalk(meta, size, ensure_size)
+    walks = [(*page_range(meta), HeaderWalk(meta, size, ensure_size)) for meta in metas]
 
     def read(start: int, length: int) -> bytes:
         data: bytes = stream.read_at(length, start)
@@ -61,7 +62,9 @@ def _open_checked(open_arrow: Callable[[], NativeFile], meta: ColumnMetaData, en
             header: bytes = stream.read_at(length, offset)
             return header
 
-        walk.check_up_to(end, read_header_at)
+        for first, last, walk in walks:
+            if first < end and start < last:
+                walk.check_up_to(end, read_header_at)
         return data
 
     return pyarrow.PythonFile(ReadStream(read, size, stream.close), mode="r")

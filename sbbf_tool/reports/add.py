@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.change import ChangeReport
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
+from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 
@@ -34,20 +35,50 @@ class AddReport(ChangeReport):
 
     filters: tuple[BuiltFilter, ...]
     skipped: int
-    """Column chunks that already had a filter and keep it."""
+    """Column chunks that already had a filter and keep it, whether or not it satisfies the request."""
     data_bytes_read: int
     """Bytes of the chunks that were read to build the filters; data pages that refer to a dictionary count only with their headers."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+    weaker: int = 0
+    """Of the skipped column chunks, those with a measured false-positive rate above 1.25 x the target."""
+    too_large: int = 0
+    """Of the skipped column chunks, those with a filter of more than 4 x the size that its values need, or above the limit."""
+    broken: int = 0
+    """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a draft, or without the values."""
+    saturated_filters: tuple[SaturatedFilter, ...] = ()
+    """Filters that were left out because they would exclude hardly any value."""
     undo: Fix | None = None
     """The change that restores the old file, byte for byte; None if there is none, or if the file was not changed in place."""
+    leftover_bytes: int = 0
+    """Bytes of earlier changes by this package that the new file still has, but no longer needs: `append` leaves them, the next copy drops
+    them.
+    """
 
     @property
     def bytes_added(self) -> int:
         return self.new_bytes - self.old_bytes
+
+    def repeat(self) -> AddReport:
+        """Return the report of a second run: the file has every filter."""
+        return replace(
+            self,
+            file=self.output,
+            old_bytes=self.new_bytes,
+            old_end_hash=self.new_end_hash,
+            filters=(),
+            skipped=self.skipped + len(self.filters),
+            data_bytes_read=0,
+            warnings=(),
+            cross_checked=0,
+            not_cross_checked=0,
+            undo=None,
+        )
 
     def _rows(self) -> Iterable[object]:
         return self.filters
@@ -61,6 +92,12 @@ class AddRow(FileRow):
     report: AddReport | None = None
     """Also set for a file that was skipped because it has every filter; None for a file that was refused or failed."""
 
+    def repeat(self) -> AddRow:
+        if self.status != OK or self.report is None:
+            return self
+        report = self.report.repeat()
+        return replace(self, path=report.file, status=SKIPPED, reason=HAS_EVERY_FILTER, report=report)
+
 
 @dataclass(frozen=True, repr=False)
 class AddPlan(Tabular):
@@ -72,6 +109,10 @@ class AddPlan(Tabular):
     filters: int
     data_bytes: int
     """Compressed bytes of the column chunks to read."""
+    not_measured: tuple[str, ...] = ()
+    """Columns with existing filters, which are not read: they may be weaker or larger than requested."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.filters, 'filter')}"

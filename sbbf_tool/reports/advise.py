@@ -17,7 +17,7 @@ class ColumnAdvice:
     column: str
     type: str
     verdict: str
-    """`add`, `keep` or `no gain`."""
+    """`add`, `keep`, `left out` (its type is seldom queried by equality) or `no gain`."""
     reason: str
     cautions: tuple[str, ...]
     """What to consider before a filter is added."""
@@ -86,6 +86,30 @@ class ColumnSizes:
     """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive rate, if any does."""
 
 
+@dataclass(frozen=True)
+class ColumnSettings:
+    """What a writer is set to do for one column."""
+
+    column: str
+    ndv: int | None
+    """None if the writer cannot be given it; so with `fpp`."""
+    fpp: float | None
+    bitset_bytes: int | None
+    """The size that the writer chooses per row group; None if it chooses by other rules."""
+
+
+@dataclass(frozen=True)
+class WriterSettings:
+    """The settings by which a writer adds the filters that are advised, and those that are kept, to new files."""
+
+    writer: str
+    text: str
+    """Settings to paste, with the notes as comments."""
+    columns: tuple[ColumnSettings, ...]
+    notes: tuple[str, ...]
+    """Conditions, and what the writer cannot be set to do."""
+
+
 @dataclass(frozen=True, repr=False)
 class AdviceReport(Tabular):
     _row = ColumnAdvice
@@ -107,6 +131,8 @@ class AdviceReport(Tabular):
     """Files that could not be read, each with the reason."""
     filter_sizes: tuple[ColumnSizes, ...] = ()
     """The sizes to which the existing filters can be folded, for each column that has filters."""
+    emit: WriterSettings | None = None
+    """The settings of the writer that was requested."""
     exit_code: int = 0
     """The highest exit code of the files that could not be read."""
 

@@ -32,7 +32,7 @@ def schema_of(row: type) -> pa.Schema:
 def _schema_of(row: type) -> pa.Schema:
     import pyarrow as pa
 
-    return pa.schema([pa.field(name, _arrow_type(hint), nullable=_is_optional(hint)) for name, hint in _hints(row)])
+    return pa.schema([pa.field(name, _arrow_type(hint), nullable=is_optional(hint)) for name, hint in hints_of(row)])
 
 
 def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
@@ -53,24 +53,24 @@ def from_dict(row: type[Row], values: dict[str, Any]) -> Row:
     return cast(Row, _build(row, values))
 
 
-def _hints(row: type) -> list[tuple[str, Any]]:
+def hints_of(row: type) -> list[tuple[str, Any]]:
     hints = get_type_hints(row)
     return [(field.name, hints[field.name]) for field in fields(row) if not field.metadata.get("local")]
 
 
-def _is_optional(hint: Any) -> bool:
+def is_optional(hint: Any) -> bool:
     return get_origin(hint) is UnionType and NoneType in get_args(hint)
 
 
-def _inner(hint: Any) -> Any:
+def inner_type(hint: Any) -> Any:
     """Return X of `X | None`."""
-    return next(argument for argument in get_args(hint) if argument is not NoneType) if _is_optional(hint) else hint
+    return next(argument for argument in get_args(hint) if argument is not NoneType) if is_optional(hint) else hint
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
     import pyarrow as pa
 
-    hint = _inner(hint)
+    hint = inner_type(hint)
     simple = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
     if hint in simple:
         return simple[hint]
@@ -95,7 +95,7 @@ def plain(value: object) -> object:
 
 
 def _build(hint: Any, value: Any) -> Any:
-    hint = _inner(hint)
+    hint = inner_type(hint)
     if value is None:
         return None
     if get_origin(hint) is tuple:
@@ -107,4 +107,4 @@ def _build(hint: Any, value: Any) -> Any:
 
 @cache
 def _cached_hints(row: type) -> tuple[tuple[str, Any], ...]:
-    return tuple(_hints(row))
+    return tuple(hints_of(row))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from sbbf_tool.hints import Hint
+from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.tabular import Tabular
 
 
@@ -19,3 +22,36 @@ class ChangeReport(Tabular):
     dry_run: bool
     old_bytes: int
     new_bytes: int
+    old_end_hash: str
+    """BLAKE2b of the footer of the old file, and at least its last 64 bytes, in hexadecimal: it allows the change to be undone later."""
+    new_end_hash: str
+    """The same of the new file."""
+    is_extension: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
+    """Whether the new file begins with the whole old one and is longer: then the report is enough to undo the change."""
+    fingerprint: str | None = field(default=None, kw_only=True, compare=False, metadata={"local": True})
+    """Fingerprint of length and footer of the new file, for the state of a run; None in rows from other machines."""
+
+
+@dataclass(frozen=True)
+class SaturatedFilter:
+    """A filter that was built, but not written, because it would exclude hardly any value."""
+
+    row_group: int
+    column: str
+    bitset_bytes: int
+    fpp: float
+    """False-positive rate estimated from the bits that are set."""
+
+
+def explain_refusal(filters: Iterable[SaturatedFilter]) -> Hint:
+    """Explain why these filters were left out, and how to write them."""
+    by_column: dict[str, list[SaturatedFilter]] = {}
+    for saturated in filters:
+        by_column.setdefault(saturated.column, []).append(saturated)
+    parts = []
+    for column, members in by_column.items():
+        worst = max(members, key=lambda saturated: saturated.fpp)
+        rate = f"{format_percent(worst.fpp)} with {worst.bitset_bytes:,} bytes"
+        parts.append(f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}")
+    names = "; ".join(parts).replace("{", "{{").replace("}", "}}")
+    return Hint(f"{names}; allow larger filters, or write them with {{force}}", force=True)

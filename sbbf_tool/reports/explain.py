@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -66,7 +67,8 @@ class ExplainReport(Tabular):
 
     file: str
     column: str
-    type: str
+    type: str | None
+    """None if the file does not have the column, although its table does."""
     value: str
     note: str | None
     """Note on a value that filters, or min and max, cannot answer for."""
@@ -78,6 +80,8 @@ class ExplainReport(Tabular):
     engines: tuple[EngineExplanation, ...]
     unreadable: tuple[str, ...] = ()
     """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
 
     def _rows(self) -> Iterable[object]:
         return self.row_groups

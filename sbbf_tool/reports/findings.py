@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -77,8 +78,12 @@ class CheckReport(Tabular):
     findings: tuple[Finding, ...]
     unreadable: tuple[str, ...] = ()
     """Parts that could not be read (the whole file, or pages of a chunk), and on which rules did not run: place and reason."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     locked_columns: tuple[str, ...] = ()
     """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
+    fingerprint: str | None = field(default=None, kw_only=True, compare=False, metadata={"local": True})
+    """Fingerprint of length and footer of the file, for the state of a run; None in rows from other machines."""
 
     def _rows(self) -> Iterable[object]:
         for finding in self.findings:

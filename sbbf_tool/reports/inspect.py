@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -45,6 +46,8 @@ class FilterReport:
     """The one of these dialects in which the filter holds the values of the column; None if there is none or several."""
     unreadable: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
+    saturated: bool = False
+    """Whether the filter excludes fewer than half of the absent values."""
     encrypted: bool = False
     """Whether the column is encrypted. Header and bitset are then encrypted modules, whose overhead counts in `header_bytes`."""
 
@@ -87,6 +90,8 @@ class InspectReport(Tabular):
     columns: tuple[ColumnTotal, ...]
     unreferenced: tuple[UnreferencedRange, ...]
     notes: tuple[str, ...] = ()
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     locked_columns: tuple[str, ...] = ()
     """Columns whose metadata is encrypted and whose key was not given; they may have filters."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.verify import FilterVerification
 
@@ -39,6 +40,10 @@ class PlannedFile(FileRow):
     filters: int = 0
     data_bytes: int = 0
     splits: tuple[PlannedSplit, ...] = ()
+    not_measured: tuple[str, ...] = ()
+    """Columns with existing filters that stay, and whose bits were not read."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
 
 
 @dataclass(frozen=True)

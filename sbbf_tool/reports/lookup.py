@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import Answer
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
@@ -37,7 +38,8 @@ class LookupReport(Tabular):
 
     file: str
     column: str
-    type: str
+    type: str | None
+    """None if the file does not have the column, although its table does."""
     keys: int
     """Number of values that were looked up."""
     row_groups: int
@@ -48,6 +50,8 @@ class LookupReport(Tabular):
     """Requests to a server; 0 for a local file."""
     unreadable: tuple[str, ...] = ()
     """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
 
     @property
     def is_absent(self) -> bool:

@@ -1,4 +1,5 @@
-"""Results of the Paimon operations: `inspect_paimon`, `probe_paimon`, `build_paimon_index`, `verify_paimon`, `add_paimon_index`.
+"""Results of the Paimon operations: `inspect_paimon`, `probe_paimon`, `build_paimon_index`, `verify_paimon`, `add_paimon_index`,
+`remove_paimon_index`, `check_paimon`.
 
 `place` is where the index of a data file is stored: `embedded` in the manifest, in a `file`, or `none`.
 """
@@ -26,6 +27,8 @@ class BloomFigures:
     """Estimated false-positive rate with Paimon's reader."""
     estimated_ndv: float | None
     """Estimated number of distinct values; None when the filter is full."""
+    diagnosis: str | None = None
+    """What the fill ratio says of the size, in a sentence; None if the size fits the values, or k is 0."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class IndexRow:
     fill_ratio: float | None
     estimated_fpp: float | None
     estimated_ndv: float | None
+    diagnosis: str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +129,9 @@ class InspectReport(Tabular):
             place = (file.data_file, file.partition, file.bucket, file.rows, file.place, file.index_path)
             for index in file.indexes:
                 bloom = index.bloom
-                figures = (None,) * 6 if bloom is None else tuple(getattr(bloom, field.name) for field in fields(bloom))
+                figures = (
+                    (None,) * len(fields(BloomFigures)) if bloom is None else tuple(getattr(bloom, field.name) for field in fields(bloom))
+                )
                 yield IndexRow(*place, index.column, index.current_column, index.type, index.kind, index.size, index.empty, *figures)
 
     def _summary(self) -> str:
@@ -269,6 +275,8 @@ class VerifiedColumn:
     """Some of the false negatives."""
     problem: str | None = None
     """Why the filter could not be checked; None when it was."""
+    cause: str | None = None
+    """How the filter holds the values that it excludes, if it holds them in another form; None if it does not, or that is unknown."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +302,7 @@ class VerifiedRow:
     false_negatives: int | None
     examples: tuple[str, ...]
     problem: str | None
+    cause: str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -322,9 +331,9 @@ class VerifyReport(Tabular):
     def _rows(self) -> Iterable[object]:
         for file in self.files:
             if file.problem is not None:
-                yield VerifiedRow(file.data_file, file.place, None, None, None, None, (), file.problem)
+                yield VerifiedRow(file.data_file, file.place, None, None, None, None, (), file.problem, None)
             for column in file.columns:
-                figures = (column.rows, column.nulls, column.false_negatives, column.examples, column.problem)
+                figures = (column.rows, column.nulls, column.false_negatives, column.examples, column.problem, column.cause)
                 yield VerifiedRow(file.data_file, file.place, column.column, *figures)
 
     def _summary(self) -> str:
@@ -354,6 +363,8 @@ class SkippedFile:
     reason: str
     is_unreadable: bool = False
     """Whether the file could not be read; other skipped files must not be indexed, or already are."""
+    is_refused: bool = False
+    """Whether a filter was left out because it would exclude hardly any value."""
 
 
 @dataclass(frozen=True)
@@ -386,6 +397,10 @@ class AddIndexReport(Tabular):
     def unreadable(self) -> tuple[SkippedFile, ...]:
         return tuple(file for file in self.skipped if file.is_unreadable)
 
+    @property
+    def refused(self) -> tuple[SkippedFile, ...]:
+        return tuple(file for file in self.skipped if file.is_refused)
+
     def _rows(self) -> Iterable[object]:
         for index in self.new_indexes:
             for column in index.columns:
@@ -394,3 +409,42 @@ class AddIndexReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"
+
+
+@dataclass(frozen=True)
+class RemovedIndex:
+    """What a data file lost, and what remains."""
+
+    data_file: str
+    columns: tuple[str, ...]
+    """Columns, by their names in the data file, whose Bloom filters were removed; empty for an index that could not be read."""
+    place: str
+    """Where the remaining indexes are: "embedded" in the manifest, in a "file", or "none"."""
+    path: str | None
+    size: int
+    """Bytes of the container with the remaining indexes, 0 without one."""
+
+
+@dataclass(frozen=True, repr=False)
+class RemoveIndexReport(Tabular):
+    _row = RemovedIndex
+    _first = ("table",)
+
+    table: str
+    dry_run: bool
+    snapshot_before: int | None
+    snapshot_after: int | None
+    """None without a commit: there was nothing to do, or it was a dry run."""
+    removed_indexes: tuple[RemovedIndex, ...]
+    skipped: tuple[SkippedFile, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def unreadable(self) -> tuple[SkippedFile, ...]:
+        return tuple(file for file in self.skipped if file.is_unreadable)
+
+    def _rows(self) -> Iterable[object]:
+        return self.removed_indexes
+
+    def _summary(self) -> str:
+        return f"{self.table}: indexes removed from {format_count(len(self.removed_indexes), 'data file')}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -53,13 +54,16 @@ class ProbeReport(Tabular):
 
     file: str
     column: str
-    type: str
+    type: str | None
+    """None if the file does not have the column, although its table does."""
     values: tuple[ValueAnswer, ...]
     bytes_read: int
     requests: int = 0
     """Requests to a server; 0 for a local file."""
     unreadable: tuple[str, ...] = ()
     """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
 
     @property
     def is_absent(self) -> bool:

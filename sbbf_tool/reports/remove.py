@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.change import ChangeReport
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
+
+TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class RemoveReport(ChangeReport):
     """`truncated` to the previous footer, `compacted`, or `new footer`."""
     unreferenced_bytes: int
     """Bytes in the file that nothing refers to any more."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
 
     def _rows(self) -> Iterable[object]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.add import BuiltFilter
-from sbbf_tool.reports.change import ChangeReport
+from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.findings import ERROR, Finding
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 
 
@@ -57,11 +58,15 @@ class RepairReport(ChangeReport):
     """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
     truncated_to: int | None = None
     """Length of the file before an interrupted append, to which the file was truncated. A dry run then checks nothing else."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+    saturated_filters: tuple[SaturatedFilter, ...] = ()
+    """Filters that were left out because they would exclude hardly any value."""
 
     @property
     def is_clean(self) -> bool:

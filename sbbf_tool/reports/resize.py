@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.change import ChangeReport
+from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 
 
@@ -47,11 +48,15 @@ class ResizeReport(ChangeReport):
     """Filters that cannot be folded to the requested size: place and reason."""
     data_bytes_read: int = 0
     """Bytes of the chunks that were read to rebuild filters."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+    saturated_filters: tuple[SaturatedFilter, ...] = ()
+    """Filters that were left out because they would exclude hardly any value."""
     sizes: tuple[FilterSize, ...] = ()
     """In a dry run: the present size of each filter, and every half of it down to 64 bytes."""
 

@@ -14,6 +14,13 @@ LINK = "a link in a listing is skipped: name the link itself to change the file 
 """Why commands that change files skip a link."""
 
 
+HAS_EVERY_FILTER = "the file has every filter"
+"""Why a file gets no filters."""
+
+NOT_APPLICABLE = "not applicable"
+"""Beginning of the reason why a file is skipped that does not have the columns in question, although others of the run may."""
+
+
 @dataclass(frozen=True)
 class ListedFile:
     """File in a listing."""
@@ -24,6 +31,11 @@ class ListedFile:
     """Seconds since 1970."""
     is_link: bool = False
     """Whether a folder or glob led to the file through a link; set only if links are requested."""
+    change_time: float | None = None
+    """Time of the last change of the file or its attributes (ctime), in seconds since 1970; None for objects, as is `inode`."""
+    inode: int | None = None
+    etag: str | None = None
+    """ETag of an object, if its store lists it."""
 
 
 @dataclass(frozen=True)
@@ -38,5 +50,11 @@ class FileRow:
     exit_code: int
     """Exit code of a command on this file alone, apart from findings and answers."""
     seconds: float
+    is_unchanged: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
+    """Whether the file was not opened, because the state of an earlier run has the outcome."""
     error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, metadata={"local": True})
     """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
+
+    def repeat(self) -> FileRow:
+        """Return the row of a second run over the file, if nothing else changes it meanwhile."""
+        return self

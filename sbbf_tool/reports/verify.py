@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -74,8 +75,12 @@ class VerifyReport(Tabular):
     """Findings that a filter contradicts the data or the format, or that released readers lose rows or fail; never about its cost."""
     unreadable: tuple[str, ...]
     """Chunks whose filters were not verified, because pages could not be decoded: place and reason."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
     locked_columns: tuple[str, ...] = ()
     """Columns whose filters were not verified, because their keys were not given; whether such a column has filters may be unknown."""
+    fingerprint: str | None = field(default=None, kw_only=True, compare=False, metadata={"local": True})
+    """Fingerprint of length and footer of the file, for the state of a run; None in rows from other machines."""
 
     @property
     def is_sound(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pkgutil import get_data
 
 from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules import correctness, efficiency, encryption, policy
 from sbbf_tool.rules import format as format_rules
+from sbbf_tool.rules.index_rules import INDEX_RULES, IndexRule
 from sbbf_tool.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *encryption.RULES, *efficiency.RULES, *policy.RULES)
@@ -54,19 +55,25 @@ HARMED_READERS: Mapping[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=1)
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
-    """Read the examples that the golden reports of the tests show."""
-    data = get_data(__package__, "examples.json")
-    assert data is not None
-    examples: Mapping[str, Mapping[str, str | None]] = json.loads(data)
+    """Read the examples: those of Parquet files are in the golden reports of the tests."""
+    examples: dict[str, Mapping[str, str | None]] = {}
+    for name in ("examples.json", "index_examples.json"):
+        data = get_data(__package__, name)
+        assert data is not None
+        examples |= json.loads(data)
     return examples
 
 
-def list_rules() -> tuple[RuleReport, ...]:
-    """Return all rules as rows of a report."""
-    return tuple(map(report_rule, RULES))
+CATALOGS: Mapping[str, Sequence[Rule | IndexRule]] = {"check": RULES, "paimon-check": INDEX_RULES}
+"""The rules that a report has, by the name of its schema."""
 
 
-def report_rule(rule: Rule) -> RuleReport:
+def list_rules(schema: str = "check") -> tuple[RuleReport, ...]:
+    """Return all rules of a kind of report as rows."""
+    return tuple(map(report_rule, CATALOGS[schema]))
+
+
+def report_rule(rule: Rule | IndexRule) -> RuleReport:
     """Return a rule as a row of a report, with its example."""
     example = _examples().get(rule.name, {})
     return RuleReport(

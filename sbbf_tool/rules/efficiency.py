@@ -19,8 +19,6 @@ GROUP = "efficiency"
 _warning = partial(Rule, group=GROUP, severity=WARNING)
 _info = partial(Rule, group=GROUP, severity=INFO)
 
-SATURATED_FPP = 0.5
-"""A filter with a higher FPP, which excludes fewer than half of the absent values, is called saturated."""
 _MUCH_SMALLER = 4
 LARGE_SHARE = 0.25
 
@@ -33,7 +31,7 @@ def _identical_blocks(chunk: ChunkFacts) -> str | None:
 
 
 def _saturated(chunk: ChunkFacts) -> str | None:
-    if chunk.bits is None or chunk.bits.fpp <= SATURATED_FPP:
+    if chunk.bits is None or chunk.bits.fpp <= sizing.SATURATED_FPP:
         return None
     return f"estimated fpp {format_percent(chunk.bits.fpp)}"
 
@@ -133,11 +131,12 @@ RULES = (
         look=at_each_filter(_nearly_empty),
         fix=fixes.shrink,
     ),
-    _warning(
+    _info(
         name="larger-than-chunk",
         reads=Reads.FILTERS,
         message="The filter is larger than the data that it can skip.",
-        why="Small row groups with filters of default size. StarRocks ignores such a filter; all other readers read more than without it.",
+        why="Small row groups, or data that compresses well. StarRocks ignores such a filter; other readers gain only where it lets them "
+        "skip the other columns of the row group.",
         look=at_each_filter(_larger_than_chunk),
         fix=_shrink_or_remove,
     ),

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import accumulate
 
-from sbbf_tool.bloom import DEFAULT_FPP
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.layout import OwnedRange, owned_ranges
 from sbbf_tool.file.meter import Meter, Progress
@@ -26,6 +28,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.verify import FilterVerification
+from sbbf_tool.rules.satisfaction import BROKEN, MISSING, NOT_MEASURED, Judgment, judge_filter, may_be_saturated
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
 _WORTH_THREADS = 1 << 20
@@ -82,6 +85,10 @@ class ChunkFacts:
     verification: FilterVerification | None = None
     oversized_page: str | None = None
     """The page that states more bytes than may be decompressed; `verification` is then None."""
+    judgment: Judgment | None = None
+    """How the filter compares with `target`, if there is one."""
+    target: Sizing | None = None
+    """The size that is requested for the filter."""
 
     @property
     def is_unverified(self) -> bool:
@@ -116,6 +123,13 @@ class ColumnFacts:
     """The file from which the given keys came."""
     can_reopen: bool = True
     """Whether `file` is a path or URL, so that a fix can name it."""
+    table: str | None = None
+    """The table that has the file, as the user named it; None for other files."""
+
+    @property
+    def changeable_name(self) -> str:
+        """The name by which a command changes the file: its own, or that of its table."""
+        return self.table or self.file
 
     @property
     def name(self) -> str:
@@ -163,15 +177,16 @@ def gather(
     row_groups: Sequence[int] | None = None,
     *,
     keeps_oversized: bool = False,
+    sizes: Mapping[ChunkKey, Sizing] | None = None,
     jobs: int | None = 1,
     progress: Progress | None = None,
 ) -> tuple[ColumnFacts, ...]:
     """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify` queries each filter for its chunk's values.
 
     With `row_groups`, only chunks in those row groups are gathered, without the facts that need all chunks. A page with more bytes than may
-    be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. `jobs` threads (None: one
-    per core) verify filters concurrently; for a file with little data, filters are verified one after the other. `progress` is called as
-    filters are verified.
+    be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. The filters of the chunks
+    in `sizes` are judged by these sizes. `jobs` threads (None: one per core) verify filters concurrently; for a file with little data,
+    filters are verified one after the other. `progress` is called as filters are verified.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -187,11 +202,14 @@ def gather(
             meter.advance(f"verifying {file.footer.columns[column].name}", 0)
 
         def look(key: ChunkKey) -> ChunkFacts:
-            facts = replace(_with_bits(file, chunks[key], stored[key], verify, keeps_oversized), overlaps=overlaps.get(key, ()))
+            chunk = replace(chunks[key], overlaps=overlaps.get(key, ()))
+            facts = _with_bits(file, chunk, stored[key], verify, keeps_oversized, (sizes or {}).get(key))
             meter.advance(f"verifying {file.footer.columns[key[1]].name}", facts.chunk_bytes)
             return facts
 
         chunks |= in_parallel(look, stored, 1 if is_little else jobs)
+    for key, target in (sizes or {}).items():
+        chunks[key] = replace(chunks[key], judgment=chunks[key].judgment or _judge_unmeasured(chunks[key], target), target=target)
     return tuple(
         ColumnFacts(
             file.name,
@@ -200,6 +218,7 @@ def gather(
             tuple(chunks[number, column.index] for number in numbers),
             file.ring.keys.path if file.ring is not None else None,
             file.source.can_reopen,
+            file.table,
         )
         for column in columns
     )
@@ -257,13 +276,39 @@ def _can_shrink(bloom: BloomFilter) -> bool:
     return bloom.fpp <= DEFAULT_FPP and bloom.fold_to_fpp(DEFAULT_FPP).num_bytes < bloom.num_bytes
 
 
-def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verify: Verify | None, keeps_oversized: bool) -> ChunkFacts:
+def _judge_unmeasured(chunk: ChunkFacts, target: Sizing) -> Judgment:
+    """Judge a chunk without a filter, or whose filter was not measured."""
+    if chunk.place is None and not chunk.meta.is_locked:
+        return Judgment(MISSING, is_limited=may_be_saturated(target, chunk.meta.most_values))
+    defect = chunk.module_defect or chunk.unreadable
+    return Judgment(NOT_MEASURED, chunk.encryption or "") if defect is None else Judgment(BROKEN, defect)
+
+
+def _judge(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: BloomFilter, target: Sizing) -> Judgment:
+    """Judge a filter by its size, or by the defect for which readers cannot use it."""
+    from sbbf_tool.parquet import equals
+
+    size = stored.header.num_bytes
+    if stored.header.unsupported_reason is not None:
+        return Judgment(BROKEN, stored.header.unsupported_reason)
+    if chunk.overlaps:
+        return Judgment(BROKEN, f"it shares bytes with {chunk.overlaps[0].words}")
+    if size % BLOCK_BYTES or size < sizing.MIN_BYTES:
+        return Judgment(BROKEN, f"some readers fail on a bitset of {size:,} bytes")
+    return judge_filter(bloom, target, chunk.meta.non_null_values, equals.forms_per_value(file.footer, file.footer.columns[stored.column]))
+
+
+def _with_bits(
+    file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verify: Verify | None, keeps_oversized: bool, target: Sizing | None
+) -> ChunkFacts:
     try:
         bloom = BloomFilter(file.read_bitset(stored))
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
     ndv = bloom.estimated_ndv
     bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, _can_shrink(bloom))
+    if target is not None:
+        chunk = replace(chunk, judgment=_judge(file, chunk, stored, bloom, target))
     try:
         return replace(chunk, bits=bits, verification=verify(file, stored, bloom) if verify else None)
     except OversizedPageError as error:

@@ -12,22 +12,49 @@ _LONGEST_HEADER = 19
 
 def repair(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that changes only the footer."""
-    return Fix("repair", (column.file,), keys=column.keys_path)
+    return Fix("repair", (column.changeable_name,), keys=column.keys_path)
 
 
 def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that rebuilds filters from the data, if they exclude stored values or are unusable."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    return Fix("repair", (column.file,), (column.name,), rebuild=True, keys=column.keys_path)
+    return Fix("repair", (column.changeable_name,), (column.name,), rebuild=True, keys=column.keys_path)
 
 
 def add(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that builds a filter in every row group and rebuilds existing filters."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    fpp = None if limits.max_fpp is None else min(limits.max_fpp, DEFAULT_FPP)
-    return Fix("add_filters", (column.file,), (column.name,), replace=bool(column.filters), fpp=fpp, keys=column.keys_path)
+    target = dict(limits.targets).get(column.name)
+    fpps = [fpp for fpp in (limits.max_fpp, None if target is None else target.fpp) if fpp is not None]
+    fpp = min(*fpps, DEFAULT_FPP) if fpps else None
+    return Fix("add_filters", (column.changeable_name,), (column.name,), replace=bool(column.filters), fpp=fpp, keys=column.keys_path)
+
+
+def _has_drafts(column: ColumnFacts) -> bool:
+    """Return whether a filter follows a draft of the format, so that no command resizes it."""
+    return any(chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters)
+
+
+def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
+    """Return the fix that builds the requested filters; None if their sizes differ by row group, which no parameter states."""
+    if _gets_no_filter(column):
+        return None
+    sizes = {chunk.target for chunk in column.chunks if chunk.target is not None}
+    if len(sizes) != 1:
+        return None
+    (size,) = sizes
+    return Fix(
+        "add_filters",
+        (column.file,),
+        (column.name,),
+        ensure=bool(column.filters),
+        fpp=None if size.fpp == DEFAULT_FPP else size.fpp,
+        ndv=size.ndv,
+        max_bytes=None if size.max_bytes >= sizing.MAX_BYTES else size.max_bytes,
+        keys=column.keys_path,
+    )
 
 
 def _gets_no_filter(column: ColumnFacts) -> bool:
@@ -35,17 +62,19 @@ def _gets_no_filter(column: ColumnFacts) -> bool:
 
 
 def remove(column: ColumnFacts, limits: Limits) -> Fix:
-    return Fix("remove_filters", (column.file,), (column.name,), keys=column.keys_path)
+    return Fix("remove_filters", (column.changeable_name,), (column.name,), keys=column.keys_path)
 
 
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that also removes the bytes of the filters, because they must not stay in the file."""
-    return Fix("remove_filters", (column.file,), (column.name,), compact=True, keys=column.keys_path)
+    return Fix("remove_filters", (column.changeable_name,), (column.name,), compact=True, keys=column.keys_path)
 
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that shrinks filters to the smallest size that keeps the usual FPP."""
-    return Fix("resize_filters", (column.file,), (column.name,), fpp=DEFAULT_FPP, keys=column.keys_path)
+    """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of drafts are rebuilt in that size."""
+    if _has_drafts(column):
+        return rebuild(column, limits)
+    return Fix("resize_filters", (column.changeable_name,), (column.name,), fpp=DEFAULT_FPP, keys=column.keys_path)
 
 
 def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
@@ -60,4 +89,4 @@ def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def _resize(column: ColumnFacts, num_bytes: int) -> Fix:
-    return Fix("resize_filters", (column.file,), (column.name,), num_bytes=num_bytes, keys=column.keys_path)
+    return Fix("resize_filters", (column.changeable_name,), (column.name,), num_bytes=num_bytes, keys=column.keys_path)

@@ -8,27 +8,59 @@ from functools import partial
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import ERROR, Evidence
 from sbbf_tool.rules import fixes
-from sbbf_tool.rules.facts import ColumnFacts, Reads
-from sbbf_tool.rules.rule import Limits, Rule
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.rule import Limits, Rule, Target
+from sbbf_tool.rules.satisfaction import MISSING, NOT_MEASURED, SATISFIED
 
 GROUP = "policy"
 _error = partial(Rule, group=GROUP, severity=ERROR)
 
-MISSING_FILTER = "missing-filter"
+_TOLERANCE = 1.25
+"""Factor by which the FPP of a filter may exceed the declared one: its size is a power of two, and the FPP is estimated."""
+MISSING_FILTER, FPP_ABOVE_LIMIT = "missing-filter", "fpp-above-limit"
+DEVIATING_FILTER = "deviating-filter"
 
 
 def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.name in limits.require:
         for chunk in column.chunks:
             if chunk.place is None:
-                reason = "its metadata is encrypted, and the key was not given" if chunk.meta.is_locked else "it has no filter"
-                yield Evidence(chunk.row_group, reason)
+                yield Evidence(chunk.row_group, _why_missing(chunk))
+
+
+def _why_missing(chunk: ChunkFacts) -> str:
+    if chunk.meta.is_locked:
+        return "its metadata is encrypted, and the key was not given"
+    why = "; all its pages are dictionary-encoded, for which parquet-java writes none" if chunk.meta.is_dictionary_encoded else ""
+    return f"it has no filter{why}"
+
+
+def _deviating_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """Yield the chunks whose filter does not satisfy the declaration, unless its limits may leave no room for a useful filter."""
+    for chunk in column.chunks:
+        judgment = chunk.judgment
+        if judgment is None or judgment.outcome in (SATISFIED, NOT_MEASURED) or (judgment.outcome == MISSING and judgment.is_limited):
+            continue
+        yield Evidence(chunk.row_group, f"{judgment.outcome}: {judgment.fact}" if judgment.fact else _why_missing(chunk))
 
 
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         if chunk.bits is not None and limits.max_fpp is not None and chunk.bits.fpp > limits.max_fpp:
             yield Evidence(chunk.row_group, f"estimated fpp {format_percent(chunk.bits.fpp)}; the limit is {limits.max_fpp * 100:g} %")
+    target = dict(limits.targets).get(column.name)
+    if target is not None:
+        yield from _weaker_than(target, column)
+
+
+def _weaker_than(target: Target, column: ColumnFacts) -> Iterator[Evidence]:
+    """Yield the filters that miss the FPP that settings declare, although a larger bitset is allowed."""
+    for chunk in column.filters:
+        if chunk.stored is not None and chunk.bits is not None and chunk.bits.fpp > _TOLERANCE * target.fpp:
+            is_largest = target.max_bytes is not None and 2 * chunk.stored.header.num_bytes > target.max_bytes
+            if not is_largest:
+                fact = f"estimated fpp {format_percent(chunk.bits.fpp)}; the settings declare {target.fpp * 100:g} %"
+                yield Evidence(chunk.row_group, fact)
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -64,7 +96,16 @@ RULES = (
         limit="require",
     ),
     _error(
-        name="fpp-above-limit",
+        name=DEVIATING_FILTER,
+        reads=Reads.FILTERS,
+        message="The filter is not as the policy declares it: it is missing, weaker, too large or broken.",
+        why="The rule runs only if the configuration file has `[[filters]]`, or the policy `filters`, and for the files that these name.",
+        look=_deviating_filter,
+        fix=fixes.ensure,
+        limit="filters",
+    ),
+    _error(
+        name=FPP_ABOVE_LIMIT,
         reads=Reads.FILTERS,
         message="The false-positive rate of the filter is above the limit.",
         why="The rule runs only if `max_fpp` is given.",

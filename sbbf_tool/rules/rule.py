@@ -14,6 +14,16 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What settings declare for the filters of a column."""
+
+    fpp: float
+    max_bytes: int | None = None
+    """Maximum bytes of a bitset, which may not permit the FPP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +37,14 @@ class Limits:
     """Maximum bytes of a column's filters per byte of its data."""
     min_ndv: int | None = None
     min_chunk_bytes: int | None = None
+    targets: tuple[tuple[str, Target], ...] = ()
+    """Full names of columns, and the targets that settings declare for their filters."""
+    filters: tuple[FilterDeclaration, ...] = ()
+    """Filters that files must have, with what FPP or size."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "require", as_names(self.require))
+        object.__setattr__(self, "filters", (self.filters,) if isinstance(self.filters, FilterDeclaration) else tuple(self.filters))
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -38,7 +53,7 @@ class Limits:
             raise UsageError(Hint(f"{{max_fpp}} must be above 0 and below 1, not {self.max_fpp}", max_fpp=None))
 
     def demands(self, name: str) -> bool:
-        return getattr(self, name) not in (None, ())
+        return getattr(self, name) not in (None, ()) or (name == "max_fpp" and bool(self.targets))
 
 
 Look = Callable[[ColumnFacts, Limits], Iterable[Evidence]]

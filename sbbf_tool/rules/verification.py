@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sbbf_tool.file.meter import Progress
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import Column
 from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
@@ -16,9 +14,19 @@ _RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
 
 
 def report_of(
-    file: ParquetFile, columns: Sequence[Column], verify: Verify, jobs: int | None = 1, progress: Progress | None = None
+    file: ParquetFile,
+    names: tuple[str, ...],
+    verify: Verify,
+    jobs: int | None = 1,
+    progress: Progress | None = None,
+    *,
+    strict: bool = True,
 ) -> VerifyReport:
-    """Build the report on an open file; `verify` checks each filter that can be queried, `jobs` of them concurrently."""
+    """Build the report on the columns with these names, or all; `verify` checks each filter that can be queried, `jobs` concurrently.
+
+    Raises the errors of `ParquetFile.find_columns`.
+    """
+    columns = file.find_columns(names, strict=strict)
     facts = gather(file, columns, Reads.DATA, verify, jobs=jobs, progress=progress)
     verifications = [chunk.verification or _unverified(column, chunk) for column in facts for chunk in column.filters]
     return VerifyReport(
@@ -26,8 +34,10 @@ def report_of(
         created_by=file.footer.metadata.created_by,
         filters=tuple(sorted(verifications, key=lambda verification: verification.row_group)),
         findings=find_all(_RULES, facts, Limits()),
+        named_columns=name_columns(file, names),
         unreadable=unreadable_chunks(facts),
         locked_columns=locked_columns(facts),
+        fingerprint=file.fingerprint,
     )
 
 

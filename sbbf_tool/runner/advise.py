@@ -20,6 +20,7 @@ from sbbf_tool.runner.failures import error_of
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.table_file import TableFiles
 
 
 def advise_files(
@@ -29,18 +30,34 @@ def advise_files(
     queries: Iterable[str] = (),
     fpp: float | None = None,
     engine_names: Iterable[str] = (),
+    all_types: bool = False,
+    emit: str | None = None,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
+    table_files: TableFiles | None = None,
+    jobs: int | None = None,
 ) -> AdviceReport:
     """Advise on the columns of all files together; see `operations.advise`.
 
     `run` does the work on the files of `names`: it reads footers, filters and dictionaries. This process reads data of a few row groups.
+    `table_files` is what it needs to know of the files if `names` is a table.
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_ring = Keys.of(keys)
     file_surveys = surveys(run(works.survey(parsed_queries, keys=key_ring, max_page_bytes=max_page_bytes)))
     return advise_on_surveys(
-        names, file_surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_ring, limit=max_page_bytes
+        names,
+        file_surveys,
+        queries=parsed_queries,
+        fpp=fpp,
+        engine_names=engine_names,
+        all_types=all_types,
+        emit=emit,
+        jobs=jobs,
+        keys=key_ring,
+        limit=max_page_bytes,
+        is_table=table_files is not None,
+        open_by=str if table_files is None else table_files.file,
     )
 
 

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, ListedFile
-from sbbf_tool.storage.places import entries, is_url
+from sbbf_tool.storage.places import entries, is_url, size_and_etag
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.partitions import Predicate
+    from sbbf_tool.file.partitions import PathPredicate
 
 Row = TypeVar("Row", bound=FileRow)
 
+_MOST_INODE = (1 << 63) - 1
+"""Rows have signed integers."""
 
-def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
+
+def discover(names: Iterable[str], where: PathPredicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
     Links to files are followed. Runs that change files set `links`: links are then marked, and links to folders are also listed. Raises
@@ -27,7 +31,7 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
             if links and entry.is_link:
                 yield ListedFile(entry.path, is_link=True)
             elif where is None or where.accepts(entry.path):
-                yield list_file(entry.path)
+                yield list_file(entry.path) if entry.bytes is None else ListedFile(entry.path, entry.bytes, etag=entry.etag)
 
 
 def list_file(path: str) -> ListedFile:
@@ -38,7 +42,18 @@ def list_file(path: str) -> ListedFile:
         status = os.stat(path)
     except (OSError, ValueError):
         return ListedFile(path)
-    return ListedFile(path, status.st_size, status.st_mtime)
+    return ListedFile(path, status.st_size, status.st_mtime, change_time=status.st_ctime, inode=status.st_ino & _MOST_INODE)
+
+
+def stat_file(path: str) -> ListedFile:
+    """Return a file as `list_file` does; request size and ETag of an object from its store."""
+    if not is_url(path):
+        return list_file(path)
+    try:
+        size_and_tag = size_and_etag(path)
+    except SbbfError:
+        size_and_tag = None
+    return ListedFile(path) if size_and_tag is None else ListedFile(path, size_and_tag[0], etag=size_and_tag[1])
 
 
 def skip_link(row: type[Row], path: str) -> Row:

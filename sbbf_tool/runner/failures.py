@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sbbf_tool.display import redact
-from sbbf_tool.errors import NothingToDoError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
+from sbbf_tool.errors import (
+    LockedError,
+    NoColumnError,
+    NotApplicableError,
+    NothingToDoError,
+    RefusedError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+    WriteError,
+    describe_unexpected,
+)
+from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.hints import join
-from sbbf_tool.reports.rows import FAILED, OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.reports.change import ChangeReport, SaturatedFilter, explain_refusal
+from sbbf_tool.reports.rows import FAILED, NOT_APPLICABLE, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
 
 INTERNAL_ERROR = 70
 
 
-def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) -> Row:
+def row_of(row: type[Row], path: FileName, work: Callable[[], Mapping[str, object]]) -> Row:
     """Return the row of a file with the fields that `work` returns; they include `status` and `reason` if the status is not `ok`."""
     started = time.monotonic()
     try:
         fields: Mapping[str, object] = work()
     except Exception as error:
+        # Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is imported, becomes a RuntimeError.
+        if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+            raise error.__cause__ from None
         fields = {**failure(path, error), "error": error}
     values = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **fields}
-    return row(path=path, **values)  # type: ignore[arg-type]
+    return row(path=os.fspath(path), **values)  # type: ignore[arg-type]
 
 
-def failure(path: str, error: Exception) -> dict[str, object]:
-    """Return status, reason and exit code of an error. The reason has all details of the error except the file's name."""
+def failure(path: FileName, error: Exception) -> dict[str, object]:
+    """Return status, reason and exit code of an error. The reason has all details of the error except the file's name.
+
+    A change of a table skips encrypted files without the key; the commit contains the others. Files that do not have a column of their
+    table are skipped in any case.
+    """
     if isinstance(error, SbbfError):
-        reason = ": ".join(part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part)
-        reason = join(reason, "; ", error.hint) if error.hint else reason
-        if isinstance(error, NothingToDoError):
+        parts = [part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part]
+        # The message can be a hint too, so that the command line writes its options.
+        texts = [text for part in parts for text in (": ", part)]
+        reason = join(*texts[1:], *(("; ", error.hint) if error.hint else ()))
+        if isinstance(error, NothingToDoError | NotApplicableError) or _is_unfit(path, error):
             return {"status": SKIPPED, "reason": reason, "exit_code": 0}
         status = REFUSED if isinstance(error, RefusedError) else FAILED
         return {"status": status, "reason": reason, "exit_code": error.exit_code}
@@ -40,7 +63,21 @@ def failure(path: str, error: Exception) -> dict[str, object]:
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 
 
+def _is_unfit(path: FileName, error: SbbfError) -> bool:
+    return isinstance(path, TableFile) and (isinstance(error, NoColumnError) or (isinstance(error, LockedError) and path.run is not None))
+
+
+def refusal_of(report: ChangeReport) -> dict[str, object] | None:
+    """Return the fields of a file that was changed, but without some of the filters; None if no filter was left out."""
+    filters: tuple[SaturatedFilter, ...] = getattr(report, "saturated_filters", ())
+    if not filters:
+        return None
+    return {"status": REFUSED, "reason": explain_refusal(filters), "exit_code": RefusedError.exit_code, "report": report}
+
+
 def error_of(row: FileRow) -> SbbfError:
     """Return the error of a row that is neither `ok` nor `skipped`."""
+    if (row.reason or "").startswith(NOT_APPLICABLE):
+        return NotApplicableError(row.reason or "", file=row.path)
     kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
     return kinds.get(row.exit_code, SbbfError)(row.reason or row.status, file=row.path)

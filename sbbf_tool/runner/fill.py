@@ -3,8 +3,8 @@
 build     build the filter of each chunk of a split (some row groups of a file), and query it for every value
 publish   add all filters to the file as `add_filters` does, and build missing filters
 
-Only the footer determines what to do: a file that has every filter is skipped, so that a second run, a retried task and a speculative task
-do nothing. If a file changes between the stages, all of it is processed again.
+Only the file determines what to do, its footer and, where existing filters are judged, their bits: a file that has every filter is skipped,
+so that a second run, a retried task and a speculative task do nothing. If a file changes between the stages, all of it is processed again.
 
 A plaintext filter reveals values of its column. Therefore the process that publishes a file builds the filters of its encrypted columns,
 and never sends them to another process.
@@ -26,12 +26,13 @@ from sbbf_tool.errors import ChangedError
 from sbbf_tool.file.cross_check import Verdict
 from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.table_file import FileName
 from sbbf_tool.operations.add import add_to_file
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.lake import BuiltChunk
-from sbbf_tool.reports.rows import OK, SKIPPED
-from sbbf_tool.runner.failures import failure, row_of
+from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
+from sbbf_tool.runner.failures import failure, refusal_of, row_of
 from sbbf_tool.storage import places
 
 _PATIENCE_SECONDS = 60.0
@@ -39,17 +40,17 @@ _FIRST_PAUSE = 0.05
 
 
 def build_split(
-    path: str, planned_fingerprint: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit
+    file_name: FileName, planned_fingerprint: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit
 ) -> Iterator[BuiltChunk]:
     """Yield the filters of some row groups; a row with the reason if a filter cannot be built or the file changed after the plan."""
-    numbers = set(row_groups)
+    path, numbers = os.fspath(file_name), set(row_groups)
     started = time.monotonic()
     try:
-        with ParquetFile.open(path, edit.keys, edit.limit) as file:
+        with ParquetFile.open(file_name, edit.keys, edit.limit) as file:
             if file.fingerprint != planned_fingerprint:
                 raise ChangedError("the file changed after the work on it was planned", file=path)
-            for key, size in spec.sizes(file, spec.chunks(file)[0]).items():
-                if key[0] in numbers and file.has_key(*key):
+            for key, size in spec.sizes(file, spec.choose(file, measures=spec.ensure, row_groups=numbers).keys).items():
+                if file.has_key(*key):
                     yield BuiltChunk(
                         path,
                         SKIPPED,
@@ -59,14 +60,14 @@ def build_split(
                         planned_fingerprint,
                         *key,
                     )
-                elif key[0] in numbers:
+                else:
                     new_filter = build_filter(file, key, size, edit.cross_checks, HashMemory())
                     seconds, started = time.monotonic() - started, time.monotonic()
                     bits = bytes(new_filter.bloom.bitset)
                     details = new_filter.values, new_filter.bytes_read, bits, *new_filter.verdict
                     yield BuiltChunk(path, OK, None, 0, seconds, planned_fingerprint, key[0], key[1], *details)
     except Exception as error:
-        fields = {"seconds": time.monotonic() - started, "fingerprint": planned_fingerprint, **failure(path, error)}
+        fields = {"seconds": time.monotonic() - started, "fingerprint": planned_fingerprint, **failure(file_name, error)}
         # The task that publishes the file detects the change, and builds all filters again.
         if not isinstance(error, ChangedError):
             yield BuiltChunk(path=path, **fields)  # type: ignore[arg-type]
@@ -81,21 +82,21 @@ class AddToFile:
     spec: FilterSpec
     edit: Edit
 
-    def __call__(self, path: str, *, jobs: int = 1, progress: Progress | None = None) -> dict[str, object]:
+    def __call__(self, path: FileName, *, jobs: int = 1, progress: Progress | None = None) -> dict[str, object]:
         return _publish(path, (), self.spec, replace(self.edit, jobs=jobs, progress=progress))
 
 
-def fill_file(path: str, spec: FilterSpec, edit: Edit) -> AddRow:
+def fill_file(path: FileName, spec: FilterSpec, edit: Edit) -> AddRow:
     """Build and publish all filters that one file lacks."""
     return publish_file(path, (), spec, edit)
 
 
-def publish_file(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> AddRow:
+def publish_file(path: FileName, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> AddRow:
     """Add the chunks' filters to the file, with only one filter in memory; build all filters again if the file has changed."""
     return row_of(AddRow, path, partial(_publish, path, chunks, spec, edit))
 
 
-def _publish(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> dict[str, object]:
+def _publish(path: FileName, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> dict[str, object]:
     with places.open_spool(os.fsdecode(edit.output or path), keeps=not edit.dry_run) as spool:
         prebuilt = PrebuiltFilters(spool)
         for chunk in chunks:
@@ -110,7 +111,7 @@ def _publish(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Ed
         return _add(path, spec, edit, prebuilt)
 
 
-def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters) -> dict[str, object]:
+def _add(path: FileName, spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters) -> dict[str, object]:
     """Add the filters; if another writer changes the file, wait and try again with the changed file.
 
     If no built filters would be lost, an append by another writer raises ChangedError immediately.
@@ -123,6 +124,8 @@ def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters) -> 
             if prebuilt.fingerprint is None or time.monotonic() > deadline:
                 raise
         else:
-            return {"report": report} if report.filters else {"status": SKIPPED, "reason": "the file has every filter", "report": report}
+            if refused := refusal_of(report):
+                return refused
+            return {"report": report} if report.filters else {"status": SKIPPED, "reason": HAS_EVERY_FILTER, "report": report}
         time.sleep(pause)
         pause = min(2 * pause, 1.0)

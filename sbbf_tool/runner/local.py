@@ -41,6 +41,8 @@ _REQUESTS_IN_FLIGHT = 16
 class LocalRunner:
     """Processes and threads on this machine: `jobs` workers in total, one per core if None."""
 
+    most_files: int | None = 10_000
+
     def __init__(self, jobs: int | None = None, progress: RunProgress | None = None) -> None:
         self.jobs = jobs
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
@@ -53,6 +55,10 @@ class LocalRunner:
 
     def __exit__(self, *exc_info: object) -> None:
         pass
+
+    def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
+        """List the files of a run; see `Selection.files`."""
+        return selection.files(links=links)
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Work on each file; see `Runner.run`."""
@@ -67,6 +73,9 @@ class LocalRunner:
                 yield row
 
     def _rows(self, selection: Selection, work: Work[Row]) -> Generator[Row, None, None]:
+        if selection.table is not None:
+            selection.ensure_columns(work.columns)
+            work = work.of_table(selection.table_files())
         links: list[ListedFile] = []
         files = _without_links(selection.files(links=work.changes), links)
         if self.progress is not None:
@@ -152,9 +161,8 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
             # A large file is processed alone: its chunks use all workers.
             while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
                 yield from processes.rows(ahead.popleft(), build_lost_row)
-            ahead.append(
-                processes.submit(Task([file.path for file in files_of_task], partial(_rows, work, all_jobs if is_large else jobs)))
-            )
+            paths = [file.path for file in files_of_task]
+            ahead.append(processes.submit(Task(paths, partial(_rows, work.only(paths), all_jobs if is_large else jobs))))
             if is_large:
                 yield from processes.rows(ahead.popleft(), build_lost_row)
         while ahead:

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
-from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
 from sbbf_tool.file.answers import NO_FILTER, describe_unreadable, may_hold
 from sbbf_tool.file.drafts import in_dialect
+from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import equals
-from sbbf_tool.parquet.literals import CANNOT_SAY
+from sbbf_tool.parquet.literals import CANNOT_SAY, MAYBE
 from sbbf_tool.reports.lookup import InconclusiveRowGroups, KeyHit, LookupReport
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
@@ -31,19 +33,28 @@ def probe_values(
     dialect: str | None = None,
     keys: KeysLike = None,
     reuse: Reuse | None = None,
+    strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> LookupReport:
     """Query the filters of `column` for one value or an iterable of values, as in `probe`; None queries null.
 
-    `keys` decrypts encrypted filters; `reuse` caches what files have in common. Raises UsageError (no such column, or a value that it
-    cannot contain), UnreadableError (not a Parquet file), AuthenticationError and RefusedError (an encrypted footer without a key).
+    `keys` decrypts encrypted filters; `reuse` caches what files have in common; `strict` is as in `probe`. Raises UsageError (no such
+    column, or a value that it cannot contain), UnreadableError (not a Parquet file), AuthenticationError and RefusedError (an encrypted
+    footer without a key).
     """
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
-        with file.locate_errors():
-            leaf_column = reuse.find_column(file.footer.columns, column)
-            question = reuse.question_of(leaf_column, tuple(as_iterable(values)))
+        value_list = tuple(as_iterable(values))
+        try:
+            with file.locate_errors():
+                leaf_column = reuse.find_column(file.footer.columns, column)
+                question = reuse.question_of(leaf_column, value_list)
+        except NoColumnError as error:
+            missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
+            if missing is None:
+                raise
+            return _look_up_missing(file, missing, error, value_list)
         hits: dict[int, list[int]] = {}
         open_row_groups: dict[tuple[str, str | None], list[int]] = {}
         unreadable: list[str] = []
@@ -71,7 +82,26 @@ def probe_values(
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
+            named_columns=(NamedColumn(column, leaf_column.type_name),),
         )
+
+
+def _look_up_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: tuple[object, ...]) -> LookupReport:
+    """Return the report for a column that the file lacks."""
+    numbers = tuple(range(file.footer.num_row_groups))
+    hits = dict.fromkeys("null" if value is None else str(value) for value in values if missing.answer(value) == MAYBE)
+    return LookupReport(
+        file=file.name,
+        column=missing.name,
+        type=None,
+        keys=len(values),
+        row_groups=len(numbers),
+        hits=tuple(KeyHit(value, numbers) for value in hits) if numbers else (),
+        inconclusive=() if missing.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, missing.reason),),
+        bytes_read=file.source.bytes_read,
+        requests=file.source.requests,
+        named_columns=() if file.is_in_table else (missing.name_column(error),),
+    )
 
 
 def _query_row_group(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.errors import SbbfError
+from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.hints import Hint
+from sbbf_tool.reports.apply import NO_DECLARATION
 from sbbf_tool.reports.rows import LINK, FileRow
 from sbbf_tool.runner import works
-from sbbf_tool.runner.failures import error_of
+from sbbf_tool.runner.failures import error_of, refusal_of
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
-    from sbbf_tool.operations.check import Policy
     from sbbf_tool.reports.add import AddReport
     from sbbf_tool.reports.advise import AdviceReport
+    from sbbf_tool.reports.apply import ApplyReport
     from sbbf_tool.reports.explain import ExplainReport
     from sbbf_tool.reports.findings import CheckReport
     from sbbf_tool.reports.inspect import InspectReport
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.repair import RepairReport
     from sbbf_tool.reports.resize import ResizeReport
     from sbbf_tool.reports.verify import VerifyReport
+    from sbbf_tool.rules.check_policy import Policy
+    from sbbf_tool.runner.incremental import IncrementalRunner
+
+StatePath: TypeAlias = "str | os.PathLike[str] | None"
 
 
 def open_files(
@@ -40,54 +46,104 @@ def open_files(
     `where` is a predicate on partition folders, such as `dt >= '2026-01-01'`; `jobs` is the maximum number of workers (if None, one per
     core). Nothing is listed before a verb is called. Raises UsageError for a predicate that cannot be parsed.
     """
-    from sbbf_tool.runner.partitions import parse_predicate
+    from sbbf_tool.file.partitions import parse_predicate
 
     return Files(Selection(paths, None if where is None else parse_predicate(where)), jobs)
 
 
 class Files:
-    """The files of a run. Each verb takes the options of its namesake function, and yields a report or an SbbfError per file, in order."""
+    """The files of a run. Each verb takes the options of its namesake function, and yields a report or an SbbfError per file, in order.
+
+    A column that a file lacks is no error unless `strict` is set: `probe` and `explain` answer for the file, as `sbbf_tool.probe`
+    describes, and other verbs work on the columns that it has. If it has none of them, the verb yields a NotApplicableError.
+    """
 
     def __init__(self, selection: Selection, jobs: int | None = None) -> None:
         self.selection = selection
         self.jobs = jobs
+        self._incremental: IncrementalRunner | None = None
+
+    @property
+    def left_out(self) -> int:
+        """Number of files that the last `check` left out as unchanged, once its last report has been taken."""
+        return 0 if self._incremental is None else self._incremental.left_out
 
     def inspect(
-        self, columns: str | Iterable[str] = (), *, all_chunks: bool = False, keys: KeysLike = None
+        self,
+        columns: str | Iterable[str] = (),
+        *,
+        all_chunks: bool = False,
+        bitsets: bool = True,
+        keys: KeysLike = None,
+        strict: bool = False,
     ) -> Iterator[InspectReport | SbbfError]:
         """Inspect the filters of each file; see `sbbf_tool.inspect`."""
-        return self._run(works.inspect(columns, all_chunks=all_chunks, keys=keys))
+        return self._run(works.inspect(columns, all_chunks=all_chunks, bitsets=bitsets, keys=keys, strict=strict))
 
-    def probe(self, column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Iterator[ProbeReport | SbbfError]:
+    def probe(
+        self, column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = False
+    ) -> Iterator[ProbeReport | SbbfError]:
         """Query the filters of one column; see `sbbf_tool.probe`."""
-        return self._run(works.probe(column, values, dialect=dialect, keys=keys))
+        return self._run(works.probe(column, values, dialect=dialect, keys=keys, strict=strict))
 
     def explain(
-        self, column: str, value: object, *, engine_name: str | None = None, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
+        self,
+        column: str,
+        value: object,
+        *,
+        engine_name: str | None = None,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        strict: bool = False,
     ) -> Iterator[ExplainReport | SbbfError]:
         """Explain what a query for one value reads; see `sbbf_tool.explain`."""
-        return self._run(works.explain(column, value, engine_name=engine_name, keys=keys, max_page_bytes=max_page_bytes))
+        work = works.explain(column, value, engine_name=engine_name, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+        return self._run(work)
 
     def verify(
-        self, columns: str | Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
+        self,
+        columns: str | Iterable[str] = (),
+        *,
+        state: StatePath = None,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        strict: bool = False,
     ) -> Iterator[VerifyReport | SbbfError]:
-        """Verify filters against the data; see `sbbf_tool.verify`."""
-        return self._run(works.verify(columns, keys=keys, max_page_bytes=max_page_bytes))
+        """Verify filters against the data; see `sbbf_tool.verify`.
+
+        `state` is a Parquet file that keeps outcomes: reports of files that are unchanged since come from it.
+        """
+        return self._run(works.verify(columns, keys=keys, max_page_bytes=max_page_bytes, strict=strict), state)
 
     def check(
-        self, policy: Policy | None = None, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
+        self,
+        policy: Policy | None = None,
+        *,
+        state: StatePath = None,
+        since: StatePath = None,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        strict: bool = False,
     ) -> Iterator[CheckReport | SbbfError]:
-        """Run the rules; see `sbbf_tool.check`."""
-        from sbbf_tool.operations.check import Policy
+        """Run the rules; see `sbbf_tool.check`.
 
-        return self._run(works.check(policy or Policy(), keys=keys, max_page_bytes=max_page_bytes))
+        `state` is as in `verify`. With `since`, the files that are unchanged since a run wrote this state are left out; see `left_out`.
+        """
+        from sbbf_tool.rules.check_policy import Policy
+
+        return self._run(works.check(policy or Policy(), keys=keys, max_page_bytes=max_page_bytes, strict=strict), state, since)
 
     def advise(self, **options: Any) -> AdviceReport:
         """Advise on the columns of all files together, with the options of `sbbf_tool.advise`."""
         from sbbf_tool.runner.advise import advise_files
 
         names = self.selection.name_list()
-        return advise_files(partial(LocalRunner(self.jobs).run, Selection(names, self.selection.where)), names, **options)
+        return advise_files(
+            partial(LocalRunner(self.jobs).run, Selection(names, self.selection.where, table=self.selection.table)),
+            names,
+            jobs=self.jobs,
+            **options,
+        )
 
     def add_filters(
         self,
@@ -97,35 +153,78 @@ class Files:
         ndv: int | None = None,
         max_bytes: int | None = None,
         replace: bool = False,
+        ensure: bool = False,
+        strict: bool = False,
+        state: StatePath = None,
         **options: Any,
     ) -> Iterator[AddReport | SbbfError]:
-        """Add filters, `in_place`; see `sbbf_tool.add_filters`."""
+        """Add filters, `in_place`; see `sbbf_tool.add_filters`. `state` is as in `verify`; a dry run does not write it."""
         from sbbf_tool.editing.edit import Edit
         from sbbf_tool.editing.filter_spec import FilterSpec
         from sbbf_tool.file.page_limit import PageLimit
 
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
-        return self._run(works.add(FilterSpec(columns, fpp, ndv, max_bytes, replace), Edit(limit=limit, **options)))  # type: ignore[arg-type]
+        spec = FilterSpec(columns, fpp, ndv, max_bytes, replace, ensure, strict)  # type: ignore[arg-type]
+        work = works.add(spec, Edit(limit=limit, **options))
+        return self._run(work, state, writes=not options.get("dry_run"))
+
+    def apply(
+        self, policy: Policy, *, in_place: bool = False, dry_run: bool = False, state: StatePath = None, **options: Any
+    ) -> Iterator[ApplyReport | SbbfError]:
+        """Compare the files for which `policy` declares filters with them, or make it so `in_place`; see `sbbf_tool.apply`.
+
+        `state` is as in `add_filters`.
+        """
+        from sbbf_tool.runner.declared_files import DeclaredPaths
+
+        declarations = policy.limits.filters
+        work = works.apply_policy(declarations, self.jobs, in_place=in_place, dry_run=dry_run, **options)
+        selection = Selection(self.selection.names, DeclaredPaths(declarations, self.selection.where))
+        return reports_of(self._runner(state, writes=not dry_run)(selection, work))
 
     def remove_filters(self, columns: str | Iterable[str] = (), **options: Any) -> Iterator[RemoveReport | SbbfError]:
         """Remove filters, `in_place`; see `sbbf_tool.remove_filters`."""
-        return self._run(works.remove(columns, **options))
+        return self._run(works.remove(columns, **{"strict": False, **options}))
 
     def resize_filters(self, columns: str | Iterable[str] = (), **options: Any) -> Iterator[ResizeReport | SbbfError]:
         """Resize filters, `in_place`; see `sbbf_tool.resize_filters`."""
-        return self._run(works.resize(columns, **options))
+        return self._run(works.resize(columns, **{"strict": False, **options}))
 
     def repair(self, columns: str | Iterable[str] = (), **options: Any) -> Iterator[RepairReport | SbbfError]:
         """Repair filters, `in_place`; see `sbbf_tool.repair`."""
-        return self._run(works.repair(columns, **options))
+        return self._run(works.repair(columns, **{"strict": False, **options}))
 
-    def _run(self, work: works.Work[FileRow]) -> Iterator[Any]:
-        for row in LocalRunner(self.jobs).run(self.selection, work):
-            report = getattr(row, "report", None)
-            if row.reason == LINK:
-                # Links in a listing are not files of the run, and their targets are not changed.
-                continue
-            if report is not None and row.exit_code == 0:
-                yield report
-            else:
-                yield row.error if isinstance(row.error, SbbfError) else error_of(row)
+    def _run(self, work: works.Work[FileRow], state: StatePath = None, since: StatePath = None, *, writes: bool = True) -> Iterator[Any]:
+        return reports_of(self._runner(state, since, writes=writes)(self.selection, work))
+
+    def _runner(
+        self, state: StatePath, since: StatePath = None, *, writes: bool = True
+    ) -> Callable[[Selection, works.Work[FileRow]], Iterator[FileRow]]:
+        """Return the `run` of the local runner; with a state, only new and changed files are worked on. Raises the errors of `State`."""
+        self._incremental = None
+        runner = LocalRunner(self.jobs)
+        path = state if since is None else since
+        if path is None:
+            return runner.run
+        if state is not None and since is not None:
+            raise UsageError(Hint("{since} reads a state without writing it: leave out {state}", since=..., state=None))
+        from sbbf_tool.runner.incremental import IncrementalRunner
+        from sbbf_tool.runner.state import State
+
+        is_since = since is not None
+        state_file = State(path, writes=writes and not is_since, must_exist=is_since)
+        self._incremental = IncrementalRunner(runner, state_file, is_since=is_since)
+        return self._incremental.run
+
+
+def reports_of(rows: Iterable[FileRow]) -> Iterator[Any]:
+    """Yield the report, or else the error, of each row. Links and files without a declaration are left out."""
+    for row in rows:
+        report = getattr(row, "report", None)
+        if row.reason in (LINK, NO_DECLARATION):
+            continue
+        # A change that left out some filters has a report, which lists them.
+        if report is not None and (row.exit_code == 0 or refusal_of(report) is not None):
+            yield report
+        else:
+            yield row.error if isinstance(row.error, SbbfError) else error_of(row)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
-import os
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.operations.check import Policy
+from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.storage.places import is_url
+from sbbf_tool.storage.globs import matches_any
 
 Settings = Mapping[str, Any]
 """Fields of `Policy` and `Limits` by name."""
@@ -29,9 +25,8 @@ class PathEntry(NamedTuple):
     """Where the entry is written, for errors."""
 
     def matches(self, path: str) -> bool:
-        """Return whether a glob matches the path or one of the folders above it. `*` stays within a folder; `**` does not."""
-        paths = (path,) if is_url(path) else (os.path.abspath(path), os.path.realpath(path))
-        return any(_pattern(self.folder, glob).fullmatch(path) for glob in self.globs for path in paths)
+        """Return whether a glob matches the path or one of the folders above it."""
+        return matches_any(self.globs, self.folder, path)
 
 
 class PathPolicies:
@@ -66,22 +61,3 @@ def make_policy(settings: Settings) -> Policy:
     """Return the policy with these fields of `Policy` and `Limits`. Raises UsageError."""
     limits = {name: value for name, value in settings.items() if name in Limits.__dataclass_fields__}
     return Policy(limits=Limits(**limits), **{name: value for name, value in settings.items() if name not in limits})
-
-
-@cache
-def _pattern(folder: str, glob: str) -> re.Pattern[str]:
-    if is_url(glob):
-        return re.compile(_translate(glob) + "(?:/.*)?", re.DOTALL)
-    while glob.startswith(("./", "../")):
-        folder = os.path.dirname(folder) if glob.startswith("../") else folder
-        glob = glob.partition("/")[2]
-    prefix = "" if glob.startswith("/") else re.escape(folder.rstrip("/")) + "/"
-    return re.compile(prefix + _translate(glob.rstrip("/")) + "(?:/.*)?", re.DOTALL)
-
-
-def _translate(glob: str) -> str:
-    """Return the regular expression of a glob. `**/` matches any folders, also none."""
-    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", glob)
-    classes = [fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z") if part.startswith("[") else "" for part in parts]
-    return "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))

@@ -9,28 +9,33 @@ from functools import partial
 from sbbf_tool.editing.build import chunk_bytes, least_bytes
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.table_file import FileName
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import PlannedFile, PlannedSplit
-from sbbf_tool.reports.rows import OK, SKIPPED
+from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
+from sbbf_tool.rules.satisfaction import NOT_MEASURED
 from sbbf_tool.runner.failures import row_of
 
 SPLIT_BYTES = 16 << 20
 """Bytes of data to decode per split: less than a second of work, so that a file with many row groups keeps every core busy."""
 
 
-def plan_file(path: str, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
+def plan_file(path: FileName, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_BYTES, *, measures: bool = False) -> PlannedFile:
     """Plan the filters that this file lacks; if the status is not `ok`, the plan has the reason.
 
-    The plan has a single split if any of its columns is encrypted.
+    Existing filters are measured only if `measures` is set: then those that `spec` does not accept are planned too. The plan has a single
+    split if any of its columns is encrypted.
     """
-    return row_of(PlannedFile, path, partial(_plan_filters, path, spec, edit, split_bytes))
+    return row_of(PlannedFile, path, partial(_plan_filters, path, spec, edit, split_bytes, measures))
 
 
-def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int) -> dict[str, object]:
+def _plan_filters(path: FileName, spec: FilterSpec, edit: Edit, split_bytes: int, measures: bool) -> dict[str, object]:
     with replace(edit, dry_run=True).open(path) as change:
         file = change.file
-        keys, _ = spec.chunks(file)
+        choice = spec.choose(file, measures=measures)
+        keys = choice.keys
         sizes = spec.sizes(file, keys)
         change.spool.ensure_room(least_bytes(file, sizes))
         if keys:
@@ -39,12 +44,14 @@ def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int) -> 
         is_whole = any(file.has_key(*key) for key in keys)
         return {
             "status": OK if keys else SKIPPED,
-            "reason": None if keys else "the file has every filter",
+            "reason": None if keys else HAS_EVERY_FILTER,
             "bytes": file.source.size,
             "fingerprint": file.fingerprint,
             "columns": tuple(file.footer.columns[index].name for index in columns),
             "filters": len(keys),
             "data_bytes": sum(chunk_bytes(file, key) for key in keys),
+            "named_columns": name_columns(file, spec.columns),
+            "not_measured": tuple(file.footer.columns[index].name for index in choice.columns(NOT_MEASURED)),
             "splits": tuple(split_row_groups(file, keys, None if is_whole else split_bytes)),
         }
 

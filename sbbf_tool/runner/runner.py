@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import FileRow, ListedFile
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.selection import Selection
@@ -19,6 +19,12 @@ class Runner(Protocol):
 
     def __enter__(self) -> Runner: ...
     def __exit__(self, *exc_info: object) -> None: ...
+
+    most_files: int | None
+    """Number of listed files above which a caller should divide a run, to limit memory; None for no limit."""
+
+    def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
+        """List the files of a run where it works; see `Selection.files`."""
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Yield the row of each file; the local runner yields them in the order of the files."""

@@ -1,43 +1,163 @@
-"""The files of a run: names of files and folders, globs and URLs, and a predicate on their partitions."""
+"""The files of a run: names of files and folders, globs and URLs, or a table, and a predicate on their partitions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.reports.rows import ListedFile
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.partitions import Predicate
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.partitions import PathPredicate
+    from sbbf_tool.file.table_file import FileName, TableFiles
+    from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.tables.table import LiveFile, Table
+
+_TWICE = "the table lists the file more than once"
+_MOST_FILES_TO_OPEN = 100
+"""Number of files in which a name that the table's schema does not have is looked for."""
 
 
 class Selection:
-    """Files by name, folder, glob or URL."""
+    """Files by name, folder, glob or URL, or the live files of a table."""
 
-    __slots__ = ("file", "names", "where")
+    __slots__ = ("_live_files", "file", "listing", "names", "run", "table", "where")
 
     def __init__(
-        self, names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: Predicate | None = None, file: str | None = None
+        self,
+        names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        where: PathPredicate | None = None,
+        file: str | None = None,
+        table: Table | None = None,
+        run: str | None = None,
     ) -> None:
         """Take one or more names; an iterator of names is read once, as files are needed. `where` selects partitions.
 
-        `file` is the only file that the names mean, if known: then nothing is listed.
+        `file` is the only file that the names mean, if known: then nothing is listed. `table` is the table that the only name means, and
+        `run` the id of a run that changes it.
         """
         self.file = file
         items = as_iterable(names)
         self.names: Iterable[str] = map(os.fsdecode, items) if isinstance(items, Iterator) else tuple(map(os.fsdecode, items))
         self.where = where
+        self.table = table
+        self.run = run
+        self._live_files: tuple[LiveFile, ...] | None = None
+        self.listing: tuple[ListedFile, ...] | None = None
+        """The files, if they have been listed before."""
+
+    def only(self, files: Iterable[ListedFile]) -> Selection:
+        """Return the same selection with these of its files, which are not listed again."""
+        selection = Selection((), self.where, table=self.table, run=self.run)
+        selection._live_files, selection.listing = self._live_files, tuple(files)
+        return selection
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
-        """List the files on this machine; see `discover`."""
+        """List the files on this machine; see `discover`. A run that changes a table gets only the files that a commit can replace."""
         from sbbf_tool.runner.discover import discover, list_file
 
+        if self.listing is not None:
+            return iter(self.listing)
+        if self.table is not None:
+            is_change = self.run is not None
+            return (ListedFile(live.path, live.bytes) for live in self.live_files() if not (is_change and live.unchangeable))
         if self.file is not None:
             return iter((list_file(self.file),))
         return discover(self.names, self.where, links=links)
 
+    def file_names(self) -> Iterator[FileName]:
+        """Yield the name by which each file is opened."""
+        if self.table is None:
+            yield from (file.path for file in self.files())
+        else:
+            yield from map(self.table_files().file, (live.path for live in self.live_files()))
+
+    def live_files(self) -> tuple[LiveFile, ...]:
+        """Return the table's live files in the selected partitions, which are read once.
+
+        A file that the table lists twice cannot be replaced: a copy would have to take both places. Raises UsageError if the table lacks a
+        column of the predicate.
+        """
+        assert self.table is not None, "the selection is no table"
+        if self._live_files is None:
+            live_files = tuple(self.table.live_files())
+            counts = Counter(live.path for live in live_files)
+            self._live_files = tuple(
+                live if counts[live.path] == 1 or live.unchangeable else replace(live, unchangeable=_TWICE)
+                for live in live_files
+                if self.where is None or self.where.accepts_values(live.partition, live.unknown)
+            )
+        return self._live_files
+
+    def ensure_columns(self, names: Iterable[str], keys: KeysLike = None) -> None:
+        """Raise UsageError if the table does not have a column with one of these names.
+
+        Its schema has the names that users know. Names with the scaffolding of lists and maps, and those of dropped columns, are looked
+        for in files, whose keys are `keys`.
+        """
+        from sbbf_tool.file.parquet_file import ParquetFile
+        from sbbf_tool.file.table_file import TableFiles
+        from sbbf_tool.parquet.columns import ensure_leaf, no_column, quote, unquote
+
+        assert self.table is not None, "the selection is no table"
+        columns = self.table.columns
+        remaining = {name for name in names if columns.path_of(name) is None}
+        paths = set(columns.table_paths)
+        for live in self.live_files()[:_MOST_FILES_TO_OPEN] if remaining else ():
+            try:
+                with ParquetFile.open(TableFiles(live.columns or columns).file(live.path), keys) as file:
+                    remaining -= {name for name in remaining if _has_column(file.footer.columns, name)}
+                    paths.update(() if columns.table_paths else (column.short_path for column in file.footer.columns))
+            except UsageError:
+                raise
+            except SbbfError:
+                # The run reports a file that cannot be read.
+                continue
+            if not remaining:
+                return
+        for name in names if paths else ():
+            if name in remaining:
+                with ErrorPlace(self.table.name):
+                    path = unquote(name)
+                    ensure_leaf(name, [quote(column) for column in sorted(paths) if column[: len(path)] == path])
+                    raise no_column(name, [*map(quote, sorted(paths))], "table")
+
+    def table_files(self) -> TableFiles:
+        """Return what work on the table's files needs to know of each."""
+        from sbbf_tool.file.table_file import TableFiles, copy_name
+
+        assert self.table is not None, "the selection is no table"
+        columns, folders, partitions, unknown = {}, {}, {}, {}
+        for live in self.live_files():
+            if live.columns is not None:
+                columns[live.path] = live.columns
+            if live.partition:
+                partitions[live.path] = live.partition
+            if live.unknown:
+                unknown[live.path] = live.unknown
+            if self.run is not None and not live.unchangeable:
+                folder, _, base = live.path.rpartition("/")
+                folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition("/")[0]
+                if folder_of_copy != folder:
+                    folders[live.path] = folder_of_copy
+        return TableFiles(self.table.columns, self.run, columns, folders, partitions, self.table.name, unknown)
+
     def name_list(self) -> tuple[str, ...]:
         """Return all names, for a report that lists them."""
         return tuple(os.fsdecode(name) for name in self.names)
+
+
+def _has_column(columns: Sequence[Column], name: str) -> bool:
+    from sbbf_tool.parquet.columns import find_column
+
+    try:
+        find_column(columns, name)
+    except NoColumnError:
+        return False
+    return True

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import chunk_bytes
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.table_file import FileName
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey
@@ -39,19 +41,23 @@ class VerifyFile:
     columns: tuple[str, ...] = ()
     keys: KeysLike = field(default=None, repr=False)
     max_page_bytes: MaxPageBytes = None
+    strict: bool = True
 
-    def __call__(self, path: str, **options: Any) -> dict[str, object]:
-        return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
+    def __call__(self, path: FileName, **options: Any) -> dict[str, object]:
+        limit, strict = self.max_page_bytes, self.strict
+        return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=limit, strict=strict, **options)}
 
 
-def plan_verification(path: str, columns: tuple[str, ...] = (), keys: KeysLike = None, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
+def plan_verification(
+    path: FileName, columns: tuple[str, ...] = (), keys: KeysLike = None, split_bytes: int = SPLIT_BYTES, *, strict: bool = True
+) -> PlannedFile:
     """Plan the splits in which the filters of these columns (if empty, of all) are verified; the row reports a failure."""
-    return row_of(PlannedFile, path, partial(_plan_file, path, columns, keys, split_bytes))
+    return row_of(PlannedFile, path, partial(_plan_file, path, columns, keys, split_bytes, strict))
 
 
-def _plan_file(path: str, names: tuple[str, ...], keys: KeysLike, split_bytes: int) -> dict[str, object]:
+def _plan_file(path: FileName, names: tuple[str, ...], keys: KeysLike, split_bytes: int, strict: bool) -> dict[str, object]:
     with ParquetFile.open(path, keys) as file:
-        columns = file.find_columns(names)
+        columns = file.find_columns(names, strict=strict)
         row_groups = range(file.footer.num_row_groups)
         chunks = [
             (row_group, column.index)
@@ -71,7 +77,7 @@ def _plan_file(path: str, names: tuple[str, ...], keys: KeysLike, split_bytes: i
 
 
 def verify_split(
-    path: str,
+    path: FileName,
     planned_fingerprint: str | None,
     row_groups: Iterable[int],
     columns: tuple[str, ...] = (),
@@ -83,12 +89,18 @@ def verify_split(
 
 
 def _verify_row_groups(
-    path: str, planned_fingerprint: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysLike, limit: MaxPageBytes
+    path: FileName,
+    planned_fingerprint: str | None,
+    row_groups: tuple[int, ...],
+    columns: tuple[str, ...],
+    keys: KeysLike,
+    limit: MaxPageBytes,
 ) -> dict[str, object]:
     with ParquetFile.open(path, keys, limit) as file:
         if file.fingerprint != planned_fingerprint:
             return {"status": SKIPPED, "reason": "the file changed after the work on it was planned"}
-        facts = gather(file, file.find_columns(columns), Reads.DATA, verify_filter, row_groups)
+        # The plan has no splits for a file that lacks all the columns.
+        facts = gather(file, file.find_columns(columns, strict=False), Reads.DATA, verify_filter, row_groups)
         filters = (
             VerifiedFilter(column_facts.column.index, chunk.verification)
             for column_facts in facts
@@ -99,14 +111,20 @@ def _verify_row_groups(
 
 
 def report_verification(
-    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...] = (), keys: KeysLike = None, limit: MaxPageBytes = None
+    path: FileName,
+    splits: Iterable[VerifiedSplit],
+    columns: tuple[str, ...] = (),
+    keys: KeysLike = None,
+    limit: MaxPageBytes = None,
+    *,
+    strict: bool = True,
 ) -> VerifyRow:
     """Build the row of `verify` from the results of the splits; filters without a result are verified here."""
-    return row_of(VerifyRow, path, partial(_report_file, path, splits, columns, keys, limit))
+    return row_of(VerifyRow, path, partial(_report_file, path, splits, as_names(columns), keys, limit, strict))
 
 
 def _report_file(
-    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...], keys: KeysLike, limit: MaxPageBytes
+    path: FileName, splits: Iterable[VerifiedSplit], columns: tuple[str, ...], keys: KeysLike, limit: MaxPageBytes, strict: bool
 ) -> dict[str, object]:
     verifications: dict[ChunkKey, FilterVerification] = {}
     planned_fingerprint = None
@@ -123,4 +141,4 @@ def _report_file(
         def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
             return verifications.get((stored.row_group, stored.column)) or verify_filter(file, stored, bloom)
 
-        return {"report": report_of(file, file.find_columns(columns), look_up)}
+        return {"report": report_of(file, columns, look_up, strict=strict)}

@@ -5,48 +5,77 @@ Each function returns the `Work` of one verb, and imports what the verb needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.rows import OK, FileRow
-from sbbf_tool.runner.failures import failure, row_of
+from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.reports.rows import OK, SKIPPED, FileRow
+from sbbf_tool.runner.failures import failure, refusal_of, row_of
 
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Query
     from sbbf_tool.advice.survey import FileSurvey
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.editing.filter_spec import FilterSpec
+    from sbbf_tool.editing.past_change import PastChange
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.reuse import Reuse
-    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.file.table_file import TableFiles
+    from sbbf_tool.operations.check import PolicyOfFiles
     from sbbf_tool.reports.add import AddRow, PlanRow
+    from sbbf_tool.reports.apply import ApplyRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.reports.inspect import InspectRow
     from sbbf_tool.reports.lake import SurveyRow
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.reports.probe import ProbeRow
-    from sbbf_tool.reports.remove import RemoveRow
-    from sbbf_tool.reports.repair import RepairRow
-    from sbbf_tool.reports.resize import ResizeRow
+    from sbbf_tool.reports.remove import RemoveReport, RemoveRow
+    from sbbf_tool.reports.repair import RepairReport, RepairRow
+    from sbbf_tool.reports.resize import ResizeReport, ResizeRow
     from sbbf_tool.reports.standalone import StandaloneRow
     from sbbf_tool.reports.verify import VerifyRow
+    from sbbf_tool.rules.check_policy import Policy
+    from sbbf_tool.rules.filter_declaration import FilterDeclaration
     from sbbf_tool.runner.path_policies import PathPolicies
 
+    ChangeReport = RemoveReport | RepairReport | ResizeReport
+
 Row = TypeVar("Row", bound=FileRow, covariant=True)
+
+
+class Request:
+    """What determines the outcome of a work besides the file, for the state of a run."""
+
+    __slots__ = ("_policies", "_values", "command", "only_skipped")
+
+    def __init__(self, command: str, *values: object, policies: PolicyOfFiles | None = None, only_skipped: bool = False) -> None:
+        """Take the name of the command, and values that `repr` describes completely; `policies` is the policy of each file.
+
+        With `only_skipped`, only files that were skipped, because there was nothing to do, need no work.
+        """
+        self.command = command
+        self.only_skipped = only_skipped
+        self._values = values
+        self._policies = policies
+
+    def describe(self, path: str) -> str:
+        """Return a text that differs for each other request on this file."""
+        return repr((self.command, *self._values, None if self._policies is None else self._policies.of(path)))
 
 
 class Work(Generic[Row]):
     """The work of one verb on any file."""
 
     # Not a dataclass: creating one would delay the first command of a process.
-    __slots__ = ("changes", "fields", "is_parallel", "reads_data", "row")
+    __slots__ = ("changes", "columns", "fields", "is_parallel", "reads_data", "request", "row", "table_files")
 
     def __init__(
         self,
@@ -56,6 +85,9 @@ class Work(Generic[Row]):
         reads_data: bool = False,
         changes: bool = False,
         is_parallel: bool = False,
+        table_files: TableFiles | None = None,
+        columns: tuple[str, ...] = (),
+        request: Request | None = None,
     ) -> None:
         self.row = row
         self.fields = fields
@@ -67,29 +99,72 @@ class Work(Generic[Row]):
         self.is_parallel = is_parallel
         """Whether `fields` takes `jobs` (the number of column chunks of a file to process concurrently) and `progress`."""
 
+        self.table_files = table_files
+        """What the work needs to know of the files, if they belong to a table."""
+        self.columns = columns
+        """The columns that a table must have for this work, which only reads; a file of the table need not have them."""
+        self.request = request
+        """The request, if the state of a run can hold the outcome of the work."""
+
+    def of_table(self, table_files: TableFiles | None) -> Work[Row]:
+        """Return the same work on files of a table."""
+        return Work(
+            self.row,
+            self.fields,
+            reads_data=self.reads_data,
+            changes=self.changes,
+            is_parallel=self.is_parallel,
+            table_files=table_files,
+            columns=self.columns,
+            request=self.request,
+        )
+
+    def only(self, paths: Collection[str]) -> Work[Row]:
+        """Return the same work with what it needs for these files alone, to send it to another process."""
+        if isinstance(self.fields, UndoInFile):
+            return undo({path: self.fields.changes[path] for path in paths}, self.fields.edit)  # type: ignore[return-value]
+        return self if self.table_files is None else self.of_table(self.table_files.only(paths))
+
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row:
         """Return the row of one file; a failure is reported in the row."""
         options = {"jobs": jobs, "progress": progress} if self.is_parallel else {}
-        return row_of(self.row, path, partial(self.fields, path, **options))
+        file = self.file(path)
+        return row_of(self.row, file, partial(self.fields, file, **options))
+
+    def file(self, path: str) -> FileName:
+        """Return the name by which the work opens the file with this path."""
+        return path if self.table_files is None else self.table_files.file(path)
 
 
-def _reporting(row: type[Row], operation: Callable[..., object]) -> Work[Row]:
-    return Work(row, partial(_report, operation))
+def _reporting(row: type[Row], operation: Callable[..., object], columns: tuple[str, ...] = ()) -> Work[Row]:
+    return Work(row, partial(_report, operation), columns=columns)
 
 
-def _changing(row: type[Row], operation: Callable[..., object], *, is_parallel: bool) -> Work[Row]:
-    return Work(row, partial(_report, operation), reads_data=True, changes=True, is_parallel=is_parallel)
+def _changing(row: type[Row], operation: Callable[..., ChangeReport], *, is_parallel: bool) -> Work[Row]:
+    return Work(row, partial(_report_change, operation), reads_data=True, changes=True, is_parallel=is_parallel)
 
 
-def _report(operation: Callable[..., object], path: str, **options: object) -> dict[str, object]:
+def _report(operation: Callable[..., object], path: FileName, **options: object) -> dict[str, object]:
     return {"report": operation(path, **options)}
 
 
-def inspect(columns: Iterable[str] = (), *, all_chunks: bool = False, keys: KeysLike = None) -> Work[InspectRow]:
+def _report_change(operation: Callable[..., ChangeReport], path: FileName, **options: object) -> dict[str, object]:
+    report = operation(path, **options)
+    if refused := refusal_of(report):
+        return refused
+    is_same = isinstance(path, TableFile) and report.old_bytes == report.new_bytes and report.output == report.file and not report.dry_run
+    return {"status": SKIPPED, "reason": "the file has nothing to change", "report": report} if is_same else {"report": report}
+
+
+def inspect(
+    columns: Iterable[str] = (), *, all_chunks: bool = False, bitsets: bool = True, keys: KeysLike = None, strict: bool = True
+) -> Work[InspectRow]:
     from sbbf_tool.operations.inspect import inspect as operation
     from sbbf_tool.reports.inspect import InspectRow
 
-    return _reporting(InspectRow, partial(operation, columns=as_names(columns), all_chunks=all_chunks, keys=keys))
+    names = as_names(columns)
+    options: dict[str, Any] = {"columns": names, "all_chunks": all_chunks, "bitsets": bitsets, "keys": keys, "strict": strict}
+    return _reporting(InspectRow, partial(operation, **options), names)
 
 
 def inspect_standalone() -> Work[StandaloneRow]:
@@ -99,56 +174,76 @@ def inspect_standalone() -> Work[StandaloneRow]:
     return _reporting(StandaloneRow, operation)
 
 
-def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Work[ProbeRow]:
+def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True) -> Work[ProbeRow]:
+    from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.probe import probe as operation
     from sbbf_tool.reports.probe import ProbeRow
 
-    return _reporting(ProbeRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys))
+    options: dict[str, Any] = {"column": column, "values": tuple(as_iterable(values)), "dialect": dialect, "keys": keys, "strict": strict}
+    return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,))
 
 
-def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Work[LookupRow]:
+def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True) -> Work[LookupRow]:
     """Look up many values in one column: for each value, report only the row groups that may contain it."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
 
-    return _reporting(
-        LookupRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys, reuse=Reuse())
-    )
+    options: dict[str, Any] = {"column": column, "values": tuple(as_iterable(values)), "dialect": dialect, "keys": keys, "strict": strict}
+    return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,))
 
 
 def explain(
-    column: str, value: object, *, engine_name: str | None = None, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
+    column: str,
+    value: object,
+    *,
+    engine_name: str | None = None,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = True,
 ) -> Work[ExplainRow]:
     from sbbf_tool.operations.explain import explain as operation
     from sbbf_tool.reports.explain import ExplainRow
 
     options: dict[str, Any] = {"column": column, "value": value, "engine_name": engine_name}
-    return _reporting(ExplainRow, partial(operation, **options, keys=keys, max_page_bytes=max_page_bytes))
+    work = partial(operation, **options, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+    return _reporting(ExplainRow, work, (column,))
 
 
-def verify(columns: Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[VerifyRow]:
+def verify(
+    columns: Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True
+) -> Work[VerifyRow]:
     from sbbf_tool.reports.verify import VerifyRow
     from sbbf_tool.runner.verify import VerifyFile
 
-    return Work(VerifyRow, VerifyFile(as_names(columns), keys, max_page_bytes), reads_data=True, is_parallel=True)
+    names = as_names(columns)
+    request = Request("verify", names, keys is not None, _page_limit(max_page_bytes), strict)
+    work = VerifyFile(names, keys, max_page_bytes, strict)
+    return Work(VerifyRow, work, reads_data=True, is_parallel=True, columns=names, request=request)
 
 
-def check(policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[CheckRow]:
+def _page_limit(max_page_bytes: MaxPageBytes) -> int | None:
+    return max_page_bytes if max_page_bytes is None or isinstance(max_page_bytes, int) else max_page_bytes.max_page_bytes
+
+
+def check(
+    policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True
+) -> Work[CheckRow]:
     from sbbf_tool.reports.findings import CheckRow
 
-    fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes)
-    return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True)
+    fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+    request = Request("check", keys is not None, _page_limit(max_page_bytes), strict, policies=policy)
+    return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True, columns=policy.required, request=request)
 
 
-def _check(path: str, *, policy: Policy | PathPolicies, **options: Any) -> dict[str, object]:
+def _check(path: FileName, *, policy: Policy | PathPolicies, **options: Any) -> dict[str, object]:
     from sbbf_tool.operations.check import check, report_unreadable
 
-    policy = policy.of(path)
+    policy = policy.of(os.fspath(path))
     try:
         return {"report": check(path, policy, **options)}
     except SbbfError as error:
-        return {"report": report_unreadable(path, policy, error), **failure(path, error)}
+        return {"report": report_unreadable(os.fspath(path), policy, error), **failure(path, error)}
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:
@@ -159,7 +254,7 @@ def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_byt
     return Work(SurveyRow, partial(_survey, queries=tuple(as_iterable(queries)), keys=keys, max_page_bytes=max_page_bytes, reuse=Reuse()))
 
 
-def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysLike, max_page_bytes: MaxPageBytes, reuse: Reuse) -> dict[str, object]:
+def _survey(path: FileName, *, queries: tuple[Query, ...], keys: KeysLike, max_page_bytes: MaxPageBytes, reuse: Reuse) -> dict[str, object]:
     import pickle
 
     from sbbf_tool.advice.survey import survey
@@ -181,7 +276,61 @@ def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
     from sbbf_tool.reports.add import AddRow
     from sbbf_tool.runner.fill import AddToFile
 
-    return Work(AddRow, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True)
+    request = Request("add-filter", spec, edit.keys is not None, edit.limit.max_page_bytes)
+    return Work(AddRow, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True, request=request)
+
+
+def apply(declarations: Iterable[FilterDeclaration], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False) -> Work[ApplyRow]:
+    """Compare each file with the declared filters and, if `builds` is set, give it those that it lacks."""
+    from sbbf_tool.reports.apply import ApplyRow
+
+    fields = partial(_apply, declarations=tuple(declarations), edit=edit, builds=builds, remove_undeclared=remove_undeclared)
+    declared = fields.keywords["declarations"]
+    # Runs that compare share the outcomes of files that are as declared with runs that change files.
+    request = Request("apply", declared, remove_undeclared, edit.keys is not None, edit.limit.max_page_bytes, only_skipped=builds)
+    return Work(ApplyRow, fields, reads_data=builds, changes=True, is_parallel=True, request=request)
+
+
+def apply_policy(
+    declarations: Iterable[FilterDeclaration],
+    jobs: int | None = None,
+    *,
+    in_place: bool = False,
+    dry_run: bool = False,
+    remove_undeclared: bool = False,
+    max_page_bytes: MaxPageBytes = None,
+    **options: Any,
+) -> Work[ApplyRow]:
+    """Return `apply` as work, with the parameters of the function."""
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.page_limit import PageLimit
+
+    edit = Edit(in_place=in_place, dry_run=dry_run or not in_place, limit=PageLimit.of(max_page_bytes, jobs), **options)
+    return apply(declarations, edit, builds=in_place or dry_run, remove_undeclared=remove_undeclared)
+
+
+def _apply(
+    path: FileName,
+    *,
+    declarations: tuple[FilterDeclaration, ...],
+    edit: Edit,
+    builds: bool,
+    remove_undeclared: bool,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, object]:
+    from dataclasses import replace
+
+    from sbbf_tool.operations.apply import apply_to_file
+    from sbbf_tool.reports.apply import NO_DECLARATION, NO_DEVIATION
+
+    if not any(declaration.matches(path) for declaration in declarations):
+        return {"status": SKIPPED, "reason": NO_DECLARATION}
+    edit = replace(edit, jobs=jobs, progress=progress)
+    report = apply_to_file(path, declarations, edit, builds=builds, remove_undeclared=remove_undeclared)
+    if report.holds and report.old_bytes == report.new_bytes and not (report.filters or report.removals):
+        return {"status": SKIPPED, "reason": NO_DEVIATION, "report": report}
+    return {"report": report}
 
 
 def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
@@ -191,12 +340,13 @@ def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
     return Work(PlanRow, partial(_plan, spec=spec, edit=edit), changes=True)
 
 
-def _plan(path: str, *, spec: FilterSpec, edit: Edit) -> dict[str, object]:
+def _plan(path: FileName, *, spec: FilterSpec, edit: Edit) -> dict[str, object]:
     from sbbf_tool.reports.add import AddPlan
     from sbbf_tool.runner.plan import plan_file
 
     row = plan_file(path, spec, edit)
-    report = AddPlan(redact(path), row.bytes, row.columns, row.filters, row.data_bytes) if row.status == OK else None
+    plan = AddPlan(redact(os.fspath(path)), row.bytes, row.columns, row.filters, row.data_bytes, row.not_measured, row.named_columns)
+    report = plan if row.status in (OK, SKIPPED) else None
     return {"status": row.status, "reason": row.reason, "exit_code": row.exit_code, "error": row.error, "report": report}
 
 
@@ -205,6 +355,26 @@ def remove(columns: Iterable[str] = (), **options: Any) -> Work[RemoveRow]:
     from sbbf_tool.reports.remove import RemoveRow
 
     return _changing(RemoveRow, partial(operation, columns=as_names(columns), **options), is_parallel=False)
+
+
+class UndoInFile:
+    """`undo_change` as work: the changes to undo, by file."""
+
+    def __init__(self, changes: Mapping[str, PastChange], edit: Edit) -> None:
+        self.changes = changes
+        self.edit = edit
+
+    def __call__(self, path: FileName) -> dict[str, object]:
+        from sbbf_tool.operations.undo import undo_change
+
+        return {"report": undo_change(path, self.changes[os.fspath(path)], self.edit)}
+
+
+def undo(changes: Mapping[str, PastChange], edit: Edit) -> Work[RemoveRow]:
+    """Undo the change of each file."""
+    from sbbf_tool.reports.remove import RemoveRow
+
+    return Work(RemoveRow, UndoInFile(changes, edit), reads_data=True, changes=True)
 
 
 def resize(columns: Iterable[str] = (), **options: Any) -> Work[ResizeRow]:

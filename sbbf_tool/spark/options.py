@@ -18,7 +18,7 @@ FILES_PER_TASK = 1000
 
 Number = TypeVar("Number", int, float)
 
-_OF_CHUNKS = ("columns", "all")
+_OF_CHUNKS = ("columns", "all", "bitsets")
 _OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes", "maxPageBytes")
 NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "errors", "filesPerTask")
 
@@ -42,14 +42,14 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
     parsed_options = _Options(options)
     names = parsed_options.names()
     if parsed_options.flag("paimon"):
-        parsed_options.refuse(("columns", "rules", *_OF_RULES, "where"), "Paimon indexes")
+        parsed_options.refuse(("columns", "bitsets", "rules", *_OF_RULES, "where"), "Paimon indexes")
         view: View = PaimonIndexes(parsed_options.flag("all"))
     elif parsed_options.flag("rules"):
         parsed_options.refuse(_OF_CHUNKS, "rules")
         view = _findings(parsed_options)
     else:
         parsed_options.refuse(_OF_RULES, "filters; it applies only with option 'rules'")
-        view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"))
+        view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"), parsed_options.flag("bitsets", default=True))
     errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
         raise UsageError(f"option 'errors' must be 'row' or 'fail', not {errors!r}")
@@ -59,13 +59,14 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
 
 
 def _findings(options: _Options) -> Findings:
-    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.rules.check_policy import Policy
     from sbbf_tool.rules.rule import Limits
 
     limits: dict[str, object] = {"require": options.list("require"), "max_fpp": options.number("maxFpp", float)}
     limits |= {"max_bytes_share": options.number("maxBytesShare", float), "min_ndv": options.number("minNdv", int)}
     limits |= {"min_chunk_bytes": options.number("minChunkBytes", int)}
-    assert limits.keys() == {field.name for field in fields(Limits)}
+    # The others come from settings of tables and writers, not from options.
+    assert limits.keys() == {field.name for field in fields(Limits)} - {"targets", "filters"}
     policy = Policy(Limits(**limits), options.list("select"), options.list("ignore"), options.flag("quick"))  # type: ignore[arg-type]
     return Findings(policy, options.number("maxPageBytes", int))
 
@@ -91,8 +92,8 @@ class _Options:
     def text(self, name: str) -> str | None:
         return self._values.get(name)
 
-    def flag(self, name: str) -> bool:
-        text = self._values.get(name, "false").lower()
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        text = self._values.get(name, str(default)).lower()
         if text not in ("true", "false"):
             raise UsageError(f"option {name!r} must be true or false, not {text!r}")
         return text == "true"

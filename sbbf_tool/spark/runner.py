@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.arrow import spelling
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.runner.fill import AddToFile
 from sbbf_tool.runner.verify import VerifyFile
 from sbbf_tool.spark import pipeline
+from sbbf_tool.spark.listing import frame_of, list_table
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
 
@@ -26,6 +27,8 @@ Row = TypeVar("Row", bound=FileRow)
 
 class SparkRunner:
     """Spark as a runner; a session that it starts ends with the block. `spell` renders the hints in rows."""
+
+    most_files: int | None = None
 
     def __init__(
         self,
@@ -58,6 +61,13 @@ class SparkRunner:
         if self._spark is not None and self._is_ours:
             self._spark.stop()
 
+    def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
+        """List the files of a run on an executor; see `pipeline.discover`."""
+        if selection.table is not None:
+            return selection.files()
+        assert self._spark is not None
+        return rows_of(pipeline.discover(self._spark, selection.names, selection.where, links=links), ListedFile)
+
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
         assert self._spark is not None
@@ -70,12 +80,29 @@ class SparkRunner:
 
 
 def _frame(spark: SparkSession, selection: Selection, work: Work[Row]) -> DataFrame:
-    files = pipeline.discover(spark, selection.names, selection.where, links=work.changes)
+    table_files = None
+    if selection.table is not None:
+        selection.ensure_columns(work.columns)
+        table_files = selection.table_files()
+    if selection.listing is not None:
+        files = frame_of(spark, selection.listing)
+    elif selection.table is None:
+        files = pipeline.discover(spark, selection.names, selection.where, links=work.changes)
+    else:
+        files = list_table(spark, selection)
     if isinstance(work.fields, VerifyFile):
-        return pipeline.verify(files, work.fields.columns, keys=work.fields.keys, max_page_bytes=work.fields.max_page_bytes)
+        verify_file = work.fields
+        return pipeline.verify(
+            files,
+            verify_file.columns,
+            keys=verify_file.keys,
+            max_page_bytes=verify_file.max_page_bytes,
+            table_files=table_files,
+            strict=verify_file.strict,
+        )
     if isinstance(work.fields, AddToFile):
-        return pipeline.add_filters(spark, files, work.fields.spec, work.fields.edit)
-    return pipeline.run(files, work)
+        return pipeline.add_filters(spark, files, work.fields.spec, work.fields.edit, table_files=table_files)
+    return pipeline.run(files, work.of_table(table_files))
 
 
 def _active() -> SparkSession | None:

@@ -52,6 +52,7 @@ class SbbfDataSource(DataSource):
 
     Further options:
 
+    - `bitsets` (`false`): read only footers and headers; the fill ratio, the estimates and `unreferenced` stay empty.
     - `all` (`true`): also one row for every column chunk without a filter, and for files without row groups.
     - `rules` (`true`): instead, one row per finding of `sbbf check`: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
       and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and the parameters.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from _typeshed import DataclassInstance
 
-    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.rules.check_policy import Policy
 
 Row = dict[str, Any]
 """Values by column; a missing column is null."""
@@ -56,6 +56,7 @@ class Chunks:
 
     columns: tuple[str, ...] = ()
     all_chunks: bool = False
+    bitsets: bool = True
     reads_data: bool = False
 
     def schema(self) -> str:
@@ -68,8 +69,8 @@ class Chunks:
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.inspect import inspect
 
-        measure = _no_chunk if _OF_BITS.isdisjoint(columns) else wants
-        report = inspect(path, self.columns, all_chunks=self.all_chunks, measure=measure, search="unreferenced" in columns)
+        bitsets = self.bitsets and (_no_chunk if _OF_BITS.isdisjoint(columns) else wants or True)
+        report = inspect(path, self.columns, all_chunks=self.all_chunks, bitsets=bitsets, search="unreferenced" in columns)
         file = _values(report, columns) | {_STATUS: OK}
         for chunk in report.filters:
             if wants is None or wants(chunk.row_group, chunk.column):
@@ -153,8 +154,8 @@ class PaimonIndexes:
 
 
 def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
+    from sbbf_tool.file.partitions import parse_predicate
     from sbbf_tool.runner.discover import discover
-    from sbbf_tool.runner.partitions import parse_predicate
 
     return discover(names, parse_predicate(where) if where else None)
 

@@ -12,10 +12,33 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
 from sbbf_tool.storage.temporary import USUAL, open_locked, sweep_folder, sync_folder, temporary_path, write_all
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+class Folders(Protocol):
+    """The files of a table by path or URL, for readers and writers of metadata.
+
+    Methods raise OSError, and ValueError for names that no file can have; those of object stores also raise errors of this package.
+    """
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
+
+    def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
+        """Return the names in a folder that start with `prefix` and sort after `after`; none if the folder does not exist."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create a file in one step. Raises FileExistsError if it exists, and UncertainWriteError if it may have been created."""
+
+    def ensure_exclusive(self, folder: str) -> None:
+        """Raise RefusedError if `create` might replace an existing file in this folder."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it exists."""
 
 
 class LocalFolders:
@@ -44,12 +67,13 @@ class LocalFolders:
         self.files_read += 1
         return data
 
-    def list(self, directory: str) -> Sequence[str]:
-        """Return the names in a folder; an empty list if the folder does not exist."""
+    def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
+        """Return the names in a folder that start with `prefix` and sort after `after`; none if the folder does not exist."""
         try:
-            return os.listdir(_local(directory))
+            names = os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
+        return [name for name in names if name.startswith(prefix) and name > after] if prefix or after else names
 
     def resolve(self, path: str) -> str:
         """Return the absolute path that a path leads to after following links."""
@@ -72,6 +96,9 @@ class LocalFolders:
                     raise PermissionError(errno.EPERM, reason, path) from error
                 raise
         sync_folder(os.path.dirname(target))
+
+    def ensure_exclusive(self, folder: str) -> None:
+        """Do nothing: `create` itself refuses where a name cannot be taken atomically. `ObjectFolders` checks the store here."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file with these bytes, replacing an existing file in one step."""

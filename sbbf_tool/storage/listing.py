@@ -24,6 +24,10 @@ class Entry:
     path: str
     is_link: bool = False
     """Whether listing the folder or glob led through a link."""
+    bytes: int | None = None
+    """Size of an object, if the listing of its store states it."""
+    etag: str | None = None
+    """ETag of an object, if the listing of its store states a strong one."""
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:

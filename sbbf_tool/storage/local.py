@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.locks import lock, open_to_change
@@ -46,6 +46,8 @@ class LocalSource(Source):
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
             self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError as error:
+            raise MissingError(reason_of(error), file=self.name) from error
         except OSError as error:
             raise UnreadableError(reason_of(error), file=self.name) from error
         except ValueError as error:

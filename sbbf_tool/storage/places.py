@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.hints import Hint
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
@@ -19,6 +19,7 @@ from sbbf_tool.storage.spool import Spool
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from sbbf_tool.storage.folders import Folders
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
     from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
@@ -40,7 +41,18 @@ def open_source(name: Readable | FileIn) -> Source:
         from sbbf_tool.storage.objects.stores import open_object
 
         return open_object(os.fsdecode(name))
-    return local.LocalSource(_path(name))
+    return local.LocalSource(local_path(name))
+
+
+def open_folders(name: str) -> Folders:
+    """Return the access to the metadata files of a table at this path or URL."""
+    if is_url(name):
+        from sbbf_tool.storage.objects.folders import ObjectFolders
+
+        return ObjectFolders()
+    from sbbf_tool.storage.folders import LocalFolders
+
+    return LocalFolders()
 
 
 def open_through(files: FileSystem, path: str) -> Source:
@@ -94,7 +106,7 @@ def parquet_files(name: str) -> Iterator[str]:
 def find_single_file(name: str) -> str | None:
     """Return the path or URL of the one file that a name means; None for a folder, prefix or glob, or if only Hadoop can list the name."""
     if not is_url(name):
-        path = _path(name)
+        path = local_path(name)
         return path if listing.is_one_file(path) else None
     if not is_listed_here(name):
         return None
@@ -103,13 +115,39 @@ def find_single_file(name: str) -> str | None:
     return object_listing.find_single_object(name)
 
 
+def find_table_format(name: str) -> str | None:
+    """Return the format of the table whose root a name is, such as `Delta`; None for files, other folders and globs."""
+    if not is_url(name):
+        path = local_path(name)
+        return tables.format_of(path) if os.path.isdir(path) else None
+    if name.endswith(".parquet") or any(sign in name for sign in "*?[") or not is_listed_here(name):
+        return None
+    from sbbf_tool.storage.objects import listing as object_listing
+
+    return object_listing.find_table_format(name)
+
+
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
     """Yield files as `parquet_files` does, and whether each is a link; with `linked_folders`, also yield the links to folders."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 
-        return map(listing.Entry, object_listing.parquet_files(name))
-    return listing.entries(_path(name), linked_folders=linked_folders)
+        return object_listing.entries(name)
+    return listing.entries(local_path(name), linked_folders=linked_folders)
+
+
+def modified(name: str) -> float | None:
+    """Return when a file was written, in seconds since 1970; None if it does not exist, or in a store that sbbf only reads."""
+    if not is_url(name):
+        try:
+            return os.stat(local_path(name)).st_mtime
+        except OSError:
+            return None
+    from sbbf_tool.storage.objects.location import parse_location
+    from sbbf_tool.storage.objects.stores import store_of
+
+    location = parse_location(name)
+    return store_of(location).modified(location.key)
 
 
 def is_listed_here(name: str) -> bool:
@@ -122,6 +160,16 @@ def is_listed_here(name: str) -> bool:
         return parse_location(name).service != "hdfs"
     except UsageError:
         return False
+
+
+def size_and_etag(name: str) -> tuple[int, str] | None:
+    """Return the size and the strong ETag of an object, in one request; None if it does not exist or has no such ETag."""
+    from sbbf_tool.storage.objects.location import parse_location
+    from sbbf_tool.storage.objects.stores import store_of
+
+    location = parse_location(name)
+    version = store_of(location).version(location.key)
+    return None if version is None or version.tag is None else (version.size, version.tag)
 
 
 class TableFinder:
@@ -139,8 +187,12 @@ class TableFinder:
         if is_url(name):
             from sbbf_tool.storage.objects import listing as object_listing
 
-            return object_listing.managing_table(name, self._kinds)
-        return tables.managing_table(_locate(name))
+            table = object_listing.managing_table(name, self._kinds)
+        else:
+            table = tables.managing_table(_locate(name))
+        if table is None and (folder := tables.ducklake_folder(name)) is not None:
+            return "DuckLake", folder
+        return table
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
@@ -164,6 +216,8 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
     except UnreadableError as error:
         raise RefusedError(error.message, file=target, hint=error.hint) from None
     if not os.path.isdir(os.path.dirname(path) or "."):
+        if in_place:
+            raise MissingError("no such file or directory", file=target)
         raise RefusedError("the folder of the target does not exist", file=target, hint="create it first")
     if append:
         local_append.ensure_appendable(path)
@@ -187,6 +241,15 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
     return Spool(_locate(target), copies=2, keeps=keeps)
 
 
+def shares_blocks(name: str) -> bool:
+    """Return whether a copy of a local file, in the same folder, shares its blocks; False for objects, whose store copies them."""
+    if is_url(name):
+        return False
+    from sbbf_tool.storage.reflinks import has_reflinks
+
+    return has_reflinks(os.path.dirname(_locate(name)))
+
+
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
@@ -197,7 +260,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], ver
         from sbbf_tool.storage.objects import publish
 
         return publish.replace(source, target, keep, tuple(pieces), verify)
-    return local.replace(source, _path(target), keep, blocks_of(pieces), verify)
+    return local.replace(source, local_path(target), keep, blocks_of(pieces), verify)
 
 
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
@@ -230,7 +293,7 @@ def absolute(name: str) -> str:
 
 def _locate(name: str | os.PathLike[str]) -> str:
     """Return the absolute path of a path or `file://` URL. Raises UnreadableError if it is relative and there is no working folder."""
-    path = _path(name)
+    path = local_path(name)
     if not os.path.isabs(path):
         try:
             os.getcwd()
@@ -239,7 +302,7 @@ def _locate(name: str | os.PathLike[str]) -> str:
     return path
 
 
-def _path(name: str | os.PathLike[str]) -> str:
+def local_path(name: str | os.PathLike[str]) -> str:
     """Convert a path or `file://` URL to a path."""
     text = os.fsdecode(name)
     if not text:

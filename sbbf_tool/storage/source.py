@@ -37,6 +37,8 @@ class Source(ABC):
     bytes_read: int = 0
     requests: int = 0
     """Requests sent to a server; 0 for a local file."""
+    etag: str | None = None
+    """Strong ETag of the open version of an object."""
     can_reopen: bool = True
     """Whether `name` is a path or URL: then the file can be changed, and files beside it can be read."""
 

@@ -1,21 +1,25 @@
 """Detection of the table that a file belongs to, whose metadata records the file's size.
 
-Delta, Iceberg, Hudi and Paimon keep a list of their files with lengths, and engines trust it: if a file has grown, they read it at its old
-length, or fail. So the tool checks for a table before it changes a file. It looks only at folder names and never parses a table.
+Delta, Iceberg, Hudi, Paimon and DuckLake keep a list of their files with lengths, and engines trust it: if a file has grown, they read it
+at its old length, or fail. So the tool checks for a table before it changes a file. It looks only at names of folders, and of the file for
+DuckLake, whose catalog is a database elsewhere; it never parses a table.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
 _MAX_ANCESTORS = 32
+_DUCKLAKE_NAME = re.compile(r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
+"""Name of a data file that DuckLake writes, or of a copy of it."""
 
 
 def managing_table(path: str) -> tuple[str, str] | None:
     """Return format and folder of the table that `path` belongs to, such as `("Delta", "/lake/orders")`, or None if it belongs to none."""
     folder = os.path.dirname(os.path.realpath(path))
     for _ in range(_MAX_ANCESTORS):
-        kind = _kind_of(folder)
+        kind = format_of(folder)
         if kind is not None:
             return kind, folder
         parent = os.path.dirname(folder)
@@ -25,13 +29,22 @@ def managing_table(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _kind_of(folder: str) -> str | None:
+def ducklake_folder(path: str) -> str | None:
+    """Return the folder of a file that has a name as DuckLake gives, whose catalog is elsewhere; None for other names."""
+    folder, _, name = path.rpartition("/")
+    return (folder or ".") if _DUCKLAKE_NAME.fullmatch(name) else None
+
+
+def format_of(folder: str) -> str | None:
+    """Return the format of the table whose root is this folder, or None."""
+
     def has(name: str) -> bool:
         return os.path.isdir(os.path.join(folder, name))
 
-    if has("_delta_log"):
+    # A link to a log that is not there, as on a disk that is not mounted, makes it no folder of plain files.
+    if os.path.lexists(os.path.join(folder, "_delta_log")):
         return "Delta"
-    if has(".hoodie"):
+    if os.path.lexists(os.path.join(folder, ".hoodie")):
         return "Hudi"
     if has("metadata") and _any_name(os.path.join(folder, "metadata"), (".metadata.json", ".metadata.json.gz", "version-hint.text")):
         return "Iceberg"

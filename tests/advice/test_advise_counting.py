@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sbbf_tool.advice.overlap import Reservoir, measure_overlap
@@ -11,7 +12,8 @@ from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import COMPARED, EXACT, SKETCH_SIZE, STANDARD_ERROR, Distinct, Sketch, containment
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.statistics import Bounds
-from support.advised import GROUP, table, write
+from sbbf_tool.storage.local import LocalSource
+from support.advised import GROUP, advice, table, write
 
 
 def hashes(count: int, seed: int) -> np.ndarray:
@@ -70,6 +72,20 @@ def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
     assert truth * 0.99 <= ndv <= len(values)
     if domain in (50, 2**62):
         assert ndv == pytest.approx(truth, rel=0.01)
+
+
+@pytest.mark.parametrize(("domain", "share"), [(100, 0.2), (20_000, 0.75), (2**62, 1.0)])
+def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, domain, share):
+    values = np.random.default_rng(1).integers(0, domain, 600_000)
+    # Pages as newer versions of pyarrow write them.
+    options = {"use_dictionary": False, "compression": "none", "data_page_size": 160_000}
+    path = write(tmp_path / "repeat.parquet", pa.table({"n": values}), row_group_size=300_000, **options)
+    read = []
+    monkeypatch.setattr(LocalSource, "read", lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1])
+    _, columns = advice(path)
+    assert columns["n"].verdict == ("add" if share == 1.0 else "no gain")
+    assert share / 2 < sum(length for _, length in read if length > 10_000) / (600_000 * 8) <= share * 1.3
+    assert ("extrapolated" in columns["n"].ndv_source) == (share < 1.0)
 
 
 def test_every_value_of_a_chunk_counts_towards_its_ndv(tmp_path):

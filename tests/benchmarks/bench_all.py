@@ -77,7 +77,7 @@ def _target(name: str, figure_name: str) -> tuple[float, bool]:
         return TARGETS["append" if "append" in figure_name else "copy"][int(name.removeprefix("add"))], False
     if name == "start":
         return next(ratio for word, ratio in START.items() if word in figure_name), True
-    return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "footer": (4.0, True)}[name]
+    return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "footer": (4.0, True), "advise": (1.5, True)}[name]
 
 
 def main() -> None:

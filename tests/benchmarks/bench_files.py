@@ -156,6 +156,39 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: t
     source.unlink()
 
 
+def narrow_table(path: Path, rows: int, columns: int) -> None:
+    """`id` and `key` are unique; the values of the other columns repeat, every second one without a dictionary."""
+    rng = np.random.default_rng(7)
+    data = {"id": rng.permutation(rows), "key": pa.array(np.char.add("user-", rng.permutation(rows).astype("U")))}
+    data |= {f"n{number}": rng.integers(0, 5000, rows) for number in range(columns - len(data))}
+    pq.write_table(pa.table(data), path, row_group_size=ROW_GROUP_ROWS, use_dictionary=[f"n{number}" for number in range(0, columns, 2)])
+
+
+def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """Advice on 20 columns beside adding the filters that it recommends: those of most columns, and of few."""
+    for write in (wide_table, narrow_table):
+        source, out = folder / "advise.parquet", folder / "out.parquet"
+        write(source, int(3_000_000 * scale), 20)
+        done = subprocess.run([SBBF, "advise", str(source), "--json"], check=True, capture_output=True, text=True)
+        names = [column["column"] for column in json.loads(done.stdout)["columns"] if column["verdict"] == "add"]
+        options = [word for name in names for word in ("-c", name)]
+
+        def add(source: Path = source, out: Path = out, options: list[str] = options) -> float:
+            out.unlink(missing_ok=True)
+            return timed([SBBF, "add-filter", str(source), *options, "-o", str(out)])
+
+        times = in_turn(rounds, {"ours": lambda source=source: timed([SBBF, "advise", str(source)]), "add": add})
+        yield Figure(
+            f"advise, 20 columns, of which {len(names)} are recommended",
+            times["ours"],
+            "adding the recommended filters",
+            times["add"],
+            times["ours"] / times["add"],
+            "at most 1.5",
+        )
+        source.unlink()
+
+
 def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     """Bytes that add-filter reads of dictionary-encoded chunks, beside the bytes of their dictionary pages."""
     from sbbf_tool.file.parquet_file import ParquetFile
@@ -278,6 +311,7 @@ def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "add20": lambda folder, rounds, scale: add_filter(folder, rounds, scale, 20, ("12", "3")),
     "add200": lambda folder, rounds, scale: add_filter(folder, max(1, rounds // 3), scale, 200, ("60", "10")),
+    "advise": advise,
     "dictionary": dictionary,
     "probe": cold_probe,
     "files": many_files,

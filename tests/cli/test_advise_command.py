@@ -6,12 +6,13 @@ import json
 import os
 import shlex
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import inspect
+from sbbf_tool import UsageError, advise, inspect
 from sbbf_tool.cli import run
 from support.terminals import run_on_terminal
 
@@ -31,13 +32,57 @@ def sizes(path) -> dict[str, set[int | None]]:
 
 
 def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
-    assert run(["advise", str(events)]) == 0
+    assert run(["advise", str(events), "--all-types"]) == 0
     command = shlex.split(capfd.readouterr().out.splitlines()[-1])
     assert command[0] == "sbbf"
     assert run(command[1:]) == 0
     assert sizes(events) == {"user_id": {1024}, "session": {2048}, "amount": {2048}}
     assert run(["advise", str(events)]) == 0
     assert capfd.readouterr().out.endswith("no filter to add\n")
+
+
+def test_floating_point_measures_are_left_out(events, capfd):
+    assert run(["advise", str(events)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    reason = "amount: left out: floating-point values are seldom queried by equality (DOUBLE); --all-types includes it"
+    assert any(line.startswith(reason) for line in lines)
+    assert "amount" not in lines[-1]
+    assert run(["advise", str(events), "--query", "amount = 1.5"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1].endswith("-c amount --in-place")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
+    assert run(["advise", str(events), "--emit", "sbbf", "--format", form]) == 0
+    out = capfd.readouterr().out
+    text = f'[[filters]]\npaths = {json.dumps(str(events))}\ncolumns = ["user_id", "session"]\nfpp = 0.01\n'
+    if form == "json":
+        (document,) = json.loads(out)
+        assert document["emit"]["text"] == text
+    else:
+        assert out == (text if form == "table" else f"```\n{text}```\n")
+
+
+def test_the_settings_of_this_package_are_a_declaration(events, capfd, tmp_path, monkeypatch):
+    assert run(["advise", str(events), "--emit", "sbbf", "--all-types"]) == 0
+    monkeypatch.chdir(tmp_path)
+    Path("config").mkdir()
+    Path("config/sbbf.toml").write_text(capfd.readouterr().out)
+    config = ["--config", "config/sbbf.toml"]
+    assert run(["apply", *config]) == 1
+    assert run(["apply", *config, "--in-place"]) == 0
+    assert sizes(events).keys() == {"user_id", "session", "amount"}
+    assert run(["apply", *config]) == 0
+
+
+def test_settings_fit_no_format_of_rows(events, capfd):
+    assert run(["advise", str(events), "--emit", "spark", "--format", "csv"]) == 2
+    assert "are text, for which csv has no room: use --format table, markdown or json" in capfd.readouterr().err
+
+
+def test_unknown_writers_are_refused(events):
+    with pytest.raises(UsageError, match="the settings of 'hive' are not known; the writers are spark, "):
+        advise(events, emit="hive")
 
 
 def test_add_filter_applies_a_plan_to_the_file_it_names(events, tmp_path):
@@ -52,10 +97,10 @@ def test_a_plan_limits_each_column_and_applies_to_another_file(events, tmp_path,
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     document = json.loads(plan.read_text())
-    document["columns"] = {"session": {"max_bytes": 256}, "user_id": {"max_bytes": 1024}}
+    document["columns"] = {"session": {"max_bytes": 1024}, "user_id": {"max_bytes": 512}}
     plan.write_text(json.dumps(document))
     assert run(["add-filter", "--plan", str(plan), str(fixtures / "events.parquet"), "-o", str(tmp_path / "out.parquet")]) == 0
-    assert sizes(tmp_path / "out.parquet") == {"session": {256}, "user_id": {1024}}
+    assert sizes(tmp_path / "out.parquet") == {"session": {1024}, "user_id": {512}}
     assert sizes(events) == {}
 
 

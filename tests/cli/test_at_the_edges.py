@@ -227,15 +227,18 @@ def test_a_value_that_is_not_utf_8_is_queried_as_its_bytes(tmp_path):
 def test_a_folder_of_which_some_files_lack_the_column(tmp_path, capfd):
     for name, column in (("a", "other"), ("b", "x"), ("c", "other"), ("d", "x")):
         pq.write_table(pa.table({column: [1]}), tmp_path / f"{name}.parquet", bloom_filter_options={column: {"ndv": 1}})
-    assert run(["probe", str(tmp_path), "x", "1"]) == 2
+    assert run(["probe", str(tmp_path), "x", "1"]) == 0
     out, err = capfd.readouterr()
     assert [line for line in out.splitlines() if line.startswith(str(tmp_path))] == [
         f"{tmp_path / name}.parquet: 1: row group 0" for name in ("b", "d")
     ]
+    assert err == "sbbf: column x: INT64 in 2 files, missing in 2 files\n"
+    assert run(["probe", str(tmp_path), "x", "1", "--strict"]) == 2
+    out, err = capfd.readouterr()
     assert [line.partition("; ")[0] for line in err.splitlines()] == [
         f"sbbf: {tmp_path / name}.parquet: there is no column 'x'" for name in ("a", "c")
     ]
-    assert run(["inspect", str(tmp_path), "-c", "x"]) == 2
+    assert run(["inspect", str(tmp_path), "-c", "x"]) == 0
     assert capfd.readouterr().out.splitlines()[1].split()[:4] == ["x", "2", "2", "of"]
 
 

@@ -78,7 +78,7 @@ class TestProbe:
         out, err = capfd.readouterr()
         footer = int.from_bytes(filtered.read_bytes()[-8:-4], "little") + 8
         assert out
-        assert err == f"read {footer + 3 * (64 + 32):,} bytes of 1 file\n"
+        assert err == f"read {footer + 3 * (16 + 32):,} bytes of 1 file\n"
 
     def test_quiet_prints_nothing(self, filtered, capfd):
         capfd.readouterr()
@@ -170,7 +170,7 @@ class TestInspect:
         document = json.loads(capfd.readouterr().out)
         assert set(document) == {
             *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unreferenced", "notes"),
-            *("locked_columns", "schema", "version"),
+            *("named_columns", "locked_columns", "schema", "version"),
         }
         assert set(document["filters"][0]) >= {
             *("row_group", "column", "physical_type", "logical_type", "chunk_bytes", "num_values", "has_filter", "offset", "header_bytes"),
@@ -243,6 +243,7 @@ class TestAddAndRemove:
             (["-c", "user_id", "--max-bytes", "63", "--in-place"], 2, "at least 64"),
             (["-c", "user_id", "--max-bytes", "many", "--in-place"], 2, "write 65536, 64KiB or 1MB"),
             (["-c", "user_id", "--ndv", "0", "--in-place"], 2, "at least 1"),
+            (["-c", "user_id", "--ndv", "1" + "0" * 400, "--in-place"], 2, "at most 9223372036854775807"),
             (["-c", "user_id", "-o", "/nowhere/at/all.parquet"], 4, "create it first"),
             (["--in-place"], 2, "--column"),
         ],

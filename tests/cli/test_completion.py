@@ -16,7 +16,7 @@ import pytest
 from sbbf_tool.cli import cli, run
 from sbbf_tool.cli.completion.candidates import complete
 from sbbf_tool.cli.completion.line import parse_line
-from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.catalog import CATALOGS, RULES
 from support.shells import START, Shell, running
 
 SHELLS = tuple(START)
@@ -101,7 +101,7 @@ class TestCandidates:
         assert {rule.name for rule in RULES} <= {word for word, _ in complete(cli, ["check", "--select"], "").words}
 
     def test_the_rules_of_the_command_that_explains_one(self):
-        assert {rule.name for rule in RULES} == {word for word, _ in complete(cli, ["rule"], "").words}
+        assert {rule.name for rules in CATALOGS.values() for rule in rules} == {word for word, _ in complete(cli, ["rule"], "").words}
 
     @pytest.mark.parametrize(("current", "word"), [("", "int64"), ("i", "int64"), ("I", "INT64"), ("UU", "UUID")])
     def test_types(self, current, word):

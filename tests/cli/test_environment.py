@@ -16,8 +16,9 @@ from support.every_command import commands
 
 # Options without a variable: those that allow or widen a change, write a file, or name keys.
 NOWHERE = {
-    "--advise", "--allow-outside", "--allow-table-files", "--append", "--compact", "--in-place", "--keys", "--list-rules",
-    "--output", "--plan", "--rebuild", "--replace", "--report",
+    "--abandoned", "--advise", "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact",
+    "--ensure", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--plan", "--rebuild",
+    "--remove-undeclared", "--replace", "--report", "--since", "--state", "--undo", "--unreadable",
 }  # fmt: skip
 # In commands that change files, these choose what is changed.
 ONLY_READING = {"--column", "--files-from", "--files0-from"}
@@ -33,7 +34,8 @@ def test_no_variable_allows_or_widens_a_change(name):
 
 def test_commands_that_change_files():
     changing = {name for name, command in commands().items() if changes_files(command)}
-    assert changing == {"add-filter", "remove-filter", "resize", "repair", "paimon build", "paimon add-index"}
+    of_paimon = {"paimon build", "paimon add-index", "paimon remove-index"}
+    assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", *of_paimon}
 
 
 @pytest.mark.parametrize(

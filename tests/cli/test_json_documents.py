@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import inspect
@@ -32,6 +34,7 @@ OTHER_WORDS = [
     ["explain", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
     *([name, OTHER_FILE, *WORKING[name]] for name in OF_SEVERAL),
     ["inspect", FILE, "torn.parquet"],
+    ["repair", "delta", "--abandoned"],
 ]
 """Beside each command as it is."""
 
@@ -47,6 +50,7 @@ def places(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     Path("bare").write_bytes(Path("it.parquet").read_bytes()[stored.offset :][: stored.header_bytes + stored.bitset_bytes])
     Path("values.txt").write_text("1\n")
     Path("torn.parquet").write_bytes(b"PAR1")
+    deltalake.write_deltalake("delta", pq.read_table("it.parquet", columns=["id"]))
     return {FILE: "it.parquet", OTHER_FILE: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet", STANDALONE: "bare"}
 
 

@@ -97,7 +97,7 @@ def test_a_list_of_one_file_is_several_files(folder, give, capfd):
         ["add-filter", "-c", "id", "-n"],
         ["add-filter", "-c", "id", "--plan-only"],
         ["remove-filter", "-n"],
-        ["resize", "--bytes", "64", "-n"],
+        ["resize", "--bytes", "1024", "-n"],
         ["repair", "-n"],
     ],
     ids=" ".join,

@@ -146,7 +146,8 @@ class TestALargeFile:
     def run_name(self, size: str, large_files: dict[str, Path]) -> Callable[..., list[str]]:
         def run_words(name: str, *options: str) -> list[str]:
             output = run_on_terminal([*arguments_of(name, large_files[size], "column_0003"), *options, "--no-progress"], 120)
-            assert output.code in (0, 1)
+            # The configuration of `apply` is about a column that this file does not have.
+            assert output.code in ((2,) if name == "apply" else (0, 1))
             return output.all_lines
 
         return run_words

@@ -84,7 +84,7 @@ class TestInspect:
     def test_a_table(self, orders, capfd):
         assert sbbf("inspect", orders) == 0
         out, err = capfd.readouterr()
-        first, header, *rows, total = out.splitlines()
+        first, header, *rows, total, diagnosis = out.splitlines()
         assert first == f"{orders}: snapshot 4, 4 data files, 2 with an index"
         assert header.split() == [
             "data",
@@ -103,6 +103,7 @@ class TestInspect:
         assert [row.split()[2] for row in rows] == ["none", "none", "embedded", "file"]
         assert rows[3].split()[3:8] == ["customer", "bloom-filter", "604", "3", "4,800"]
         assert total.startswith("customer: 2 of 4 data files have a filter, 758 bytes; mean fpp ")
+        assert diagnosis.startswith("customer: 14.6 % full where 50 % is best: items = 1000 is 4 x the 252 values (data-15622c60")
         assert err == ""
 
     def test_a_snapshot_before(self, orders, capfd):
@@ -129,9 +130,11 @@ class TestInspect:
         schema = orders / "schema" / "schema-2"
         schema.write_text(schema.read_text().replace('"options" : {', '"options" : {"file-index.read.enabled": "false",'))
         assert sbbf("inspect", orders) == 0
-        warnings = [line for line in capfd.readouterr().out.splitlines() if line.startswith("warning: ")]
-        assert len(warnings) == 5
-        assert "warning: 2 data files: unused-index: Paimon does not use it: file-index.read.enabled is false" in warnings
+        lines = capfd.readouterr().out.splitlines()
+        assert len([line for line in lines if line.startswith("info: ") and "unreferenced-index" in line]) == 4
+        assert [line for line in lines if line.startswith("warning: ")] == [
+            "warning: 2 data files: unused-index: Paimon does not use it: file-index.read.enabled is false"
+        ]
 
     def test_a_broken_index_ends_with_3_and_does_not_hide_the_others(self, orders, capfd):
         (index,) = orders.rglob("*.index")
@@ -551,3 +554,40 @@ def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Pat
                         assert answer["may_hold"] == expected_answer["java_remain"]
                         num_compared += 1
     assert num_compared > 1000
+
+
+class TestRemoveIndex:
+    def test_all_indexes(self, orders, capfd):
+        assert sbbf("remove-index", orders) == 0
+        out, err = capfd.readouterr()
+        header, *rows, note, last = out.splitlines()
+        assert header.split() == ["data", "file", "removed", "place", "bytes"]
+        assert [row.split()[1:] for row in rows] == [["customer", "none", "0"]] * 2
+        assert note.startswith("note: file-index.bloom-filter.columns names customer: ")
+        assert last == f"{orders}: removed indexes from 2 data files; committed as snapshot 5"
+        assert err == ""
+        assert sbbf("remove-index", orders) == 0
+        assert capfd.readouterr().out.endswith(f"{orders}: no data file has such an index; nothing was written\n")
+
+    def test_a_dry_run_writes_nothing(self, orders, capfd):
+        before = contents(orders)
+        assert sbbf("remove-index", orders, "-n", "-c", "customer") == 0
+        assert capfd.readouterr().out.endswith("indexes would be removed from 2 data files; nothing was written\n")
+        assert contents(orders) == before
+
+    def test_indexes_that_cannot_be_read(self, orders, capfd):
+        (index,) = orders.rglob("*.index")
+        index.write_bytes(b"noise")
+        assert sbbf("remove-index", orders, "-n") == 3
+        out, err = capfd.readouterr()
+        assert "; --unreadable removes it" in out
+        assert err.count("\n") == 1
+        assert sbbf("remove-index", orders, "--unreadable") == 0
+        assert "unreadable index" in capfd.readouterr().out
+        assert sbbf("inspect", orders) == 0
+
+    def test_wrong_use(self, orders, capfd):
+        assert sbbf("remove-index", orders, "-c", "nowhere") == 2
+        assert "there is no column 'nowhere'" in one_error(capfd)
+        assert sbbf("remove-index", orders, "-c", "customer", "--unreadable") == 2
+        assert "--unreadable removes whole indexes: leave out -c" in one_error(capfd)

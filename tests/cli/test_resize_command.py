@@ -31,7 +31,7 @@ def test_smaller(capfd):
 
 
 def test_remaining_findings_are_reported(capfd):
-    assert run(["resize", "a.parquet", "--bytes", "256", "-o", "out.parquet"]) == 0
+    assert run(["resize", "a.parquet", "--bytes", "256", "--force", "-o", "out.parquet"]) == 0
     assert capfd.readouterr().err.splitlines() == [
         f"sbbf: warning: a.parquet: column tag, row group {n}: it has 64 bytes; not resized; --rebuild builds it from the data"
         for n in (0, 1)
@@ -78,7 +78,7 @@ def test_a_dry_run_shows_the_rates_at_every_half_size(capfd):
         assert [num_bytes for num_bytes, _ in halves] == [1024, 512, 256, 128, 64]
     for num_bytes in (1024, 256):
         # The rate is exactly that of the filter after it is resized.
-        assert run(["resize", "a.parquet", "-c", "id", "--bytes", str(num_bytes), "-o", f"{num_bytes}.parquet"]) == 0
+        assert run(["resize", "a.parquet", "-c", "id", "--bytes", str(num_bytes), "--force", "-o", f"{num_bytes}.parquet"]) == 0
         rates = [row.estimated_fpp for row in inspect(f"{num_bytes}.parquet", "id").filters]
         assert rates == pytest.approx([size["fpp"] for size in sizes if size["bytes"] == num_bytes])
     capfd.readouterr()

@@ -10,7 +10,7 @@ import pytest
 import sbbf_tool.rules
 from sbbf_tool.cli import run
 from sbbf_tool.display import to_json
-from sbbf_tool.rules.catalog import HARMED_READERS, RENAMED, RULES, report_rule
+from sbbf_tool.rules.catalog import CATALOGS, HARMED_READERS, RENAMED, RULES, report_rule
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXAMPLES = Path(sbbf_tool.rules.__file__).with_name("examples.json")
@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "rules.md"
 HEADING = "## Each rule"
 NAMES = [rule.name for rule in RULES]
+ALL_RULES = [rule for rules in CATALOGS.values() for rule in rules]
 
 
 def golden_example(rule: str) -> dict[str, str | None]:
@@ -37,7 +38,7 @@ def test_the_examples_are_those_of_the_golden_reports(request):
     assert EXAMPLES.read_text() == text
 
 
-@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
 def test_each_rule_is_explained(rule, capfd):
     assert run(["rule", rule.name]) == 0
     out, err = capfd.readouterr()
@@ -52,7 +53,7 @@ def test_each_rule_is_explained(rule, capfd):
 def explanations() -> str:
     """Return the part of the rules page that explains each rule."""
     lines = [HEADING]
-    for rule in RULES:
+    for rule in ALL_RULES:
         *explanation, _ = report_rule(rule).explanation
         lines += ["", f"### {rule.name}", "", f"{rule.severity}, group {rule.group}, reads {rule.reads.name.lower()}", ""]
         lines += "\n\n".join(map(format_line, explanation)).split("\n")

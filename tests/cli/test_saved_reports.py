@@ -16,7 +16,7 @@ from sbbf_tool.cli import run
 CHANGES = {
     "add-filter": ["add-filter", "-c", "session"],
     "remove-filter": ["remove-filter"],
-    "resize": ["resize", "--bytes", "64"],
+    "resize": ["resize", "--bytes", "512"],
     "repair": ["repair"],
 }
 
@@ -70,6 +70,16 @@ def test_a_single_file_too(command, capfd):
     assert (out, err.count("\n")) == ("", 1)
     (document,) = map(json.loads, Path("failed.jsonl").read_text().splitlines())
     assert (document["schema"], document["file"], document["status"]) == ("sbbf.file", "d/b.parquet", "failed")
+
+
+@pytest.mark.parametrize("path", ["d/a.parquet", "d"])
+def test_filters_that_are_left_out(path, capfd):
+    before = contents()
+    assert run(["resize", "--bytes", "64", path, "--in-place"]) == 4
+    err = capfd.readouterr().err
+    assert "left out, whose false-positive rate would be 100 % with 64 bytes; allow larger filters, or write them with --force\n" in err
+    assert "force=" not in err
+    assert contents() == before
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.display import escape, to_json
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from support.corpus_edits import edit_footer
-from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of, text_options
+from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING, commands, formats_of, text_options
 
 _BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
 OBEYED = [character for character in _BMP if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and character != "/"] + [
@@ -79,7 +79,9 @@ def planted(text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.Monke
         schema["fields"][1]["name"] = text
         schema["options"] = {"file-index.bloom-filter.columns": f"{text},id", text: text}
         (table / "schema" / name).write_text(json.dumps(schema))
-    return {FILE: str(path), COLUMN: text, TABLE: str(table), DATA_FILE: str(path)}
+    column = "".join(f"\\U{ord(character):08x}" for character in text)
+    Path("declared.toml").write_text(f'[[filters]]\npaths = "."\ncolumns = ["{column}"]\n')
+    return {FILE: str(path), COLUMN: text, TABLE: str(table), DATA_FILE: str(path), DECLARATION: "declared.toml"}
 
 
 def said_by(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
@@ -122,16 +124,23 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
         if form in (["--format", "json"], ["--format", "ndjson"]):
             documents = json.loads(out) if form == ["--format", "json"] else map(json.loads, out.splitlines())
             strings = {string for document in documents for string in strings_of(document)}
-            assert name in ("engines", "rule") or strings & {planted[FILE], planted[TABLE]}, strings
+            assert name in ("engines", "rule", "size") or strings & {planted[FILE], planted[TABLE]}, strings
             if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain"):
                 # Backticks distinguish a name with a dot from a path.
                 assert strings & {text, f"`{text}`"}, strings
         elif form == ["--format", "sarif"]:
             (results,) = (run["results"] for run in json.loads(out)["runs"])
-            assert {unquote(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for result in results} == {planted[FILE]}
+            places = {unquote(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for result in results}
+            if TABLE in WORKING[name]:
+                # The findings are those of the data files.
+                assert places
+                assert all(place.startswith(f"{planted[TABLE]}/") for place in places)
+            else:
+                assert places == {planted[FILE]}
             assert any(text in string for result in results for string in strings_of(result))
         elif form == ["--format", "junit"]:
-            assert [suite.get("name") for suite in ElementTree.fromstring(out)] == [escape(planted[FILE])]
+            place = planted[TABLE if TABLE in WORKING[name] else FILE]
+            assert [suite.get("name") for suite in ElementTree.fromstring(out)] == [escape(place)]
         elif form == ["--format", "github"]:
             assert all(line.startswith(("::error file=", "::warning file=", "::notice file=")) for line in out.splitlines())
     # In a column of `paimon build`, what follows a colon is a setting, and what stands in brackets at its end is the key of a map.

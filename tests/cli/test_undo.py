@@ -67,11 +67,11 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
 @pytest.mark.parametrize(
     ("first", "arguments", "reason"),
     [
-        ([], ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--replace"], "no command restores the filters that the columns had"),
+        ([], ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--replace"], "no command restores the filters and footers that"),
         ([], ["remove-filter", "pyarrow-filters.parquet"], "no command restores the old filters"),
         ([], ["remove-filter", "pyarrow-filters.parquet", "--compact"], "no command restores the old filters"),
         (["add-filter", "events.parquet", "-c", "user_id", "--in-place"], ["remove-filter", "events.parquet"], "no command restores"),
-        ([], ["resize", "pyarrow-filters.parquet", "--bytes", "64"], "no command restores the old filters"),
+        ([], ["resize", "pyarrow-filters.parquet", "--bytes", "64", "--force"], "no command restores the old filters"),
         ([], ["resize", "pyarrow-filters.parquet", "--bytes", "4096", "--rebuild"], "no command restores the old filters"),
         (["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"], ["add-filter", "lake", "-c", "id"],
          "run sbbf remove-filter on each changed file"),

@@ -62,7 +62,9 @@ def test_a_folder_is_verified_file_by_file(fixtures, tmp_path, capfd):
 def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
     assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--json", "-c", "flag"]) == 1
     document = json.loads(capfd.readouterr().out)
-    assert set(document) == {"schema", "version", "file", "created_by", "filters", "findings", "unreadable", "locked_columns"}
+    assert set(document) == {
+        *("schema", "version", "file", "created_by", "filters", "findings", "unreadable", "named_columns", "locked_columns")
+    }
     assert set(document["filters"][0]) == {
         *(
             "row_group",

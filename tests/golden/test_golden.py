@@ -76,7 +76,8 @@ def condense(output: str, form: str) -> str:
 
 def test_every_rule_has_its_folder():
     assert set(DEFECTS) == {rule.name for rule in RULES}
-    assert {path.name for path in HERE.iterdir() if path.is_dir() and path.name != "__pycache__"} == {*DEFECTS, "sound", "formats"}
+    folders = {path.name for path in HERE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {*DEFECTS, "sound", "formats", "drafts"}
 
 
 @pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
@@ -119,6 +120,18 @@ def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: 
         output = capfd.readouterr().out
         compare(HERE / "sound" / f"verified.{suffix}", output)
     assert json.loads(output)["findings"] == []
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "check"])
+def test_filters_at_the_beginning_of_their_chunks(command: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+    """The reports of the file with filters where the first draft has them."""
+    name = "draft1-page-in-chunks.parquet"
+    shutil.copyfile(FIXTURES / "drafts" / name, name)
+    for form, suffix in FORMATS.items():
+        assert run([command, name, "--format", form]) == int(command != "inspect")
+        output, errors = capfd.readouterr()
+        assert errors == ""
+        compare(HERE / "drafts" / f"{command}.{suffix}", condense(output, form) if command == "check" else output)
 
 
 @pytest.mark.parametrize(

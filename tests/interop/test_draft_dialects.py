@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
-from support.draft_files import write_draft
+from support.draft_files import write_draft, write_draft_in_chunks
 from support.engines import ClickHouse, DuckDB, Engine, PruningEngine
 from support.facts import FIXTURES
 from support.questions import absent_value
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.engines
 PLAIN = FIXTURES / "pyarrow-plain.parquet"
 COLUMNS = ("id", "name")
 DRAFT_DIALECTS = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
+IN_CHUNKS = {"draft1-raw in chunks": "draft1-raw", "draft1-page in chunks": "draft1-page"}
+"""Files with their filters before the first pages, and their dialects."""
 FAIL = {ClickHouse: "BloomFilterHeader", DuckDB: "TProtocolException: Invalid data"}
 """Engines that take a header they do not know for damage, and what they say."""
 
@@ -31,15 +33,18 @@ def stored_values(column: str) -> list[object]:
 
 @pytest.fixture(scope="module")
 def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A file for each dialect."""
+    """A file for each dialect, and those with their filters before the pages."""
     folder = tmp_path_factory.mktemp("drafts")
     paths = {dialect.name: folder / f"{dialect.name}.parquet" for dialect in DRAFTS}
     for name, path in paths.items():
         write_draft(PLAIN, COLUMNS, path, name)
+    for name, dialect in IN_CHUNKS.items():
+        paths[name] = folder / f"{name}.parquet"
+        write_draft_in_chunks(PLAIN, COLUMNS, paths[name], dialect)
     return paths
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@pytest.mark.parametrize("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
 def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path], engine: Engine) -> None:
     for column in COLUMNS:
         values = stored_values(column)
@@ -52,7 +57,7 @@ def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path],
             assert sorted(values_read) == sorted(operand if isinstance(operand, list) else [operand])
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@pytest.mark.parametrize("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
 def test_nothing_is_skipped(dialect: str, drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
     if type(pruning_engine) in FAIL:
         pytest.skip("it fails the query")

@@ -7,11 +7,11 @@ import os
 import pytest
 from pyarrow import fs
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import MissingError, RefusedError, UnreadableError
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.objects.arrow import ArrowStore
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import MissingError, OtherVersionError
+from sbbf_tool.storage.objects.store import OtherVersionError
 from support.large_files import large, small
 
 

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from importlib.util import find_spec
-
 import pytest
 
 import sbbf_tool
 from sbbf_tool.errors import RefusedError
-from support import counting_proxy
-from support.buckets import Bucket, environment, forget_clients
+from support.buckets import Bucket
 from support.large_files import large, small
-from support.swift_server import free_ports, wait_for
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[counting_proxy.Proxy]:
-    if find_spec("moto") is None:
-        pytest.skip("moto is not installed")
-    (port,) = free_ports(1)
-    server = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        wait_for(server, port)
-        with counting_proxy.running(f"http://127.0.0.1:{port}") as proxy:
-            yield proxy
-    finally:
-        server.kill()
-        server.wait()
 
 
 @pytest.fixture
-def bucket(moto: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    from sbbf_tool.storage.objects import s3_bucket
-
-    for name, value in environment(moto.url).items():
-        monkeypatch.setenv(name, value)
-    forget_clients()
-    client = s3_bucket.client(os.getpid())
-    name = f"bucket-{time.monotonic_ns()}"
-    client.create_bucket(Bucket=name)
-    moto.forget()
-    yield Bucket(name, moto, client)
-    moto.forget()
-    forget_clients()
+def bucket(moto_bucket: Bucket) -> Bucket:
+    return moto_bucket
 
 
 DATA = pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])

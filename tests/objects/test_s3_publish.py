@@ -154,7 +154,7 @@ def test_filters_wait_among_the_systems_temporary_files(bucket, tmp_path, monkey
 def test_resize_and_repair(bucket):
     url = bucket.put("large.parquet", large())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
-    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True)
+    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
     assert {row.bitset_bytes for row in sbbf_tool.inspect(url).filters} == {16384}
     assert sbbf_tool.repair(url, in_place=True, dry_run=True).steps == ()
     assert sbbf_tool.verify(url).is_sound

@@ -41,6 +41,19 @@ def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, caps
     assert run(["probe", url, "id", str(PRESENT), "--quiet"]) == 0
 
 
+def test_headers_alone_take_few_bytes(bucket):
+    url = bucket.put("large.parquet", large())
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    whole = sbbf_tool.inspect(url)
+    bucket.proxy.forget()
+    report = sbbf_tool.inspect(url, bitsets=False)
+    sizes, expected_sizes = ([(row.header_bytes, row.bitset_bytes) for row in each.filters] for each in (report, whole))
+    assert sizes == expected_sizes
+    bitsets = sum(row.bitset_bytes for row in report.filters)
+    # The end of the object, and the headers before it.
+    assert bucket.proxy.downloaded < (64 << 10) + 20 * len(report.filters) < bitsets
+
+
 def test_reads_return_the_stored_bytes(bucket):
     data = large()
     url = bucket.put("large.parquet", data)

@@ -86,7 +86,7 @@ def test_a_stated_number_of_values_decides_the_size(tmp_path):
 
 def test_a_limit_is_respected_and_its_cost_is_reported(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
-    report = add_filters(path, ["v"], dry_run=True, max_bytes=1000)
+    report = add_filters(path, ["v"], dry_run=True, max_bytes=1000, force=True)
     assert report.filters[0].bitset_bytes == 512
     assert report.filters[0].fpp > 0.5
     assert len(report.warnings) == 1
@@ -129,5 +129,7 @@ def test_the_filter_itself_reaches_the_target_without_a_limit(tmp_path, count):
 def test_a_warning_about_the_rate_gives_the_limit(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(1000), pa.int64()))
     for options, reason in (({"max_bytes": 300}, "limited to 256 bytes"), ({"ndv": 100}, "the size is for 100 distinct values")):
-        (warning,) = [text for text in add_filters(path, ["v"], dry_run=True, **options).warnings if "false-positive rate" in text]
+        (warning,) = [
+            text for text in add_filters(path, ["v"], dry_run=True, force=True, **options).warnings if "false-positive rate" in text
+        ]
         assert warning.endswith(reason)

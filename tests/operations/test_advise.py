@@ -78,7 +78,7 @@ def test_existing_filters_stay(path, tmp_path):
 
 def test_saturated_filters_are_rebuilt(path, tmp_path):
     filtered = tmp_path / "filtered.parquet"
-    add_filters(path, ["random_id"], output=filtered, max_bytes=64)
+    add_filters(path, ["random_id"], output=filtered, max_bytes=64, force=True)
     report, columns = advice(filtered)
     assert columns["random_id"].verdict == "add"
     assert report.plan is not None

@@ -14,7 +14,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
-from sbbf_tool.operations.check import Policy, check
+from sbbf_tool.operations.check import check
 from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.probe import probe
@@ -24,6 +24,7 @@ from sbbf_tool.operations.standalone import inspect_standalone, probe_standalone
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.rules.check_policy import Policy
 from support.draft_files import write_draft
 from support.samples import write_column, write_events
 

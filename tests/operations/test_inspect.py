@@ -63,13 +63,46 @@ def test_bitsets_are_read_of_the_filters_that_are_to_be_measured(filtered, monke
     bitsets = {(row.row_group, row.column): (row.offset + row.header_bytes, row.bitset_bytes) for row in whole.filters}
     assert set(bitsets.values()) <= set(read)
     read.clear()
-    report = inspect(filtered, measure=lambda row_group, column: (row_group, column) == (1, "name"))
+    report = inspect(filtered, bitsets=lambda row_group, column: (row_group, column) == (1, "name"))
     assert set(bitsets.values()) & set(read) == {bitsets[1, "name"]}
     no_measurements = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
     for row, measured_row in zip(report.filters, whole.filters, strict=True):
         assert row == (measured_row if (row.row_group, row.column) == (1, "name") else dataclasses.replace(measured_row, **no_measurements))
     assert report.unreferenced == whole.unreferenced != ()
     assert inspect(filtered, search=False) == dataclasses.replace(whole, unreferenced=())
+
+
+FIGURES_OF_BITS = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
+
+
+@pytest.mark.parametrize("stated_length", [True, False])
+def test_no_byte_of_a_bitset_is_read(filtered, monkeypatch, stated_length):
+    if not stated_length:
+        edit_footer(filtered, without_lengths)
+    whole = inspect(filtered)
+    read = []
+    monkeypatch.setattr(LocalSource, "read", lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1])
+    report = inspect(filtered, bitsets=False)
+    bitsets = [(row.offset + row.header_bytes, row.offset + row.header_bytes + row.bitset_bytes) for row in whole.filters]
+    assert len(bitsets) == 9
+    assert [(start, end) for start, end in bitsets for offset, length in read if offset < end and start < offset + length] == []
+    headers = {row.offset: row.header_bytes for row in whole.filters}
+    assert sum(length for offset, length in read if any(offset in range(start, start + 20) for start in headers)) == sum(headers.values())
+    assert report.filters == tuple(dataclasses.replace(row, **FIGURES_OF_BITS) for row in whole.filters)
+    assert report.columns == tuple(dataclasses.replace(total, mean_fpp=None) for total in whole.columns)
+    assert report.unreferenced == ()
+
+
+def without_lengths(metadata: FileMetaData) -> None:
+    for row_group in metadata.row_groups:
+        for chunk in row_group.columns:
+            chunk.meta_data.bloom_filter_length = None
+
+
+def test_a_draft_without_its_bits_has_no_dialect(fixtures):
+    row = inspect(fixtures / "drafts" / "draft1-thrift.parquet", bitsets=False).filters[0]
+    assert (row.dialects, row.dialect) == (("draft1-thrift", "draft2-thrift"), None)
+    assert any("the values of the column were not compared" in warning for warning in row.warnings)
 
 
 def test_estimates_come_near_the_truth(filtered):
@@ -161,7 +194,7 @@ def test_each_kind_of_leftover_is_distinguished(filtered):
     remove_filters(filtered, in_place=True)
     assert unused(filtered) == []
     filtered.write_bytes(data)
-    remove_filters(filtered, ["id"], in_place=True)
+    add_filters(filtered, ["id"], in_place=True, replace=True, append=True)
     ranges = unused(filtered)
     for number in range(3):
         place = former_places[number, "id"]

@@ -28,7 +28,7 @@ CHANGES = {
     "add-filter --append": ["add-filter", "FILE", "-c", "session", "--in-place", "--append"],
     "add-filter of a folder": ["add-filter", "FOLDER", "-c", "session", "--in-place", "--jobs", "1"],
     "remove-filter": ["remove-filter", "FILE", "--in-place"],
-    "resize": ["resize", "FILE", "--bytes", "64", "--in-place"],
+    "resize": ["resize", "FILE", "--bytes", "64", "--force", "--in-place"],
     "repair": ["repair", "FILE", "--quick", "--in-place"],
 }
 READS = {
@@ -41,7 +41,7 @@ READS = {
     "add-filter --dry-run": ["add-filter", "FILE", "-c", "session", "--in-place", "--dry-run"],
     "add-filter -o": ["add-filter", "FILE", "-c", "session", "-o", "OUT"],
     "remove-filter -o": ["remove-filter", "FILE", "-o", "OUT"],
-    "resize -o": ["resize", "FILE", "--bytes", "64", "-o", "OUT"],
+    "resize -o": ["resize", "FILE", "--bytes", "64", "--force", "-o", "OUT"],
     "repair --dry-run": ["repair", "FILE", "--quick", "--dry-run"],
 }
 

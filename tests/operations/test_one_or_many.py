@@ -11,11 +11,13 @@ import inspect
 import io
 import pkgutil
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,14 +32,15 @@ from sbbf_tool.editing import filter_spec, paimon_index
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.paimon.probe import probe_table
 from sbbf_tool.paimon import requests
 from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.requests import index_requests
 from sbbf_tool.paimon.table import open_table
+from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner import discover, lookup, verify, works
+from sbbf_tool.runner import declared_files, discover, lookup, verify, works
 from sbbf_tool.runner.open_files import open_files
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark import pipeline
@@ -52,6 +55,12 @@ NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
     "runner.open_files.Files.explain.value": "one value by its meaning",
     "runner.works.explain.value": "one value by its meaning",
+    "runner.works.Work.only.paths": "the paths of a task",
+    "runner.works.Work.columns": "the columns of a verb, which has its own case",
+    "runner.selection.Selection.ensure_columns.names": "the columns of a verb, which has its own case",
+    "runner.state.State.forget.folders": "the folders that a run listed",
+    "runner.works.Request.values": "whatever determines an outcome, each described by itself",
+    "Limits.targets": "pairs from the settings of a table or a writer",
     "editing.paimon_index.build.requests": "what index_requests returned",
     "editing.paimon_index.build_index.requests": "what index_requests returned",
 }
@@ -128,6 +137,17 @@ class Files:
         maker.commit(NewFile(rows, name="one.parquet", embedded=index), NewFile(rows, name="two.parquet"))
         return str(maker.root)
 
+    def delta_table(self, path: Path) -> Path:
+        """A Delta table with one file: a copy of this one."""
+        folder = path.parent / "delta"
+        deltalake.write_deltalake(folder, pq.read_table(path))
+        (file,) = folder.glob("*.parquet")
+        file.rename(folder / "part.parquet")
+        shutil.copy(path, folder / "part.parquet")
+        (log,) = (folder / "_delta_log").glob("*.json")
+        log.write_text(log.read_text().replace(file.name, "part.parquet"))
+        return folder
+
 
 Call = Callable[[Files, Any], object]
 
@@ -140,8 +160,13 @@ CASES: dict[str, tuple[object, Call]] = {
     "Limits.require": ("ab", lambda files, argument: sbbf_tool.check(files.plain, Policy(Limits(require=argument)))),
     "Policy.select": ("fpp-above-limit", lambda files, argument: Policy(Limits(max_fpp=0.5), select=argument)),
     "Policy.ignore": ("format", lambda files, argument: Policy(ignore=argument)),
+    "FilterDeclaration.columns": ("ab", lambda files, argument: FilterDeclaration(argument)),
+    "FilterDeclaration.paths": ("PATH", lambda files, argument: FilterDeclaration("ab", argument)),
+    "check_paimon.select": ("format", lambda files, argument: sbbf_tool.check_paimon(files.table, select=argument)),
+    "check_paimon.ignore": ("format", lambda files, argument: sbbf_tool.check_paimon(files.table, ignore=argument)),
     "add_filters.columns": ("ab", lambda files, argument: sbbf_tool.add_filters(files.plain, argument, output=files.out)),
     "add_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.add_paimon_index(files.table, argument, dry_run=True)),
+    "remove_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.remove_paimon_index(files.table, argument, dry_run=True)),
     "advise.names": ("PATH", lambda files, argument: sbbf_tool.advise(argument)),
     "advise.queries": (QUERY, lambda files, argument: sbbf_tool.advise(files.filtered, queries=argument)),
     "advise.engine_names": (ENGINE, lambda files, argument: sbbf_tool.advise(files.filtered, engine_names=argument)),
@@ -162,6 +187,14 @@ CASES: dict[str, tuple[object, Call]] = {
     "runner.advise.advise_files.queries": (QUERY, lambda files, argument: open_files(files.filtered).advise(queries=argument)),
     "runner.advise.advise_files.engine_names": (ENGINE, lambda files, argument: open_files(files.filtered).advise(engine_names=argument)),
     "runner.discover.discover.names": ("PATH", lambda files, argument: [file.path for file in discover.discover(argument)]),
+    "runner.declared_files.select_declared_files.names": (
+        "PATH",
+        lambda files, argument: [
+            file.path
+            for declared in declared_files.select_declared_files([FilterDeclaration("ab", str(files.filtered))], argument)
+            for file in declared.selection.files()
+        ],
+    ),
     "runner.selection.Selection.names": ("PATH", lambda files, argument: [file.path for file in Selection(argument).files()]),
     "runner.open_files.Files.inspect.columns": ("ab", lambda files, argument: list(open_files(files.filtered).inspect(argument))),
     "runner.open_files.Files.probe.values": (VALUE, lambda files, argument: list(open_files(files.filtered).probe("ab", argument))),
@@ -182,6 +215,17 @@ CASES: dict[str, tuple[object, Call]] = {
         "ab",
         lambda files, argument: list(open_files(files.filtered).resize_filters(argument, fpp=0.3, in_place=True)),
     ),
+    **{
+        f"runner.open_table.TableFiles.{verb}.columns": (
+            "ab",
+            lambda files, argument, verb=verb, options=options: list(
+                getattr(sbbf_tool.open_table(files.delta_table(files.plain if verb == "add_filters" else files.filtered)), verb)(
+                    argument, in_place=True, dry_run=True, **options
+                )
+            ),
+        )
+        for verb, options in {"add_filters": {}, "remove_filters": {}, "resize_filters": {"fpp": 0.3}, "repair": {}}.items()
+    },
     "runner.lookup.probe_values.values": (VALUE, lambda files, argument: lookup.probe_values(str(files.filtered), "ab", argument)),
     "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),
     "runner.verify.plan_verification.columns": ("ab", lambda files, argument: verify.plan_verification(str(files.filtered), argument)),
@@ -242,10 +286,13 @@ def _plan(spark: Any, files: Files) -> Any:
     return pipeline.plan(_discover(spark, files, "plain"), ["ab"])
 
 
+VERSION_OF_FILE = ("seconds", "modified", "change_time", "inode")
+
+
 def comparable(result: Any) -> Any:
     """A result without what two runs never have in common: seconds of work, and when a file was made."""
     if hasattr(result, "toArrow"):
-        return [{name: value for name, value in row.items() if name not in ("seconds", "modified")} for row in result.toArrow().to_pylist()]
+        return [{name: value for name, value in row.items() if name not in VERSION_OF_FILE} for row in result.toArrow().to_pylist()]
     if isinstance(result, list):
         return [comparable(entry) for entry in result]
     if is_dataclass(result) and "seconds" in {field.name for field in fields(result)}:

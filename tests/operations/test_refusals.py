@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, resize_filters
-from sbbf_tool.errors import NothingToDoError
+from sbbf_tool.errors import LockedError, NoColumnError, NothingToDoError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
@@ -33,7 +33,7 @@ def filtered(plain):
 @pytest.mark.parametrize("change", [add_filters, remove_filters])
 def test_a_column_that_is_not_there(filtered, tmp_path, change):
     work = lambda: change(filtered, ["idd"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, error=UsageError, message="no column 'idd'", hint="did you mean id?")
+    assert_refused(work, tmp_path, error=NoColumnError, message="no column 'idd'", hint="did you mean id?")
 
 
 def test_a_group(plain, tmp_path):
@@ -83,7 +83,7 @@ def test_a_signed_footer(filtered, tmp_path, change):
 
     edit_footer(filtered, sign)
     work = lambda: change(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the footer of the file is signed", hint="signed again with the file's key")
+    assert_refused(work, tmp_path, error=LockedError, message="the footer of the file is signed", hint="signed again with the file's key")
 
 
 def test_a_column_under_a_key(plain, tmp_path):
@@ -93,7 +93,8 @@ def test_a_column_under_a_key(plain, tmp_path):
 
     edit_footer(plain, encrypt)
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="column is encrypted", hint="would leak it", place="column id, row group 0")
+    place = "column id, row group 0"
+    assert_refused(work, tmp_path, error=LockedError, message="column is encrypted", hint="would leak its values", place=place)
 
 
 ENCRYPTED = ["columns_encfooter", "columns_plainfooter", "uniform_gcm", "uniform_plainfooter"]
@@ -214,7 +215,7 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     assert not any(row.has_filter for row in inspect(as_recorded).filters)
     assert_refused(lambda: remove_filters(path, in_place=True), tmp_path, **refused)
     (warning,) = resize_filters(path, num_bytes=1024, rebuild=True, in_place=True, allow_table_files=True).warnings
-    assert "see the old footer" in warning
+    assert "fail, because the file has no footer there any more" in warning
     (warning,) = remove_filters(path, in_place=True, allow_table_files=True).warnings
     assert "readers that use the recorded size fail" in warning
     (warning,) = add_filters(path, ["id"], output=data / "part-1.parquet", allow_table_files=True).warnings

@@ -34,14 +34,14 @@ def bits(path: Path) -> dict[tuple[int, str], bytes]:
 def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tmp_path, size):
     direct = tmp_path / "built.parquet"
     remove_filters(large, output=direct)
-    add_filters(direct, ["id", "name"], in_place=True, ndv=100_000, max_bytes=size)
+    add_filters(direct, ["id", "name"], in_place=True, ndv=100_000, max_bytes=size, force=True)
     old = large.read_bytes()
-    report = resize_filters(large, num_bytes=size, in_place=True)
+    report = resize_filters(large, num_bytes=size, in_place=True, force=True)
     assert bits(large) == bits(direct)
     assert {row.method for row in report.filters} == {"folded"}
     assert {row.new_bytes for row in report.filters} == {size}
     assert report.data_bytes_read == 0
-    assert large.read_bytes().startswith(old)
+    assert large.stat().st_size < len(old)
     assert pq.read_table(large).equals(events())
     assert all(result.is_verified for result in verify(large).filters)
 

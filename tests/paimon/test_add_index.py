@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sbbf_tool.avro.file import iter_values, parse_header
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.operations.paimon.add_index import add_paimon_index
 from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_paimon
 from sbbf_tool.operations.paimon.verify import verify_paimon
-from sbbf_tool.paimon.avro_file import iter_values, parse_header
 from sbbf_tool.paimon.binary_row import parse_row
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.index_options import IndexRequest

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sbbf_tool.avro.file import build_file, iter_values, parse_header
 from sbbf_tool.editing.paimon_index import build
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_table
 from sbbf_tool.operations.paimon.verify import verify_table
-from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.bloom64_sizing import compute_sizing
 from sbbf_tool.paimon.data_types import parse_type_text

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from sbbf_tool.avro.file import AvroHeader, build_file
+from sbbf_tool.avro.schema import parse_schema
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.arrow_columns import combine_int96, infer_type
-from sbbf_tool.paimon.avro_file import AvroHeader, build_file
-from sbbf_tool.paimon.avro_schema import parse_schema
 from sbbf_tool.paimon.bloom64_spec import wang_hash
 from sbbf_tool.paimon.data_file import hash_columns
 from sbbf_tool.paimon.data_types import DataType, parse_type_text

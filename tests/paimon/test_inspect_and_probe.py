@@ -141,14 +141,14 @@ def test_warnings_about_indexes(new_table: NewTable) -> None:
     maker.commit(NewFile(ONE_VALUE, embedded=build_container(container)))
     report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.column) for finding in report.findings] == [
-        ("saturated", "full"),
+        ("saturated-index", "full"),
         ("many-hash-functions", "quirky"),
         ("large-for-rows", "wasteful"),
-        ("empty-filter", "never"),
+        ("empty-index-filter", "never"),
         ("no-hash-functions", "zero"),
-        ("unreadable-filter", "short"),
+        ("unreadable-index", "short"),
         ("no-hash", "flag"),
-        ("saturated", "flag"),
+        ("saturated-index", "flag"),
         ("unknown-kind", "flag"),
         ("empty-index", "m[k]"),
         ("unknown-column", "gone"),

@@ -16,9 +16,10 @@ from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.paimon.add_index import add_paimon_index
 from sbbf_tool.operations.paimon.inspect import inspect_table
 from sbbf_tool.operations.paimon.probe import probe_container, probe_paimon
+from sbbf_tool.operations.paimon.remove_index import remove_paimon_index
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND
-from sbbf_tool.paimon.commit_plan import Addition
+from sbbf_tool.paimon.commit_plan import IndexChange
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
@@ -166,6 +167,29 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
     assert java.query(table, "s", "value 5003")[2] == {5003}
 
 
+@pytest.mark.parametrize("place", ["file", "embedded"])
+def test_indexes_that_come_and_go_keep_the_rows(java: PaimonJava, warehouse: Path, tmp_path: Path, place: str) -> None:
+    """Paimon expects each entry of a manifest once: it reads and commits on top of tables whose entries recur."""
+    plain, table = warehouse / f"plain_parquet_{place}", tmp_path / "table"
+    shutil.copytree(plain, table)
+    before = {number: java.query(plain, "s", f"value {number}") for number in (600, 601, 602)}
+    for number in range(2):
+        add_paimon_index(str(table), [IndexRequest("s", fpp=0.0001)])
+        _, files_read, passed = java.query(table, "s", "value 601")
+        assert passed == {601}
+        assert len(files_read) < len(before[601][1])
+        assert len(remove_paimon_index(str(table)).removed_indexes) == 3 + number
+        for value, (_, reached_before, passed_before) in before.items():
+            _, files_after, passed = java.query(table, "s", f"value {value}")
+            assert passed == passed_before == {value}
+            assert files_after >= reached_before
+        first = 5000 + 100 * number
+        java.ask("commit", str(table), str(first), "10", "1")
+        assert java.query(table, "s", f"value {first + 3}")[2] == {first + 3}
+        assert java.query(table, "s", "value 602")[2] == {602}
+    assert not verify_table(open_table(LocalFolders(), str(table))).problems
+
+
 def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:
     tables = sorted(warehouse.glob("partitions_*"))
     assert tables
@@ -216,7 +240,7 @@ def test_manifests_that_are_not_avro(warehouse: Path, tmp_path: Path) -> None:
 def _add_anyway(path: Path) -> None:
     """Publish as if the data files had no index, to get to the manifests."""
     table = open_table(LocalFolders(), str(path))
-    additions = [Addition(live.entry, b"", None) for live in table.live_files]
+    additions = [IndexChange(live.entry, b"", None) for live in table.live_files]
     publish(LocalFolders(), str(path), additions)
 
 

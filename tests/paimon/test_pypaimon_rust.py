@@ -12,9 +12,10 @@ from sbbf_tool.editing.paimon_index import build
 from sbbf_tool.operations.paimon.add_index import add_paimon_index
 from sbbf_tool.operations.paimon.inspect import inspect_table
 from sbbf_tool.operations.paimon.probe import probe_paimon
+from sbbf_tool.operations.paimon.remove_index import remove_paimon_index
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.paimon.commit_plan import Addition
+from sbbf_tool.paimon.commit_plan import IndexChange
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out
 from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
@@ -76,6 +77,11 @@ def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: P
     assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
     assert before[0] == [["1"]]
     assert probe_paimon(str(copy), "s", ["value 40"], allow_outside=True).skipped
+    for _ in range(2):
+        assert remove_paimon_index(str(copy)).removed_indexes
+        assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
+        add_paimon_index(str(copy), [IndexRequest("s")])
+        assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
 
 
 @pytest.mark.parametrize("place", ["file", "embedded"])
@@ -87,7 +93,7 @@ def test_rust_reads_indexes_where_paimon_publishes_them(warehouse: Path, tmp_pat
     files = LocalFolders()
     table = open_table(files, str(copy), allow_outside=True)
     lie = build_container(lay_out({"s": {KIND: build_bloom64(BloomFilter64(np.zeros(9, np.uint8), 3))}}))
-    lies = [Addition(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
+    lies = [IndexChange(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
     query = [f"SELECT id FROM p.fx.{name} WHERE s = 'value 40'"]
     assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
     assert publish(files, str(copy), lies) is not None

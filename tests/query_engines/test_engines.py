@@ -328,7 +328,14 @@ class TestWarnings:
 class TestNames:
     @pytest.mark.parametrize(
         ("name", "engine_id"),
-        [("duckdb", "duckdb"), ("DuckDB", "duckdb"), ("Iceberg", "iceberg-java"), ("pandas", "pyarrow"), ("delta-rs", "datafusion")],
+        [
+            ("duckdb", "duckdb"),
+            ("DuckDB", "duckdb"),
+            ("Iceberg", "iceberg-java"),
+            ("pandas", "pyarrow"),
+            ("delta-rs", "datafusion"),
+            ("parquet-dotnet", "parquet-net"),
+        ],
     )
     def test_an_engine_has_an_id_a_name_and_aliases(self, name, engine_id):
         assert find_engine(name).id == engine_id

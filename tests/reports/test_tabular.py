@@ -18,12 +18,16 @@ import pytest
 import sbbf_tool
 import sbbf_tool.reports
 from sbbf_tool.cli.spelling import spell
+from sbbf_tool.reports.abandoned import AbandonedCopy, AbandonedReport
 from sbbf_tool.reports.arrow import spelling
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.rules.catalog import list_rules
+from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner import works
 from sbbf_tool.runner.lookup import probe_values
 from support.defects import missing_length, write_sound
@@ -69,9 +73,13 @@ def paimon_file(folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[Path], Any]] = {
+    "abandoned.AbandonedReport": lambda folder: AbandonedReport(
+        "orders", (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),), deleted=False
+    ),
     "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new", dry_run=True),
     "add.AddPlan": lambda folder: plan(folder),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
+    "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterDeclaration("id"),)))),
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
@@ -82,6 +90,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     ),
     "paimon.BuildReport": lambda folder: sbbf_tool.build_paimon_index(paimon_file(folder), ["customer"], output=folder / "new.index"),
     "paimon.InspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
+    "paimon.RemoveIndexReport": lambda folder: sbbf_tool.remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
     "paimon.ProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
     "paimon.VerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
@@ -90,6 +99,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
     "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
     "rules.RulesReport": lambda folder: RulesReport(list_rules()),
+    "size.SizeReport": lambda folder: sbbf_tool.size_filter(ndv=1000),
     "standalone.StandaloneReport": lambda folder: sbbf_tool.inspect_standalone(standalone(folder)),
     "standalone.StandaloneVerification": lambda folder: sbbf_tool.verify_standalone(standalone(folder), "INT64", [1000]),
     "verify.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
@@ -190,7 +200,13 @@ def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabu
 def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular]) -> None:
     names = {name: reports(name).to_arrow().column_names for name in MAKERS if not name.startswith("paimon")}
     begin = {name for name, columns in names.items() if columns[0] == "file"}
-    assert names.keys() - begin == {"advise.AdviceReport", "engines.EnginesReport", "rules.RulesReport"}
+    assert names.keys() - begin == {
+        "abandoned.AbandonedReport",
+        "advise.AdviceReport",
+        "engines.EnginesReport",
+        "rules.RulesReport",
+        "size.SizeReport",
+    }
     assert names["probe.ProbeReport"] == names["lookup.LookupReport"] == ["file", "column", "value", "row_group", "answer", "reason"]
     assert names["findings.CheckReport"] == ["file", "rule", "severity", "column", "message", "row_groups", "fix"]
     assert reports("probe.ProbeReport").to_arrow().schema == reports("lookup.LookupReport").to_arrow().schema

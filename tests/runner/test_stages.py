@@ -14,17 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import reports
-from sbbf_tool.editing.build import Sizing
+from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.add import AddRow, PlanRow
+from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
@@ -38,11 +39,12 @@ from sbbf_tool.reports.resize import ResizeRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.standalone import StandaloneRow
 from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import discover, path_of
 from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
-from sbbf_tool.runner.partitions import parse_predicate
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.storage.local import LocalSource, sole_writer
@@ -139,6 +141,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         PlannedFile: lambda path: plan_file(path, name, EDIT),
         PlanRow: works.plan(name, EDIT),
         AddRow: works.add(name, EDIT),
+        ApplyRow: works.apply([FilterDeclaration("x")], EDIT),
         RepairRow: works.repair(in_place=True),
         ResizeRow: works.resize(num_bytes=64, in_place=True),
         RemoveRow: works.remove(in_place=True),
@@ -265,7 +268,7 @@ def test_filters_that_another_run_added_meanwhile_stay(large):
     plan = plan_file(str(large), FilterSpec(("id", "key")), EDIT)
     chunks = build(large, plan, FilterSpec(("id", "key")))
     add_filters(large, ["key"], in_place=True)
-    before = large.read_bytes()
+    before = large.read_bytes()[: -int.from_bytes(large.read_bytes()[-8:-4], "little") - 8]
     outcome = publish_file(str(large), chunks, FilterSpec(("id", "key")), EDIT)
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert large.read_bytes()[: len(before)] == before
@@ -306,7 +309,7 @@ def test_a_plan_of_advise_is_a_filter_spec(large):
     spec = FilterSpec.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
     with ParquetFile.open(large) as file:
         assert spec.sizes(file, [(0, 0), (0, 1)]) == {(0, 0): Sizing(0.05, None, 1024), (0, 1): Sizing(0.05, None, 4096)}
-    assert len(fill_file(str(large), spec, EDIT).report.filters) == 12
+    assert len(fill_file(str(large), spec, replace(EDIT, force=True)).report.filters) == 12
     sizes = {row.column: row.bitset_bytes for row in works.inspect()(str(large)).report.filters}
     assert sizes == {"id": 1024, "key": 4096}
     with pytest.raises(UsageError, match="no column"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import add_filters, check, inspect
-from sbbf_tool.operations.check import Policy
+from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.spark.session import spark_version
 from sbbf_tool.storage.places import parquet_files
 
@@ -98,6 +98,8 @@ def test_only_the_requested_columns(read, fixtures):
     expected = [(row.bitset_bytes, row.column) for row in inspect(file, ["id", "k"]).filters]
     assert [(row["bitset_bytes"], row["column"]) for row in rows] == expected
     assert all(0 < row["estimated_fpp"] < 0.05 for row in rows)
+    rows = rows_of(read(file, columns="id", bitsets="false"))
+    assert {(row["bitset_bytes"], row["estimated_fpp"], row["fill_ratio"]) for row in rows} == {(128, None, None)}
 
 
 def test_a_missing_column_is_reported_for_the_file_that_lacks_it(read, fixtures):

@@ -32,6 +32,13 @@ def test_lists(text, columns):
     assert parse_options({"path": "/lake", "columns": text}).view == Chunks(columns)
 
 
+def test_bitsets_are_read_unless_refused(fixtures):
+    view = parse_options({"path": "/lake", "bitsets": "false"}).view
+    assert view == Chunks(bitsets=False)
+    (row, *_) = view.rows(str(fixtures / "pyarrow-filters.parquet"), ["column", "bitset_bytes", "estimated_fpp", "status"], None)
+    assert row == {"column": "id", "bitset_bytes": 128, "estimated_fpp": None, "status": "ok"}
+
+
 def test_rules_with_their_limits():
     rules = {"rules": "true", "select": "correctness", "quick": "false", "maxFpp": "0.5", "require": "a,b"}
     view = parse_options({"path": "/lake", **rules}).view

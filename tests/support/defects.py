@@ -379,6 +379,14 @@ def _sound(path: Path) -> None:
     shutil.copyfile(SOUND, path)
 
 
+def deviating_filter(path: Path) -> None:
+    """A file and a configuration that declares better filters for it."""
+    _sound(path)
+    path.with_name("sbbf-filters.toml").write_text(
+        f'[[filters]]\npaths = "*.parquet"\ncolumns = "id"\nfpp = 1e-6\n\n[[filters]]\npaths = "{path.name}"\ncolumns = ["seq"]\n'
+    )
+
+
 @dataclass(frozen=True)
 class Defect:
     make: Callable[[Path], None]
@@ -422,6 +430,7 @@ DEFECTS = {
     "sorted-column": Defect(sorted_column),
     "dictionary-encoded": Defect(_fixture("datafusion-one-column")),
     "missing-filter": Defect(_sound, ("--require", "seq", "--require", "id")),
+    "deviating-filter": Defect(deviating_filter, ("--config", "sbbf-filters.toml")),
     "fpp-above-limit": Defect(_sound, ("--max-fpp", "0.001")),
     "bytes-share-above-limit": Defect(_sound, ("--max-bytes-share", "0.1")),
     "too-few-values": Defect(_sound, ("--min-ndv", "1000")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -10,25 +11,31 @@ from sbbf_tool.cli import CommandsByName, cli
 
 FILE, TABLE, DATA_FILE, INDEX, COLUMN = "<FILE>", "<TABLE>", "<DATA_FILE>", "<INDEX>", "<COLUMN>"
 
+DECLARATION = str(Path(__file__).with_name("declared.toml"))
+
 WORKING: dict[str, list[str]] = {
     "inspect": [FILE],
     "probe": [FILE, COLUMN, "1"],
+    "apply": [FILE, "--config", DECLARATION],
     "add-filter": [FILE, "-c", COLUMN, "--replace", "--in-place"],
     "remove-filter": [FILE, "--in-place"],
     "verify": [FILE],
     "check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
     "rule": ["saturated"],
     "repair": [FILE, "--in-place"],
-    "resize": [FILE, "--bytes", "64", "--rebuild", "--in-place"],
+    "resize": [FILE, "--bytes", "4096", "--rebuild", "--in-place"],
     "advise": [FILE],
     "explain": [FILE, COLUMN, "1"],
     "engines": [],
+    "size": ["--ndv", "1000"],
     "completion": ["bash"],
     "paimon inspect": [TABLE],
     "paimon probe": [TABLE, COLUMN, "1"],
     "paimon build": [DATA_FILE, "-c", COLUMN],
     "paimon verify": [TABLE],
+    "paimon check": [TABLE],
     "paimon add-index": [TABLE, "-c", COLUMN],
+    "paimon remove-index": [TABLE, "-c", COLUMN],
 }
 
 

@@ -137,7 +137,8 @@ def _serve() -> None:
     import sbbf_tool.operations.remove
     import sbbf_tool.operations.repair
     import sbbf_tool.operations.resize
-    import sbbf_tool.parquet.values  # noqa: F401
+    import sbbf_tool.parquet.values
+    import sbbf_tool.tables.delta.table  # noqa: F401
     from support.write_paths import TABLE_PATHS, WRITE_PATHS
 
     for line in sys.stdin:

@@ -6,7 +6,7 @@ import ast
 import inspect
 import json
 import re
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -17,8 +17,10 @@ from jsonschema import Draft202012Validator
 from sbbf_tool.cli.render import SCHEMA_VERSION
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports import (
+    abandoned,
     add,
     advise,
+    apply,
     engines,
     explain,
     findings,
@@ -29,6 +31,7 @@ from sbbf_tool.reports import (
     repair,
     resize,
     rules,
+    size,
     standalone,
     verify,
 )
@@ -49,6 +52,17 @@ class FileWithoutReport:
 
 
 @dataclass
+class ColumnCount:
+    """A column that the command names, in all files."""
+
+    name: str
+    types: dict[str, object]
+    """Number of files by type of the column."""
+    missing: int
+    """Number of files that lack the column."""
+
+
+@dataclass
 class Summary:
     """The last document of a command on several files: the number of files of each status."""
 
@@ -56,12 +70,20 @@ class Summary:
     files: int
     done: int
     skipped: int
+    not_applicable: int
+    """Number of files that lack the column."""
     refused: int
     failed: int
     links: int
     exit_code: int
     totals: dict[str, object]
     """Sums over all reports; they depend on the command."""
+    columns: tuple[ColumnCount, ...] = field(metadata={"optional": True})
+    """The columns that the command names, if it names any."""
+    unchanged: int = field(metadata={"optional": True})
+    """Number of files whose outcome is that of the state, with `--state`."""
+    left_out: int = field(metadata={"optional": True})
+    """Number of files that are not among `files`, because they are unchanged since the state, with `--since`."""
 
 
 DOCUMENTS: dict[str, type] = {
@@ -75,17 +97,22 @@ DOCUMENTS: dict[str, type] = {
     "check": findings.CheckReport,
     "rules": rules.RulesReport,
     "advise": advise.AdviceReport,
+    "apply": apply.ApplyReport,
     "add-filter": add.AddReport,
     "add-filter-plan": add.AddPlan,
     "remove-filter": remove.RemoveReport,
     "resize": resize.ResizeReport,
     "repair": repair.RepairReport,
+    "abandoned": abandoned.AbandonedReport,
     "engines": engines.EnginesReport,
+    "size": size.SizeReport,
     "paimon-inspect": paimon.InspectReport,
     "paimon-probe": paimon.ProbeReport,
     "paimon-verify": paimon.VerifyReport,
     "paimon-build": paimon.BuildReport,
+    "paimon-check": findings.CheckReport,
     "paimon-add-index": paimon.AddIndexReport,
+    "paimon-remove-index": paimon.RemoveIndexReport,
     "file": FileWithoutReport,
     "summary": Summary,
 }
@@ -133,12 +160,13 @@ def _without_other_fields(schema: Any) -> Any:
 
 def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     hints, texts = get_type_hints(kind), _field_texts(kind)
-    names = [field.name for field in fields(kind)]
+    names = [each.name for each in fields(kind) if not each.metadata.get("local")]
     properties = {name: {**_value(hints[name], definitions), **texts.get(name, {})} for name in names}
     if kind is Fix:
         properties["command"] = {"type": "array", "items": {"type": "string"}, "description": "The command that makes the change."}
+    optional = {each.name for each in fields(kind) if each.metadata.get("optional")}
     text = {} if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}(") else {"description": _in_json(kind.__doc__)}
-    return {**text, "type": "object", "properties": properties, "required": list(properties)}
+    return {**text, "type": "object", "properties": properties, "required": [name for name in properties if name not in optional]}
 
 
 def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -164,14 +192,14 @@ def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _field_texts(kind: type) -> dict[str, dict[str, str]]:
-    """The text below each field in the source of a dataclass."""
+    """The text below each part in the source of a dataclass."""
     (definition,) = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(kind)}")).body
     assert isinstance(definition, ast.ClassDef)
     texts = {}
-    for field, text in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            assert isinstance(field.target, ast.Name)
-            texts[field.target.id] = {"description": _in_json(str(text.value.value))}
+    for part, text in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(part, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            assert isinstance(part.target, ast.Name)
+            texts[part.target.id] = {"description": _in_json(str(text.value.value))}
     return texts
 
 

@@ -63,7 +63,7 @@ MIXED = {
     "half-filtered": "ok",
     "managed/orders/part": "refused",
     "no-rows": "ok",
-    "no-such-column": "failed",
+    "no-such-column": "skipped",
     "unreadable-pages": "failed",
 }
 """The expected status of each file of `mixed` after adding filters of `id` and `name`."""

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool.paimon.avro_file import AvroHeader, build_file
-from sbbf_tool.paimon.avro_schema import parse_schema
+from sbbf_tool.avro.file import AvroHeader, build_file
+from sbbf_tool.avro.schema import parse_schema
 from sbbf_tool.paimon.binary_row import build_row
 from sbbf_tool.paimon.data_types import parse_type_text
 

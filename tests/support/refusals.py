@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.errors import NothingToDoError
 from support.samples import listing
+
+CODES = {RefusedError: 4, UsageError: 2, UnreadableError: 3}
 
 
 def assert_refused(
@@ -20,7 +21,7 @@ def assert_refused(
     with pytest.raises(error) as caught:
         work()
     assert type(caught.value) is error
-    assert caught.value.exit_code == {RefusedError: 4, NothingToDoError: 4, UsageError: 2, UnreadableError: 3}[error]
+    assert caught.value.exit_code == next(code for kind, code in CODES.items() if issubclass(error, kind))
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
     assert place is None or caught.value.place == place

@@ -49,6 +49,10 @@ class Output:
         return "\x1b" in self.out + self.err
 
 
+_END = b"\0"
+"""What no command writes."""
+
+
 class _Terminal:
     """A pty; a thread reads what is written to it, because its buffer is small."""
 
@@ -62,17 +66,20 @@ class _Terminal:
 
     def _read(self) -> None:
         try:
-            while part := os.read(self._master, 1 << 16):
-                self._parts.append(part)
+            while not self._parts or not self._parts[-1].endswith(_END):
+                self._parts.append(os.read(self._master, 1 << 16))
         except OSError:  # the other end is closed
             pass
 
     def end(self) -> str:
         """Close the terminal; return everything that was written to it."""
-        self.stream.close()
+        # What is still in the buffer of a pty may be lost when its other end is closed.
+        self.stream.write(_END.decode())
+        self.stream.flush()
         self._reader.join()
+        self.stream.close()
         os.close(self._master)
-        return b"".join(self._parts).decode().replace("\r\n", "\n")
+        return b"".join(self._parts).removesuffix(_END).decode().replace("\r\n", "\n")
 
 
 def run_on_terminal(arguments: Sequence[str], columns: int, *, out_is_terminal: bool = True, **environment: str) -> Output:

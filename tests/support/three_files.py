@@ -44,7 +44,9 @@ CASES = {
     **{f"file {at} is broken, none has it": Case(_place(UNREADABLE, at, (WITHOUT, WITHOUT)), 3) for at in range(3)},
     **{f"file {at} is broken, the first other one has it": Case(_place(UNREADABLE, at, (WITH, WITHOUT)), 3) for at in range(3)},
     **{f"file {at} is broken, the last other one has it": Case(_place(UNREADABLE, at, (WITHOUT, WITH)), 3) for at in range(3)},
-    **{f"file {at} lacks the column": Case(_place(file_of(column="x"), at, (WITH, WITHOUT)), 2) for at in range(3)},
+    **{f"file {at} lacks the column": Case(_place(file_of(column="x"), at, (WITH, WITHOUT)), 0) for at in range(3)},
+    **{f"file {at} lacks the column, none has it": Case(_place(file_of(column="x"), at, (WITHOUT, WITHOUT)), 1) for at in range(3)},
+    "no file has the column": Case((file_of(column="x"),) * 3, 2),
 }
 """Cases by a description of the files; without a filter, or with a dictionary of several pages, a value is never absent."""
 

@@ -44,7 +44,7 @@ def without_lengths(path: Path) -> None:
 
 def saturated(path: Path) -> None:
     plain(path)
-    _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--in-place")
+    _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--force", "--in-place")
 
 
 def orders(path: Path) -> None:
@@ -88,12 +88,30 @@ WRITE_PATHS = {
     "remove, compacting": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--compact", "--in-place")),
     "repair": WritePath(without_lengths, ("repair", FILE, "--quick", "--in-place")),
     "repair, rebuilding": WritePath(saturated, ("repair", FILE, "--rebuild", "--in-place")),
-    "resize": WritePath(filtered, ("resize", FILE, "--bytes", "64", "--in-place")),
+    "resize": WritePath(filtered, ("resize", FILE, "--bytes", "64", "--force", "--in-place")),
     "resize, rebuilding": WritePath(filtered, ("resize", FILE, "--bytes", "8KiB", "--rebuild", "--in-place")),
 }
 
+
+@dataclass(frozen=True)
+class CommitPath:
+    """A commit to the Delta table in the folder, which replaces each file by a copy that is there already."""
+
+    def act(self, folder: Path) -> int:
+        """Commit in this process; return the exit code of the command that would."""
+        from sbbf_tool.errors import SbbfError
+        from support.delta_logs import CHANGE, find_copies, open_table
+
+        try:
+            table = open_table(folder / TABLE)
+            return 0 if table.commit(find_copies(table), CHANGE).num_files else 1
+        except SbbfError as error:
+            return error.exit_code
+
+
+COMMIT = "Delta commit"
 ADD_INDEX = "paimon add-index"
-TABLE_PATHS = {ADD_INDEX: WritePath(orders, ("paimon", "add-index", TABLE))}
+TABLE_PATHS = {ADD_INDEX: WritePath(orders, ("paimon", "add-index", TABLE)), COMMIT: CommitPath()}
 """The ways that change a table, which is a folder of files."""
 
 

@@ -13,7 +13,7 @@ from sbbf_tool.reports.engines import EnginesReport
 from sbbf_tool.reports.explain import ExplainReport, RowGroupExplanation
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.inspect import FilterReport, InspectReport
-from sbbf_tool.reports.paimon import AddIndexReport, BuildReport
+from sbbf_tool.reports.paimon import AddIndexReport, BuildReport, RemoveIndexReport
 from sbbf_tool.reports.paimon import InspectReport as PaimonInspectReport
 from sbbf_tool.reports.paimon import ProbeReport as PaimonProbeReport
 from sbbf_tool.reports.paimon import VerifyReport as PaimonVerifyReport
@@ -79,6 +79,7 @@ def paimon(path: Path) -> None:
     assert_type(sbbf_tool.verify_paimon(path), PaimonVerifyReport)
     assert_type(sbbf_tool.build_paimon_index(path, ["customer:fpp=0.01"]), BuildReport)
     assert_type(sbbf_tool.add_paimon_index(path, ["customer"], dry_run=True), AddIndexReport)
+    assert_type(sbbf_tool.remove_paimon_index(path, ["customer"], dry_run=True), RemoveIndexReport)
 
 
 def in_memory() -> None:

@@ -6,11 +6,14 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from sbbf_tool.cli.options import COLUMN, DIALECT, ENGINE, FILE, GROUP_OR_RULE, SEVERITY, TYPE, about, name_of
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.table_file import TableFile
 
 _MOST_ENTRIES = 2000
 """Entries of folders to look at for a Parquet file."""
@@ -160,15 +163,25 @@ def _columns(names: list[str]) -> Iterator[tuple[str, str]]:
     from sbbf_tool.storage.places import is_url
 
     for name in names:
-        path = None if is_url(name) else _parquet_file(os.path.expanduser(name))
-        if path is None:
-            continue
         try:
+            path = None if is_url(name) else _table_file(os.path.expanduser(name)) or _parquet_file(os.path.expanduser(name))
+            if path is None:
+                continue
             with ParquetFile.open(path) as file:
                 yield from ((column.name, column.type_name) for column in file.footer.columns)
             return
         except SbbfError:
             continue
+
+
+def _table_file(path: str) -> TableFile | None:
+    """Return the first live file of the table in this folder; None for other folders and for files."""
+    from sbbf_tool.file.table_file import TableFile
+    from sbbf_tool.tables.locate import find_table
+
+    table = find_table(path) if os.path.isdir(path) else None
+    live = next(iter(table.live_files()), None) if table is not None else None
+    return TableFile(live.path, live.columns or table.columns) if table is not None and live is not None else None
 
 
 def _parquet_file(path: str) -> str | None:
@@ -184,9 +197,9 @@ def _parquet_file(path: str) -> str | None:
 
 
 def _rules() -> Iterator[tuple[str, str]]:
-    from sbbf_tool.rules.catalog import RULES
+    from sbbf_tool.rules.catalog import CATALOGS
 
-    return ((rule.name, rule.message) for rule in RULES)
+    return ((rule.name, rule.message) for rules in CATALOGS.values() for rule in rules)
 
 
 def _rules_and_groups() -> Iterator[tuple[str, str]]:

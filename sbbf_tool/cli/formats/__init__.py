@@ -29,6 +29,8 @@ FORMATS = (TABLE, "json", NDJSON, "csv", "tsv", "markdown", "arrow", "parquet")
 """The formats of every command that reports rows."""
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github", "gitlab", "prometheus")
 """The formats of `sbbf check`."""
+READ_BACK = ("json", NDJSON, "parquet")
+"""The formats in which a later command reads a saved report."""
 
 _SUFFIXES = {
     ".json": "json",
@@ -78,6 +80,8 @@ class Item:
 class View(Protocol):
     """How a command shows a report on a page, and its type for formats of rows."""
 
+    schema: str
+    command: str
     lists_answers: bool
 
     def show(self, page: Any, report: Any) -> None: ...
@@ -102,6 +106,11 @@ class Run:
     """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
     most_files: int | None = None
     """The number of files about which a page has lines; None for all."""
+
+    @property
+    def command(self) -> str:
+        """The command line's words for the command."""
+        return f"sbbf {self.view.command or self.view.schema}"
 
 
 class Output(Protocol):

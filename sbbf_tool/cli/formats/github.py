@@ -18,14 +18,15 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 def open_output(name: str, run: Run, target: Target) -> Annotations:
     """Open the output of this format."""
-    return Annotations(target)
+    return Annotations(target, run.command)
 
 
 class Annotations:
     """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows ten of each kind per step."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, command: str) -> None:
         self._target = target
+        self._command = command
         self._lines: dict[str, list[str]] = {command: [] for command in _MOST}
         self._rest: Counter[str] = Counter()
 
@@ -45,7 +46,9 @@ class Annotations:
                 self._target.write(line)
         if self._rest:
             counts = findings.count_findings(self._rest)
-            self._target.write(f"::notice title=sbbf check::Not shown here: {counts}. sbbf check --format markdown lists them by rule.\n")
+            self._target.write(
+                f"::notice title={self._command}::Not shown here: {counts}. {self._command} --format markdown lists them by rule.\n"
+            )
 
     def _annotate(self, severity: str, file: str, title: str, *message: str) -> None:
         lines = self._lines[severity]

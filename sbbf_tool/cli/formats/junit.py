@@ -18,15 +18,15 @@ from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOut
 
 def open_output(name: str, run: Run, target: Target) -> Suites:
     """Open the output of this format."""
-    return Suites(target)
+    return Suites(target, run.command)
 
 
 class Suites:
     """One document about all files."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, command: str) -> None:
         self._target = target
-        self._root = Element("testsuites", name="sbbf check")
+        self._root = Element("testsuites", name=command)
 
     def add(self, item: Item) -> None:
         if item.report is None:

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.catalog import CATALOGS
+from sbbf_tool.rules.index_rules import IndexRule
+from sbbf_tool.rules.rule import Rule
 
 _LABEL = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def open_output(name: str, run: Run, target: Target) -> Metrics:
     """Open the output of this format."""
-    return Metrics(target)
+    return Metrics(target, CATALOGS[run.view.schema])
 
 
 class Metrics:
     """The numbers of all files together; labels are rules and severities, so that the number of series is bounded."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, rules: Sequence[Rule | IndexRule]) -> None:
         self._target = target
-        self._findings: Counter[tuple[str, str]] = Counter({(rule.name, rule.severity): 0 for rule in RULES})
+        self._findings: Counter[tuple[str, str]] = Counter({(rule.name, rule.severity): 0 for rule in rules})
         self._locked = 0
         self._files: Counter[str] = Counter(dict.fromkeys(("passed", "failed", "unreadable"), 0))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,30 +13,34 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import COLUMNS, columns_option, format_column
 from sbbf_tool.cli.paimon.options import dry_run_option, outside_option
+from sbbf_tool.cli.paimon.skipped import show_skipped
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport
 
 
-@click.command(cls=Command, short_help="Add indexes to the data files of a table that have none.")
+@click.command(cls=Command, short_help="Add indexes to the data files of a table that have none for a column.")
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
+@click.option("--replace", is_flag=True, help="Rebuild the filters of data files that have one for the column.")
+@click.option("--force", is_flag=True, help="Also write filters whose false-positive rate is above 50 % and above twice the target.")
 @outside_option
 @dry_run_option
 @page_limit_option
 @output_options()
 def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
-    """Add an index to the data files of a table that have none, in a new snapshot. Data files stay unchanged.
+    """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
 
-    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. An index
-    is stored in the manifest or in DATAFILE.index, depending on the table's file-index.in-manifest-threshold. The snapshot is created
-    atomically and only if no other commit came first; otherwise the commit is planned again on top of that one. Older snapshots stay
-    unchanged. Exit code 3: a data file was skipped because it could not be read.
+    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. Indexes
+    of other columns and types stay as they are. An index is stored in the manifest or in DATAFILE.index, depending on the table's
+    file-index.in-manifest-threshold. The snapshot is created atomically and only if no other commit came first; otherwise the commit is
+    planned again on top of that one. Older snapshots stay unchanged. Exit code 3: a data file was skipped because it, or its index, could
+    not be read. Exit code 4: a filter was left out that would exclude hardly any value.
     """
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
     from sbbf_tool.reports.paimon import AddIndexReport
@@ -45,7 +48,8 @@ def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: A
     with show_progress("adding indexes"):
         report = add_paimon_index(table, columns, **options)
     outputs.print(Run(_AddIndexView(), AddIndexReport, is_single=True), "paimon-add-index", report)
-    return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
+    code = render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
+    return max(code, RefusedError.exit_code) if report.refused else code
 
 
 class _AddIndexView(View["AddIndexReport"]):
@@ -60,9 +64,7 @@ class _AddIndexView(View["AddIndexReport"]):
                 for column in index.columns
             ],
         )
-        for reason, count in Counter(file.reason for file in report.skipped).items():
-            names = [file.data_file for file in report.skipped if file.reason == reason]
-            page.say(f"skipped {names[0] if count == 1 else format_count(count, 'data file')}: {spell(reason)}")
+        show_skipped(page, report.skipped)
         for note in report.notes:
             page.say(f"note: {note}")
         files = format_count(len(report.new_indexes), "data file")

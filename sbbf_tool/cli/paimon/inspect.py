@@ -70,6 +70,7 @@ class _InspectView(View["InspectReport"]):
             page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
         page.table(_COLUMNS, [row for file in report.files for row in _format_rows(file, report.is_table)])
         page.say_all(_format_totals(page, report) if report.is_table else ())
+        page.say_all(_format_diagnoses(report))
         if report.is_table and not indexed:
             page.say("no data file has an index")
         page.say_all(_format_findings(report))
@@ -79,6 +80,20 @@ def _format_totals(page: Page, report: InspectReport) -> Iterator[str]:
     for total in report.columns:
         files = f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
         yield f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
+
+
+def _format_diagnoses(report: InspectReport) -> Iterator[str]:
+    """Format one line per column whose filters are too large or too small, about the one that is farthest from half full."""
+    diagnoses: dict[str, list[tuple[float, str, str]]] = {}
+    for file in report.files:
+        for index in file.indexes:
+            if index.bloom is not None and index.bloom.diagnosis is not None:
+                distance = abs(index.bloom.fill_ratio - 0.5)
+                diagnoses.setdefault(index.current_column or index.column, []).append((distance, index.bloom.diagnosis, file.data_file))
+    for column, cases in diagnoses.items():
+        _, diagnosis, data_file = max(cases, key=lambda each: each[0])
+        more = f" and {format_count(len(cases) - 1, 'more data file')}" if len(cases) > 1 else ""
+        yield f"{column}: {diagnosis}" + (f" ({data_file}{more})" if report.is_table else "")
 
 
 def _format_rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[object, ...]]:

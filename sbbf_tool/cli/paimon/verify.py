@@ -82,4 +82,5 @@ def _format_false_negatives(report: VerifyReport) -> Iterator[str]:
         for column in file.columns:
             if count := column.false_negatives:
                 examples = ", ".join(column.examples)
-                yield f"{file.data_file}: column {column.column}: {format_count(count, 'false negative')}, such as {examples}"
+                cause = f"; {column.cause}" if column.cause else ""
+                yield f"{file.data_file}: column {column.column}: {format_count(count, 'false negative')}, such as {examples}{cause}"

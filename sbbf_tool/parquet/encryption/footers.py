@@ -10,27 +10,28 @@ Its `raw` is the plaintext struct, and its `cipher` encrypts it again.
 
 from __future__ import annotations
 
-from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
+from sbbf_tool.errors import AuthenticationError, LockedError, UnreadableError
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.columns import leaf_columns
 from sbbf_tool.parquet.encryption import modules
 from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing, algorithm_of
 from sbbf_tool.parquet.encryption.keys import describe_key
 from sbbf_tool.parquet.encryption.modules import SIGNATURE_BYTES
-from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.footer import Footer, Leaves
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileCryptoMetaData
 from sbbf_tool.parquet.structs import parse_struct
 
 
-def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None) -> Footer:
+def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None, leaves: Leaves = leaf_columns) -> Footer:
     """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end before length word and magic.
 
-    Without keys, a plaintext footer is read as far as possible. Raises RefusedError if a key or an AAD prefix is missing,
-    AuthenticationError and UnreadableError.
+    `leaves` is as in `Footer`. Without keys, a plaintext footer is read as far as possible. Raises LockedError if a key is missing,
+    RefusedError if an AAD prefix is, AuthenticationError and UnreadableError.
     """
     if encrypted:
-        return _parse_encrypted(stored, start, ring)
-    footer = Footer(stored, start)
+        return _parse_encrypted(stored, start, ring, leaves)
+    footer = Footer(stored, start, leaves=leaves)
     algorithm = footer.metadata.encryption_algorithm
     if ring is None:
         return footer
@@ -43,12 +44,12 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
     cipher = FileCipher(ring, algorithm_of(algorithm, ring.keys.aad_prefix), key)
     if key is not None:
         modules.ensure_signed(key, raw, signature, cipher.algorithm.aad.of_footer())
-    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher)
+    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves)
     _open_columns(footer, cipher)
     return footer
 
 
-def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
+def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Leaves) -> Footer:
     try:
         length = compact.skip(stored, 0, compact.STRUCT)
     except IndexError:
@@ -56,13 +57,13 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
-        raise RefusedError(f"the footer is encrypted{describe_key(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
+        raise LockedError(f"the footer is encrypted{describe_key(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
     cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length])
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())
     except AuthenticationError as error:
         raise error.at(place="the footer") from None
-    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher)
+    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves)
     _open_columns(footer, cipher)
     return footer
 

@@ -7,6 +7,7 @@
     arrow       HDFS, by pyarrow and libhdfs
     stores      the store of a URL
     source      one version of an object, read in few requests
+    folders     the metadata files of a table: read, list, create
     listing     the Parquet files of a URL
     publish     publish a new version of an object without uploading the bytes that the store already has
 

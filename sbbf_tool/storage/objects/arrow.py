@@ -14,9 +14,9 @@ from typing import Any
 from pyarrow import ArrowException
 from pyarrow import fs as arrow
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import MissingError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVersionError, ReadOnlyStore, Version
+from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError, ReadOnlyStore, Version
 
 
 class ArrowStore(ReadOnlyStore):
@@ -76,15 +76,19 @@ class ArrowStore(ReadOnlyStore):
             raise self._translate_error(error) from error
         return Version(info.size, unique_key, str(info.mtime_ns))
 
-    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
+    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
+        return (key for key, _ in self.objects(prefix, limit, after))
+
+    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
         folder = prefix[: prefix.rfind("/") + 1]
         try:
             entries = self._files.get_file_info(arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True))
         except self._errors as error:
             raise self._translate_error(error) from error
         root_length = len(self._path(""))
-        keys = sorted(info.path[root_length:] for info in entries if info.type == arrow.FileType.File)
-        yield from [key for key in keys if key.startswith(prefix)][:limit]
+        files = {info.path[root_length:]: info for info in entries if info.type == arrow.FileType.File}
+        keys = sorted(key for key in files if key.startswith(prefix) and key > after)[:limit]
+        yield from ((key, Version(files[key].size, None, str(files[key].mtime_ns))) for key in keys)
 
     def _path(self, key: str) -> str:
         return f"{self._root}{key}"

@@ -1,4 +1,4 @@
-"""Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store): read-only.
+"""Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store): read-only, but for the logs of tables.
 
 obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
 `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
@@ -7,6 +7,7 @@ versions by ETag or modification time.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -17,14 +18,13 @@ import obstore
 from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
-from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
     TRIES,
     Answer,
     DeniedError,
-    MissingError,
     OtherVersionError,
     ReadOnlyStore,
     Version,
@@ -84,14 +84,40 @@ class CloudStore(ReadOnlyStore):
         except MissingError:
             return None
 
-    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
+    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
+        return (key for key, _ in self.objects(prefix, limit, after))
+
+    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
         if self._service == "http":
             raise UsageError("an HTTP server does not list its files", hint="name its files")
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
-        pages = obstore.list(self._store, prefix=folder or None)
-        keys = (meta["path"] for page in self._pages(pages) for meta in page)
-        yield from islice((key for key in keys if key.startswith(prefix)), limit)
+        pages = obstore.list(self._store, prefix=folder or None, offset=after or None)
+        metas = (meta for page in self._pages(pages) for meta in page if meta["path"].startswith(prefix))
+        yield from ((meta["path"], _version(meta)) for meta in islice(metas, limit))
+
+    def create(self, key: str, data: bytes) -> None:
+        if self._service == "http":
+            super().create(key, data)
+        try:
+            obstore.put(self._store, key, data, mode="create")
+        except (FileExistsError, exceptions.AlreadyExistsError, exceptions.PreconditionError):
+            raise FileExistsError(errno.EEXIST, "the object exists", key) from None
+        except Exception as error:
+            reason = self._translate_error(error)
+            if isinstance(reason, DeniedError):
+                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from None
+            raise UncertainWriteError(reason.message) from None
+
+    def remove(self, key: str) -> None:
+        if self._service == "http":
+            super().remove(key)
+        try:
+            self._call(lambda: obstore.delete(self._store, key))
+        except MissingError:
+            return
+        except UnreadableError as error:
+            raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from None
 
     def _pages(self, stream: Any) -> Iterator[Any]:
         pages = iter(stream)

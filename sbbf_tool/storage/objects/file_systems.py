@@ -38,4 +38,4 @@ def open_in(files: FileSystem, path: str) -> ObjectSource:
 
 def parquet_files_in(files: FileSystem, path: str) -> Iterator[str]:
     """Yield the path itself, or the Parquet files below a folder, or those that match a glob. Raises UnreadableError if there is none."""
-    return listing.parquet_files_in(ArrowStore(files, ""), _PathIn("arrow", "", "", path))
+    return (entry.path for entry in listing.entries_in(ArrowStore(files, ""), _PathIn("arrow", "", "", path)))

@@ -1,4 +1,4 @@
-"""The Parquet files of a URL, and the table that a URL belongs to: `listing.entries` and `tables` for URLs."""
+"""The Parquet files of a URL, and the table that a URL belongs to: `storage.listing` and `tables` for URLs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.hints import Hint
-from sbbf_tool.storage.listing import is_hidden
+from sbbf_tool.storage.listing import Entry, is_hidden
 from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import DeniedError, ObjectStore
+from sbbf_tool.storage.objects.store import DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
 
 _MAGIC = re.compile(r"[*?\[]")
 _MAX_ANCESTORS = 32
 
 
-def parquet_files(url: str) -> Iterator[str]:
+def entries(url: str) -> Iterator[Entry]:
     """Yield the object itself, all objects below a prefix, or all matches of a glob, in the order of their keys.
 
     `*` does not match a slash, `**` does. Names below a prefix that start with a dot or `_` are skipped. Raises UnreadableError if there is
@@ -24,13 +24,13 @@ def parquet_files(url: str) -> Iterator[str]:
     """
     location = parse_location(url)
     if location.service == "http":
-        yield url
+        yield Entry(url)
         return
-    yield from parquet_files_in(store_of(location), location)
+    yield from entries_in(store_of(location), location)
 
 
-def parquet_files_in(store: ObjectStore, location: Location) -> Iterator[str]:
-    """Yield the files of a location in its store; see `parquet_files`."""
+def entries_in(store: ObjectStore, location: Location) -> Iterator[Entry]:
+    """Yield the files of a location in its store; see `entries`."""
     with ErrorPlace(location.name):
         if _MAGIC.search(location.key):
             yield from _require_any(_match_glob(store, location), location, "no file matches")
@@ -39,7 +39,7 @@ def parquet_files_in(store: ObjectStore, location: Location) -> Iterator[str]:
         elif _is_prefix(store, location.key):
             yield from _require_any(_list_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
         else:
-            yield location.url
+            yield Entry(location.url)
 
 
 def find_single_object(url: str) -> str | None:
@@ -58,11 +58,11 @@ def find_single_object(url: str) -> str | None:
     return location.url if is_one else None
 
 
-def _require_any(names: Iterable[str], location: Location, message: str) -> Iterator[str]:
+def _require_any(files: Iterable[Entry], location: Location, message: str) -> Iterator[Entry]:
     is_empty = True
-    for name in names:
+    for file in files:
         is_empty = False
-        yield name
+        yield file
     if is_empty:
         raise UnreadableError(message, file=location.name)
 
@@ -76,23 +76,27 @@ def _is_prefix(store: ObjectStore, key: str) -> bool:
         return False
 
 
-def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[str]:
-    for key in store.keys(prefix):
+def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[Entry]:
+    for key, version in store.objects(prefix):
         parts = key[len(prefix) :].split("/")
         if parts[-1].endswith(".parquet") and not any(map(is_hidden, parts)):
-            yield location.with_key(key).url
+            yield _entry(location, key, version)
 
 
-def _match_glob(store: ObjectStore, location: Location) -> Iterator[str]:
+def _entry(location: Location, key: str, version: Version) -> Entry:
+    return Entry(location.with_key(key).url, bytes=version.size, etag=version.tag)
+
+
+def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
     literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
     matches = _build_matcher(location.key)
     if next(store.keys(location.key, 1), None) == location.key:
         # An existing key takes precedence over a glob.
-        yield location.url
+        yield Entry(location.url)
         return
-    for key in store.keys(literal):
+    for key, version in store.objects(literal):
         if matches(key):
-            yield location.with_key(key).url
+            yield _entry(location, key, version)
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool]:
@@ -154,6 +158,16 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
     except SbbfError as error:
         raise error.at(file=location.name) from error.__cause__
     return None
+
+
+def find_table_format(url: str) -> str | None:
+    """Return the format of the table whose root is this prefix, or None; also None if listing is denied."""
+    location = parse_location(url)
+    folder = location.with_key(f"{location.key.rstrip('/')}/" if location.key.rstrip("/") else "")
+    try:
+        return _kind_of(folder)
+    except DeniedError:
+        return None
 
 
 def _kind_of(folder: Location) -> str | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -21,14 +22,13 @@ import botocore.exceptions as wrong
 import botocore.session
 from botocore import UNSIGNED
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     IN_FLIGHT,
     READ_SECONDS,
     TRIES,
-    MissingError,
     OtherVersionError,
     Version,
     retry,
@@ -88,28 +88,40 @@ class S3Bucket:
             return None
         return Version(metadata["ContentLength"], metadata.get("ETag"))
 
+    def modified(self, key: str) -> float | None:
+        try:
+            instant = self.head(key).get("LastModified")
+        except MissingError:
+            return None
+        return instant.timestamp() if isinstance(instant, datetime) else None
+
     def head(self, key: str) -> dict[str, Any]:
         """Return all metadata that the store reports for an object. Raises MissingError."""
         metadata: dict[str, Any] = call(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self.bucket)
         return metadata
 
-    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
-        request = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
+    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
+        return (key for key, _ in self.objects(prefix, limit, after))
+
+    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
+        request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
+        if after:
+            request["StartAfter"] = after
         while limit is None or limit > 0:
-            keys, next_token = call(lambda: self._request_page(request), self.bucket)
-            yield from keys[:limit]
+            objects, next_token = call(lambda: self._request_page(request), self.bucket)
+            yield from objects[:limit]
             if next_token is None:
                 return
             if next_token == request.get("ContinuationToken"):
                 raise NotS3Error  # The same page would be returned forever.
-            limit = None if limit is None else limit - len(keys)
+            limit = None if limit is None else limit - len(objects)
             request["ContinuationToken"] = next_token
 
-    def _request_page(self, request: dict[str, Any]) -> tuple[list[str], str | None]:
-        """Request one page of a listing: its keys, and the token of the next page."""
+    def _request_page(self, request: dict[str, Any]) -> tuple[list[tuple[str, Version]], str | None]:
+        """Request one page of a listing: its keys with their versions, and the token of the next page."""
         page = self.client.list_objects_v2(**request)
         next_token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
-        return [entry["Key"] for entry in page.get("Contents", ())], next_token
+        return [(entry["Key"], Version(entry.get("Size", 0), entry.get("ETag"))) for entry in page.get("Contents", ())], next_token
 
 
 def _expected_range(range_header: str, size: int) -> tuple[int, int]:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import botocore.exceptions as wrong
 from botocore.parsers import ResponseParserError
 
-from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.store import TRIES, Answer, DeniedError, MissingError, OtherVersionError
+from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.storage.objects.store import TRIES, Answer, DeniedError, OtherVersionError
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")

@@ -10,6 +10,7 @@ storage class and encryption are kept. An upload that cannot be completed is abo
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +22,14 @@ from urllib.parse import urlencode
 
 import botocore.exceptions as wrong
 
-from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
 from sbbf_tool.hints import ELSEWHERE, Hint
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
 from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, call, code_of, describe
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
+from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
 _COPIED_ATTRIBUTES = (
@@ -88,6 +89,28 @@ class S3Store(S3Bucket):
             else:
                 upload.put_in_parts(parts)
         return warnings + ([_UNCONDITIONAL] if upload.was_unconditional else [])
+
+    def create(self, key: str, data: bytes) -> None:
+        place = {"Bucket": self.bucket, "Key": key}
+        try:
+            self.client.put_object(**place, Body=data, ContentMD5=_md5(data), IfNoneMatch="*")
+        except ERRORS as error:
+            reason = describe(error, self.bucket)
+            if isinstance(reason, OtherVersionError):
+                raise FileExistsError(errno.EEXIST, "the object exists", key) from error
+            if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
+                raise RefusedError("the store has no conditional writes (NotImplemented)") from error
+            if isinstance(reason, DeniedError | UsageError | MissingError):
+                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from error
+            raise UncertainWriteError(reason.message) from error
+
+    def remove(self, key: str) -> None:
+        try:
+            call(lambda: self.client.delete_object(Bucket=self.bucket, Key=key), self.bucket)
+        except MissingError:
+            return
+        except UnreadableError as error:
+            raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from error
 
 
 @dataclass

@@ -40,10 +40,6 @@ class OtherVersionError(UnreadableError):
         super().__init__("the object changed while it was worked on", hint="run the command again")
 
 
-class MissingError(UnreadableError):
-    """There is no such object."""
-
-
 class DeniedError(UnreadableError):
     """The service denies access with these credentials, or without credentials."""
 
@@ -63,8 +59,24 @@ class ObjectStore(Protocol):
     def version(self, key: str) -> Version | None:
         """Return the present version, or None if the object does not exist."""
 
-    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
-        """Yield all keys that start with `prefix`, or the first `limit` of them, in order."""
+    def modified(self, key: str) -> float | None:
+        """Return when the object was written, in seconds since 1970; None if it does not exist, or in a service that sbbf only reads."""
+
+    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
+        """Yield all keys that start with `prefix` and sort after `after`, or the first `limit` of them, in order."""
+
+    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
+        """Yield the same keys, each with the version of its object as far as a listing states it."""
+
+    def create(self, key: str, data: bytes) -> None:
+        """Store an object in one request on the condition that none exists. Raises FileExistsError if one exists.
+
+        Raises RefusedError if the service has no such condition or denies access, and UncertainWriteError if the request may have
+        succeeded, or may still succeed.
+        """
+
+    def remove(self, key: str) -> None:
+        """Remove an object if it exists. Raises RefusedError and WriteError."""
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         """Make `target` in this store the first `keep` bytes of `source` followed by `pieces`, in one step; return warnings as text.
@@ -82,6 +94,9 @@ class ReadOnlyStore:
 
     service_name: str
 
+    def modified(self, key: str) -> float | None:
+        return None
+
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         hint = Hint("write to a local file with {output}, verify it, and copy it there", output=...)
         raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
@@ -89,6 +104,12 @@ class ReadOnlyStore:
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         self.ensure_writable(target, in_place=False)
         raise AssertionError("it refuses")
+
+    def create(self, key: str, data: bytes) -> None:
+        raise RefusedError(f"sbbf cannot write to {self.service_name}")
+
+    def remove(self, key: str) -> None:
+        raise RefusedError(f"sbbf cannot write to {self.service_name}")
 
 
 def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], bool]) -> Answer:

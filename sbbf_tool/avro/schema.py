@@ -1,0 +1,155 @@
+"""Avro schemas (Avro 1.11 specification, "Schema Declaration"), as far as the files of Paimon and Iceberg need them.
+
+A schema may refer to named types by name. A type that contains itself is refused, because no such file has one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sbbf_tool.errors import UnreadableError
+
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
+
+Schema = str | dict[str, Any] | list[Any]
+"""A schema as fastavro represents it: the name of a primitive type, the list of the branches of a union, or an object.
+
+Each named type is written out wherever it is used, under a unique name. The `logicalType` of a primitive type is kept as `logical`, so
+that fastavro reads the stored value.
+"""
+
+
+def parse_schema(text: str) -> Schema:
+    """Parse a schema from its JSON.
+
+    Raises UnreadableError if the text is not a schema, or if the schema names an unknown type, contains itself, or lets few bytes encode
+    many values: with an array whose items take no bytes, since nothing limits their number, or with more than MAX_NODES types after named
+    types are written out.
+    """
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnreadableError("the Avro schema is not valid JSON") from None
+    return _Parser().parse(tree, "", 0)
+
+
+def fields_of(schema: Schema) -> dict[str, Schema]:
+    """Return the fields of a file's record, in order; Java wraps the record in a union with null. Raises UnreadableError without one."""
+    for branch in schema if isinstance(schema, list) else (schema,):
+        if isinstance(branch, dict) and branch["type"] == "record":
+            return {field["name"]: field["type"] for field in branch["fields"]}
+    raise UnreadableError("the values of the Avro file are not records")
+
+
+def without_null(schema: Schema) -> Schema:
+    """Return the non-null branch of a union of null and one type; return any other schema unchanged."""
+    branches: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
+    return branches[0] if len(branches) == 1 else schema
+
+
+def kind_of(schema: Schema) -> str:
+    """Return the name of the type of a schema: a primitive type, fixed, enum, array, map, record or union."""
+    if isinstance(schema, list):
+        return "union"
+    return schema if isinstance(schema, str) else str(schema["type"])
+
+
+def logical_of(schema: Schema) -> str:
+    """Return the `logicalType` of a primitive type; empty if there is none."""
+    return str(schema.get("logical", "")) if isinstance(schema, dict) else ""
+
+
+def _takes_bytes(schema: Schema) -> bool:
+    """Return whether every value of a schema takes at least one byte."""
+    kind = kind_of(schema)
+    if kind == "record":
+        return any(map(_takes_bytes, fields_of(schema).values()))
+    return kind != "null" and not (isinstance(schema, dict) and schema.get("size") == 0)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self.types: dict[str, tuple[Mapping[str, Any], str] | None] = {}
+        """Each named type as declared, with its enclosing namespace, by full name; None while it is being parsed, to detect recursion."""
+        self.nodes = 0
+
+    def parse(self, tree: Any, namespace: str, depth: int) -> Schema:
+        self.nodes += 1
+        if depth > MAX_DEPTH or self.nodes > MAX_NODES:
+            raise UnreadableError("the Avro schema is too large or nested too deep")
+        match tree:
+            case str():
+                return self._by_name(tree, namespace, depth)
+            case list():
+                return [self.parse(branch, namespace, depth + 1) for branch in tree]
+            case {"type": dict() | list() as inner}:
+                return self.parse(inner, namespace, depth + 1)
+            case {"type": "array"}:
+                items = self.parse(tree.get("items"), namespace, depth + 1)
+                if not _takes_bytes(items):
+                    raise UnreadableError("the Avro schema has an array whose items take no bytes")
+                return {"type": "array", "items": items}
+            case {"type": "map"}:
+                return {"type": "map", "values": self.parse(tree.get("values"), namespace, depth + 1)}
+            case {"type": "record" | "error" | "fixed" | "enum"}:
+                return self._named_type(tree, namespace, depth)
+            case {"type": str(kind), "logicalType": str(logical)} if kind in PRIMITIVES:
+                return {"type": kind, "logical": logical}
+            case {"type": str(name)}:
+                return self._by_name(name, namespace, depth)
+            case dict():
+                raise _unknown_type(tree.get("type"))
+        raise UnreadableError(f"{tree!r:.40} is not an Avro type")
+
+    def _by_name(self, name: str, namespace: str, depth: int) -> Schema:
+        if name in PRIMITIVES:
+            return name
+        for full_name in (_full_name(name, namespace), name):
+            if full_name in self.types:
+                declaration = self.types[full_name]
+                if declaration is None:
+                    raise UnreadableError(f"the Avro type {name!r:.80} contains itself")
+                return self._named_type(*declaration, depth)
+        raise _unknown_type(name)
+
+    def _named_type(self, tree: Mapping[str, Any], enclosing: str, depth: int) -> Schema:
+        kind, name, namespace_text = tree["type"], tree.get("name"), tree.get("namespace")
+        if not isinstance(name, str):
+            raise UnreadableError(f"a type of kind {kind} in the Avro schema has no name")
+        namespace = name.rpartition(".")[0] if "." in name else namespace_text if isinstance(namespace_text, str) else enclosing
+        full_name = _full_name(name, namespace)
+        self.types[full_name] = None
+        schema = {"name": f"{kind}{self.nodes}", **self._body(kind, tree, namespace, depth)}
+        self.types[full_name] = tree, enclosing
+        return schema
+
+    def _body(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> dict[str, Any]:
+        if kind == "fixed":
+            size = tree.get("size")
+            if not isinstance(size, int) or size < 0:
+                raise UnreadableError(f"the Avro schema has a fixed type of size {size!r:.40}")
+            return {"type": "fixed", "size": size}
+        member = "symbols" if kind == "enum" else "fields"
+        parts = tree.get(member)
+        if not isinstance(parts, list):
+            raise UnreadableError(f"the Avro {kind} has no list of {member}")
+        if kind == "enum":
+            return {"type": "enum", "symbols": [str(symbol) for symbol in parts]}
+        fields = []
+        for part in parts:
+            if not isinstance(part, dict) or not isinstance(part.get("name"), str):
+                raise UnreadableError("the Avro schema has a field without a name")
+            fields.append({"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)})
+        return {"type": "record", "fields": fields}
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _unknown_type(name: Any) -> UnreadableError:
+    return UnreadableError(f"the Avro schema has an unknown type {name!r:.80}")

@@ -1,0 +1,175 @@
+"""`sbbf apply`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli.changes import change_options
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import over_files
+from sbbf_tool.cli.formats import READ_BACK, Outputs, output_options
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.policy import declare_filters
+from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.settings import remembered
+from sbbf_tool.cli.state import keeps_state
+from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Column
+from sbbf_tool.errors import UsageError
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.rows import FileRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.cli.files import Files
+    from sbbf_tool.reports.apply import ApplyReport, DeclaredColumn
+
+_KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
+"""The fields of a column that count row groups whose filters are not as declared, by the words for them."""
+_COLUMNS = (
+    Column("column", NAME),
+    Column("satisfied", COUNT, 1),
+    *(Column(word, COUNT) for word in _KINDS),
+    Column("limited", COUNT, 2),
+    Column("filters", BYTES, 2),
+    Column("to build, at most", BYTES, 2),
+)
+_NO_REPORT = "sbbf remove-filter --undo restores the files of a run with --report, which this was not"
+_COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
+
+
+@click.command(cls=Command, short_help="Give files the filters that sbbf.toml declares.")
+@click.option("--remove-undeclared", is_flag=True, help="Also remove the filters of these files that are not declared.")
+@page_limit_option
+@change_options
+@output_options()
+@over_files("[PATH]...")
+@keeps_state
+def command(
+    files: Files,
+    outputs: Outputs,
+    in_place: bool,
+    allow_table_files: bool,
+    dry_run: bool,
+    files_per_commit: int | None,
+    commit: str | None,
+    remove_undeclared: bool,
+    max_page_bytes: int | None,
+) -> int:
+    """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make it so.
+
+    Without PATH, all declared files are compared, else those of the PATHs that are declared. With --in-place, filters that are missing,
+    weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are
+    counted and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
+    """
+    from sbbf_tool.cli.declared_run import DeclaredRun
+    from sbbf_tool.cli.undo import Undo
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.page_limit import PageLimit
+    from sbbf_tool.file.partitions import parse_predicate
+    from sbbf_tool.runner import works
+    from sbbf_tool.runner.declared_files import paths_of_files, select_declared_files
+
+    declarations = declare_filters(remembered(click.get_current_context()).config)
+    where = None if files.where is None else parse_predicate(files.where)
+    names = files.names if files.arguments or files.is_listed else ()
+    parts = select_declared_files(declarations, names, where, as_files=files.as_files)
+    changes, builds = in_place and not dry_run, in_place or dry_run
+    limit = PageLimit(max_page_bytes, files.jobs)
+    edit = Edit(in_place=in_place, dry_run=not changes, allow_table_files=allow_table_files, keys=files.keys, limit=limit)
+    work = {part: works.apply(part.declarations, edit, builds=builds, remove_undeclared=remove_undeclared) for part in parts}
+    view = _ApplyView(changes, builds, remove_undeclared, files.jobs or os.cpu_count() or 1)
+    is_complete = files.where is None and not (files.arguments or files.is_listed)
+    paths = paths_of_files(parts) if is_complete else ()
+    run = DeclaredRun(files, work, changes=changes, files_per_commit=files_per_commit, conditional_put=commit is not None, paths=paths)
+    view.commits = run.commits
+    if changes and run.commits is None:
+        options = ["--allow-table-files"] if allow_table_files else []
+        report = outputs.report if outputs.report_format in READ_BACK else None
+        reason = view.not_undone if report is not None else _NO_REPORT
+        view.undo = Undo(files.arguments, options, reason, report, files.keys_path)
+    names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
+    return report_files(run, work[parts[0]], view, outputs, names)
+
+
+class _ApplyView(View["ApplyReport"]):
+    schema = "apply"
+    skipped = "as declared"
+    not_undone = "no command restores filters by sbbf that were replaced; sbbf remove-filter --undo restores the other files"
+    sums = (*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared")
+
+    def __init__(self, changes: bool, builds: bool, removes: bool, workers: int) -> None:
+        super().__init__()
+        self.done = "done" if builds else "not as declared"
+        self._changes, self._builds, self._removes, self._workers = changes, builds, removes, workers
+        self._columns: dict[str, Counter[str]] = {}
+        self._seconds = 0.0
+
+    def add(self, report: ApplyReport, row: FileRow) -> int:
+        for column in report.columns:
+            counts = Counter({name: getattr(column, name) for name in _COUNTS})
+            self._columns.setdefault(column.column, Counter()).update(counts)
+            self.total.update({name: count for name, count in counts.items() if name in self.sums})
+        self._seconds += report.estimated_seconds
+        self.total.update(filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes)
+        self.total.update(bytes_added=report.new_bytes - report.old_bytes, files_not_as_declared=not report.holds)
+        return int(not report.holds)
+
+    def answer(self, codes: set[int]) -> int:
+        if not codes:
+            raise UsageError("no declared file is there", hint="the paths of a declaration name files, folders or tables")
+        return max(codes)
+
+    def show(self, page: Page, report: ApplyReport) -> None:
+        self.show_line(page, report)
+
+    def show_line(self, page: Page, report: ApplyReport) -> None:
+        parts = [text for column in report.columns if (text := _describe(column, removes=self._removes))]
+        if not parts:
+            return
+        change = ""
+        if self._builds:
+            verb = "would build" if report.dry_run else "built"
+            removals = f" and removed {len(report.removals):,}" if report.removals else ""
+            change = f": {verb} {format_count(len(report.filters), 'filter')}{removals}"
+        page.say(f"{report.output}{change}: {'; '.join(parts)}")
+
+    def show_end(self, page: Page, files: str) -> None:
+        if page.has_headings or self._columns:
+            page.table(_COLUMNS, [(name, *(counts[key] or None for key in _COUNTS)) for name, counts in sorted(self._columns.items())])
+        if self.total["undeclared"] and not self._removes:
+            page.say(f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them")
+        if self._builds:
+            removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
+            verb = "built" if self._changes else "would be built"
+            page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {verb}{removals}, {page.bytes(self.total['bytes_added'])}")
+        elif self._seconds:
+            cost = f"at most {page.bytes(self.total['estimated_bytes'])} of filters from {page.bytes(self.total['data_bytes'])} of data"
+            page.say(f"{files}; --in-place builds {cost}, in {_format_seconds(self._seconds / self._workers)}")
+        else:
+            page.say(files)
+
+    def totals(self) -> dict[str, Any]:
+        return {**self.total, "estimated_seconds": round(self._seconds / self._workers, 3)}
+
+
+def _describe(column: DeclaredColumn, *, removes: bool) -> str:
+    """Describe how a column deviates from its declaration; empty if it does not."""
+    counts = [
+        f"{count:,} {word}" for word, name in _KINDS.items() if (count := getattr(column, name)) and (name != "undeclared" or removes)
+    ]
+    if not counts:
+        return ""
+    return f"{column.column} {', '.join(counts)}" + (f" ({column.fact})" if column.fact else "")
+
+
+def _format_seconds(seconds: float) -> str:
+    """Format an estimated time."""
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 100:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:,.0f} min" if seconds < 6000 else f"about {seconds / 3600:,.1f} h"

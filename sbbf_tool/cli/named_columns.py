@@ -1,0 +1,85 @@
+"""The columns that a command names, over files with different schemas: how many files have each, with which types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from sbbf_tool.cli.spelling import spell
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import LINK, NOT_APPLICABLE, SKIPPED, FileRow
+
+_MOST_REASONS = 1000
+
+
+def _named_columns(row: FileRow) -> tuple[NamedColumn, ...]:
+    columns: tuple[NamedColumn, ...] = getattr(getattr(row, "report", None), "named_columns", ())
+    return columns
+
+
+def is_not_applicable(row: FileRow) -> bool:
+    """Return whether the file was skipped because it has none of the columns."""
+    return row.status == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE)
+
+
+def lacks_columns(row: FileRow) -> bool:
+    """Return whether the file has none of the columns that the command names."""
+    columns = _named_columns(row)
+    return is_not_applicable(row) or (bool(columns) and all(column.type is None for column in columns))
+
+
+def reason_of(row: FileRow) -> str:
+    """Return why a row has no result, or why the file lacks the columns."""
+    reasons = [column.reason or "" for column in _named_columns(row)]
+    return "; ".join(reasons) or (row.reason or "").removeprefix(f"{NOT_APPLICABLE}: ")
+
+
+class NamedColumns:
+    """Number of files by type of each column, and the files that lack it."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = tuple(dict.fromkeys(names))
+        self._types: dict[str, Counter[str]] = {name: Counter() for name in self._names}
+        self._missing: dict[str, Counter[str]] = {name: Counter() for name in self._names}
+        """Number of files that lack the column, by the error, which has similar names."""
+        self._uncounted = 0
+        """Number of files that may have the columns: they failed, or had nothing to do."""
+
+    def add(self, row: FileRow) -> None:
+        """Count what one file has under the names."""
+        if not self._names:
+            return
+        columns = _named_columns(row)
+        if not columns and is_not_applicable(row):
+            columns = tuple(NamedColumn(name, None, reason_of(row)) for name in self._names)
+        self._uncounted += not columns and row.reason != LINK
+        for column in columns:
+            if column.type is not None:
+                self._types[column.name][column.type] += 1
+            else:
+                reasons = self._missing[column.name]
+                reason = spell(column.reason or "")
+                reasons[reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"] += 1
+
+    def unknown(self) -> Iterator[str]:
+        """Yield the error for each column that certainly no file has."""
+        for name in self._names:
+            if self._missing[name] and not self._types[name] and not self._uncounted:
+                yield self._missing[name].most_common(1)[0][0]
+
+    def describe(self) -> Iterator[str]:
+        """Yield lines about each column that only some files have, or that has several types."""
+        for name in self._names:
+            types, reasons = self._types[name], self._missing[name]
+            if len(types) + bool(reasons) <= (0 if self._uncounted and not types else 1):
+                continue
+            parts = [f"{type_name} in {format_count(files, 'file')}" for type_name, files in types.most_common()]
+            missing = [f"missing in {format_count(reasons.total(), 'file')}"] if reasons else []
+            yield f"column {name}: {', '.join([*parts, *missing])}"
+            yield from (f"{format_count(files, 'file')}: {reason}" for reason, files in reasons.most_common(3) if "did you mean" in reason)
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the counts for the summary document."""
+        return [{"name": name, "types": dict(self._types[name]), "missing": self._missing[name].total()} for name in self._names]

@@ -1,0 +1,74 @@
+"""`sbbf size`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Column
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.size import SizeReport
+
+_DIALECTS = (Column("dialect", WORD), Column("header", BYTES, 1), Column("filter", BYTES), Column("rules", SENTENCE, 2))
+
+
+@click.command(cls=Command, short_help="Compute the size of a filter, its number of values or its false-positive rate.")
+@click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
+@click.option("--fpp", type=float, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
+@click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
+@output_options()
+def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
+    """Compute the size of a filter, its number of distinct values or its false-positive rate from the other two.
+
+    With --ndv: the smallest size that has the rate of --fpp. With --bytes: how many values this size holds at that rate. With both: the
+    rate. Also shown are the next smaller and the next larger size, the bytes in each draft of the format, and what the closed formula
+    of the first draft gives, by which several writers still choose sizes.
+    """
+    from sbbf_tool.operations.size import size_filter
+    from sbbf_tool.reports.size import SizeReport
+
+    report = size_filter(ndv=ndv, fpp=fpp, num_bytes=num_bytes)
+    outputs.print(Run(_SizeView(), SizeReport, is_single=True), "size", report)
+    stop_if_unread()
+
+
+class _SizeView(View["SizeReport"]):
+    schema = "size"
+
+    def show(self, page: Page, report: SizeReport) -> None:
+        target = _percent(report.fpp)
+        page.say(f"{format_count(report.ndv, 'value')} at {target}: a bitset of {page.bytes(report.bitset_bytes)}")
+        columns = (
+            *(Column("size", WORD), Column("bitset", BYTES), Column("header", BYTES, 3), Column("blocks", COUNT, 2), Column("fpp", WORD)),
+            *(Column("bits/value", WORD), Column(f"values at {target}", COUNT, 1)),
+        )
+        rows = [
+            (
+                *(size.choice, size.bitset_bytes, size.header_bytes, size.blocks, _percent(size.fpp)),
+                *(f"{size.bits_per_value:,.2f}", size.most_values),
+            )
+            for size in report.sizes
+        ]
+        page.table(columns, rows)
+        chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
+        if chosen.fpp > report.fpp:
+            page.say(f"warning: readers reject filters larger than {page.bytes(report.bitset_bytes)}; the FPP is {_percent(chosen.fpp)}")
+        formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
+        page.say(f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}")
+        if report.formula_bytes != report.bitset_bytes:
+            page.say(f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}")
+        page.table(_DIALECTS, [(size.dialect, size.header_bytes, size.bytes, size.rules) for size in report.dialects], whole=True)
+
+
+def _percent(fpp: float) -> str:
+    """Format a rate as a percentage with four digits, however small it is."""
+    return f"{fpp * 100:.4g} %"

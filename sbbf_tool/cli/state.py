@@ -1,0 +1,65 @@
+"""The options `--state` and `--since`: a run that works only on new and changed files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli.changes import Change
+from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.plans import warn_of_exposure
+
+if TYPE_CHECKING:
+    from sbbf_tool.runner.state import State
+
+_HELP = "Keep outcomes in this file; skip unchanged files."
+_EFFECT = "who can thus choose the outcomes of files"
+
+
+def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
+    """Add `--state` to a command, whose first argument is `files` or `change`."""
+
+    @wraps(function)
+    def command(first: Files | Change, *args: Any, state: str | None, **options: Any) -> int:
+        if state is not None:
+            files, is_dry = (first.files, first.dry_run) if isinstance(first, Change) else (first, options.get("dry_run") is True)
+            if isinstance(first, Change) and first.output is not None:
+                raise click.UsageError("--state is for files that are changed in place: leave out --output")
+            _ensure_apart(state, files.arguments)
+            files.state = _open(state, writes=not is_dry)
+        return function(first, *args, **options)
+
+    return click.option("--state", metavar="FILE", help=_HELP)(command)
+
+
+def _ensure_apart(state: str, paths: Iterable[str]) -> None:
+    """Raise click.UsageError if a listing of these folders has the state as a file of data."""
+    from sbbf_tool.storage.listing import is_hidden
+
+    folder, name = os.path.split(os.path.realpath(state))
+    if name.endswith(".parquet") and not is_hidden(name):
+        for path in paths:
+            if os.path.isdir(path) and os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):
+                raise click.UsageError(f"the state would be one of the files of {path}: name it elsewhere, or without .parquet")
+
+
+def leave_out_unchanged(files: Files, since: str | None) -> None:
+    """Apply `--since`. Raises UsageError if the file is no state."""
+    if since is None:
+        return
+    if files.state is not None:
+        raise click.UsageError("--since reads a state without writing it: leave out --state")
+    files.state, files.is_since = _open(since, writes=False, must_exist=True), True
+
+
+def _open(path: str, *, writes: bool, must_exist: bool = False) -> State:
+    from sbbf_tool.runner.state import State
+
+    if path == "-":
+        raise click.UsageError("a state is a file: give its name instead of -")
+    warn_of_exposure(path, "state", _EFFECT)
+    return State(path, writes=writes, must_exist=must_exist)

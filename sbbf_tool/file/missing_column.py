@@ -1,0 +1,161 @@
+"""What is known of a column that the file does not have: the rows are null in it, or have the partition's value.
+
+In a table, only its schema makes an absence certain. It is not if the table gives the column a default value, or if the file may have the
+column under another name. Of files outside of tables, the folder may state the value, and other names are those that differ by case or by
+what follows the first dot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import NoColumnError, SbbfError, UsageError
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.hints import join
+from sbbf_tool.parquet.columns import quote, unquote
+from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.reports.named_columns import NamedColumn
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.storage.places import TableFinder
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"[-+]?\d{4,}-\d{2}-\d{2}[ T]\d|\d{2}:\d{2}")
+_RELATIVE_ERROR = Decimal("1e-6")
+"""Difference below which two numbers may be the same value of a FLOAT."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingColumn:
+    """A column of the table, or of other files of a run, that the file does not have."""
+
+    name: str
+    reason: str
+    """Why all row groups have the same answers."""
+    partition_value: str | None = None
+    """The value of all rows, if the partition has one."""
+    is_partition: bool = False
+    """Whether the folder of the file states the value, which may be null."""
+    is_certain: bool = True
+    """Whether it is known what the rows hold."""
+
+    def answer(self, value: object) -> str:
+        """Return whether the rows may hold a value (text or a Python object; None is null): `absent`, `maybe` or `cannot say`."""
+        if not self.is_certain:
+            return CANNOT_SAY
+        if value is None or (isinstance(value, str) and value.lower() == "null"):
+            # The value `null` is text if the column holds text.
+            is_stated = self.is_partition and value is None and self.partition_value not in (None, "", "null")
+            return ABSENT if is_stated else MAYBE
+        return MAYBE if self.partition_value is not None and _may_be_equal(self.partition_value, value) else ABSENT
+
+    def name_column(self, error: NoColumnError) -> NamedColumn:
+        """Describe the column for a report; `error` says that the file lacks it."""
+        reason = join(error.message, *(("; ", error.hint) if error.hint else ()))
+        return NamedColumn(self.name, "partition") if self.is_partition else NamedColumn(self.name, None, reason)
+
+
+def find_missing(file: ParquetFile, name: object, column: str, *, strict: bool, tables: TableFinder) -> MissingColumn | None:
+    """Return what is known of a column that the file lacks; None if that is an error.
+
+    It is an error with `strict`, unless `name`, by which the file was opened, is that of a file in a table with a schema. `tables` caches
+    which folders are tables.
+    """
+    if isinstance(name, TableFile):
+        return _find_in_table(file, name, column)
+    return None if strict else _find_in_folder(file, column, tables)
+
+
+def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> MissingColumn:
+    """Return what is known of a column that a file outside of tables lacks."""
+    from sbbf_tool.file.partitions import partition_values
+
+    if _may_belong_to_table(file, tables):
+        return MissingColumn(column, "the file does not have the column, to which its table may give another name", is_certain=False)
+    names = {part.casefold() for part in (_first_part(column), column)}
+    values = partition_values(file.name) if file.source.can_reopen else {}
+    for key, value in values.items():
+        if key.casefold() in names:
+            return MissingColumn(column, f"the folder states {key}={'null' if value is None else value}", value, is_partition=True)
+    for similar_column in file.footer.columns:
+        if similar_column.path[0].casefold() in names:
+            reason = f"the file does not have the column, but {similar_column.name}, which readers may take for it"
+            return MissingColumn(column, reason, is_certain=False)
+    return MissingColumn(column, "the file does not have the column, so that all its rows are null")
+
+
+def _first_part(column: str) -> str:
+    try:
+        return unquote(column)[0]
+    except UsageError:
+        return column
+
+
+def _may_belong_to_table(file: ParquetFile, tables: TableFinder) -> bool:
+    if not file.source.can_reopen:
+        return False
+    try:
+        return tables.managing_table(file.name) is not None
+    except SbbfError:
+        # The store denies listing.
+        return True
+
+
+def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingColumn | None:
+    """Return what is known of a column that a file of a table lacks; None if the table has no schema."""
+    if not name.columns.table_paths:
+        return None
+    path = name.columns.path_of(column)
+    if path is None:
+        return MissingColumn(column, "the file does not have a column of this name", is_certain=False)
+    full_name = quote(path)
+    why_not_null = name.columns.why_not_null(path, file.footer.metadata.schema, file.footer.columns)
+    if why_not_null is not None:
+        return MissingColumn(full_name, f"the file does not have the column, and {why_not_null}", is_certain=False)
+    for key in (full_name, *path) if len(path) == 1 else (full_name,):
+        if (value := name.partition.get(key)) is not None:
+            return MissingColumn(full_name, f"the value of the partition is {value}", value)
+    return MissingColumn(full_name, "the file does not have the column, so that all its rows are null")
+
+
+def _may_be_equal(stored: str, value: object) -> bool:
+    """Return whether a partition value, as text of an unknown type, may equal a value; False is certain."""
+    if isinstance(value, date):
+        value = value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        value = str(value).lower() if isinstance(value, bool) else None
+    if value is None or _TIME.search(stored) or _TIME.search(str(value)):
+        return True
+    text = str(value)
+    if stored.casefold() == text.casefold():
+        return True
+    if _DATE.fullmatch(stored):
+        return not _DATE.fullmatch(text) and any(map(str.isdigit, text))
+    first, second = _number(stored), _number(text)
+    if first is not None and second is not None:
+        if not (first.is_finite() and second.is_finite()):
+            return True
+        if not (_is_float(stored) or _is_float(text)):
+            return first == second
+        try:
+            return abs(first - second) <= _RELATIVE_ERROR * max(abs(first), abs(second))
+        except ArithmeticError:
+            # One of them is beyond the range of Decimal.
+            return True
+    return text.startswith(("0x", "0X"))
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text.strip())
+    except InvalidOperation:
+        return None
+
+
+def _is_float(text: str) -> bool:
+    return not re.fullmatch(r"\s*[-+]?\d+\s*", text)

@@ -1,0 +1,136 @@
+"""The bytes that this package wrote at the end of a file: filters and footers after the footer from before its first change.
+
+    | pages | first footer | filters | footer | filters | footer |
+                           ^ start of the own tail
+
+There is no record of the changes. They are verified instead, from the last footer back: what precedes a footer must be filters to which
+it refers, with the headers that this package writes, one after the other, and before these another footer of the same file, which differs
+from it only in filters. Bytes that are anything else are not part of the tail, and every reference of the last footer to them stays valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.file.layout import end_of_data
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.filters import HEADER_GUESS, build_header, parse_header
+from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, set_filters
+from sbbf_tool.parquet.patch import ChunkKey
+
+
+class OwnTail(NamedTuple):
+    """The tail of a file: its first byte, which is the end of the file if there is no tail, and the filters in it that are in use."""
+
+    start: int
+    filters: Mapping[ChunkKey, FilterPlace]
+
+
+class Addition(NamedTuple):
+    """A footer, and the filters between it and the footer after it."""
+
+    before: Footer
+    filters: Mapping[ChunkKey, FilterPlace]
+
+
+def find_own_tail(file: ParquetFile) -> OwnTail:
+    """Find the tail of a file; all of it can be dropped with its filters, and the footer before it describes the same data."""
+    footer = file.footer
+    if has_locked_columns(footer):
+        # Their references are unknown.
+        return OwnTail(footer.end, {})
+    end = end_of_data(footer)
+    first, own_places = footer, set[tuple[ChunkKey, FilterPlace]]()
+    while (addition := addition_of(file, first)) is not None and end <= addition.before.start and _is_own(file, first, addition):
+        first = addition.before
+        own_places.update(addition.filters.items())
+    filters = {key: place for key, place in filter_places(footer).items() if place.offset >= first.start}
+    # A footer may state another length than the one before: then it is unknown which bytes readers need.
+    if not filters.items() <= own_places:
+        return OwnTail(footer.end, {})
+    return OwnTail(first.end, filters)
+
+
+def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
+    """Return the filters that end at this footer without gaps, and the footer that ends where they begin; None if none ends there.
+
+    The two footers may describe different data: the caller compares them.
+    """
+    start, filters = footer.start, {}
+    for key, place in sorted(filter_places(footer).items(), key=lambda item: -item[1].offset):
+        if place.length is None or place.length <= 0 or place.offset + place.length != start:
+            break
+        start, filters[key] = place.offset, place
+    before = footer_ending_at(file, start)
+    return None if before is None else Addition(before, filters)
+
+
+def footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
+    """Return the footer that ends at this byte, or None."""
+    if end < TAIL_BYTES:
+        return None
+    try:
+        return file.parse_footer_ending_at(end)
+    except (UnreadableError, RefusedError):
+        return None
+
+
+def filter_places(footer: Footer) -> dict[ChunkKey, FilterPlace]:
+    """Return the position of every filter to which a footer refers."""
+    return {
+        (row_group, column.index): place
+        for row_group in range(footer.num_row_groups)
+        for column in footer.columns
+        if (place := footer.filter_place(row_group, column.index)) is not None
+    }
+
+
+def recorded_chunks(footer: Footer) -> set[ChunkKey]:
+    """Return the chunks of columns that are not locked for which the footer has a filter offset or length, valid or not."""
+    return {
+        (row_group, column.index)
+        for row_group in range(footer.num_row_groups)
+        for column in footer.columns
+        if footer.chunk_meta(row_group, column.index).stated_filter != (None, None) and not footer.is_locked(row_group, column.index)
+    }
+
+
+def has_locked_columns(footer: Footer) -> bool:
+    """Return whether the metadata of a chunk is encrypted with a key that was not given."""
+    return any(footer.is_locked(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
+
+
+def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
+    """Return whether a footer differs from the one before only in filters, and all new filters are the ones between the two."""
+    before = addition.before
+    old_places = filter_places(before)
+    for key, place in filter_places(footer).items():
+        # The length of a filter may have been corrected.
+        if key not in addition.filters and (key not in old_places or old_places[key].offset != place.offset):
+            return False
+    try:
+        no_filters: dict[ChunkKey, None] = dict.fromkeys(recorded_chunks(footer) | recorded_chunks(before))
+        old, new = (set_filters(each.raw, no_filters, each.cipher, leave_decrypted=True) for each in (before, footer))
+    except UnreadableError:
+        # The footer before has no such chunks: it is that of another file.
+        return False
+    return old == new and _has_own_headers(file, addition.filters)
+
+
+def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace]) -> bool:
+    """Return whether each filter has the header that this package writes; a header that is encrypted is not compared."""
+    plain = [place for key, place in filters.items() if not file.has_key(*key)]
+    file.source.prefetch((place.offset, min(HEADER_GUESS, place.length or 0)) for place in plain)
+    return all(_has_own_header(file, place) for place in plain)
+
+
+def _has_own_header(file: ParquetFile, place: FilterPlace) -> bool:
+    length = place.length or 0
+    data = file.source.read(place.offset, min(HEADER_GUESS, length))
+    try:
+        header = parse_header(data)
+    except UnreadableError:
+        return False
+    return header.length + header.num_bytes == length and data[: header.length] == build_header(header.num_bytes)

@@ -1,0 +1,107 @@
+"""A data file of a table: its path, the names that its columns have in the table, and the name of its copy.
+
+A commit replaces files of a table by copies, so a run that changes a table never writes to its files. A copy has the name
+`sbbf-<run>-<attempt>-<name of the first file>`: the run's id tells abandoned copies from those of a run that is still at work, and two
+attempts at the same file, as Spark makes them, have different names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.column_names import ColumnNames
+
+FileName: TypeAlias = "str | os.PathLike[str]"
+"""Path or URL of a file, or a `TableFile`."""
+
+_COPY = re.compile(r"sbbf-(?P<run>[0-9a-f]{16})-[0-9a-f]{8}-(?P<name>.+)", re.DOTALL)
+_MOST_BYTES = 255
+"""Length of a file's name that all usual file systems allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile(os.PathLike[str]):
+    """A file of a table. Functions take it in place of a path, and then use and report the names of columns in the table."""
+
+    path: str
+    """Path or URL."""
+    columns: ColumnNames
+    run: str | None = None
+    """Id of the run that copies the file to change it; None if the run only reads."""
+    folder: str | None = None
+    """Folder of the copy; that of the file if None."""
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """Partition values as text, by the names that users know; None for NULL."""
+    table: str | None = None
+    """The table as the user named it, for the commands that fix the file."""
+    unknown: AbstractSet[str] = frozenset()
+    """Partition columns of which the file may have any value."""
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def new_copy_path(self) -> str:
+        """Return the path of a new copy; each call returns another one."""
+        assert self.run is not None, "the file is only read"
+        folder, _, base = self.path.rpartition("/")
+        return f"{folder if self.folder is None else self.folder}/{copy_name(self.run, base)}"
+
+
+def copy_name(run: str, base: str) -> str:
+    """Return a new name for a copy, by this run, of the file with the name `base`, which may be a copy itself."""
+    match = _COPY.fullmatch(base)
+    prefix = f"sbbf-{run}-{os.urandom(4).hex()}-"
+    first_base = base if match is None else match["name"]
+    while len(os.fsencode(first_base)) + len(prefix) > _MOST_BYTES:
+        first_base = first_base[1:]
+    return prefix + first_base
+
+
+def run_of_copy(name: str) -> str | None:
+    """Return the id of the run that made the copy with this file name; None for other files."""
+    match = _COPY.fullmatch(name)
+    return None if match is None else match["run"]
+
+
+def new_run() -> str:
+    """Return the id of a new run."""
+    return os.urandom(8).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """What work on the files of a table needs to know of each of them."""
+
+    columns: ColumnNames
+    run: str | None = None
+    """Id of the run that copies files to change them; None if the run only reads."""
+    columns_by_path: Mapping[str, ColumnNames] = field(default_factory=dict)
+    """Names for the files that the table maps by a mapping of their own."""
+    folder_by_path: Mapping[str, str] = field(default_factory=dict)
+    """Folders of the copies that are not beside their files."""
+    partition_by_path: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    """Partition values of the files that have any."""
+    table: str | None = None
+    """The table as the user named it."""
+    unknown_by_path: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
+    """Partition columns of which a file may have any value."""
+
+    def file(self, path: str) -> TableFile:
+        """Return the file with this path."""
+        columns, partition = self.columns_by_path.get(path, self.columns), self.partition_by_path.get(path, {})
+        unknown = self.unknown_by_path.get(path, frozenset())
+        return TableFile(path, columns, self.run, self.folder_by_path.get(path), partition, self.table, unknown)
+
+    def only(self, paths: Collection[str]) -> TableFiles:
+        """Return what is known of these files, to send it to another process."""
+        columns = {path: names for path in paths if (names := self.columns_by_path.get(path)) is not None}
+        folders = {path: folder for path in paths if (folder := self.folder_by_path.get(path)) is not None}
+        partitions = {path: partition for path in paths if (partition := self.partition_by_path.get(path)) is not None}
+        unknown = {path: columns_of_file for path in paths if (columns_of_file := self.unknown_by_path.get(path)) is not None}
+        return replace(self, columns_by_path=columns, folder_by_path=folders, partition_by_path=partitions, unknown_by_path=unknown)

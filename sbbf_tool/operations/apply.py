@@ -1,0 +1,179 @@
+"""`apply`: give a file the filters that a policy declares, in one change, or report how it differs from them.
+
+judge    compare each existing filter with its declaration, by its bits
+build    build the filters that are missing, weaker, too large or broken
+remove   remove filters that no declaration names, if that is requested, and those for which the declared limits leave no room
+publish  write all of this as one change, as `add_filters` does
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from sbbf_tool.editing.build import HashMemory, SpooledFilter, build_filter, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.filter_spec import judge_filters
+from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.meter import Progress
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.reports.apply import NO_DECLARATION, ApplyReport, DeclaredColumn
+from sbbf_tool.reports.remove import RemovedFilter
+from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_declaration import FilterDeclaration, RequestedFilters, request_filters
+from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, MISSING, SATISFIED, TOO_LARGE, WEAKER, Judgment, may_be_saturated
+from sbbf_tool.storage.inputs import ensure_path
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.table_file import FileName
+    from sbbf_tool.storage.inputs import FileSystemLike
+
+_SECONDS_PER_FILE = 0.0135
+_BYTES_PER_SECOND = 185e6
+"""What one core took to change a file, of its size; see docs/explanation/million-files.md."""
+
+
+def apply(
+    path: str | os.PathLike[str],
+    policy: Policy,
+    *,
+    in_place: bool = False,
+    remove_undeclared: bool = False,
+    dry_run: bool = False,
+    allow_table_files: bool = False,
+    keys: KeysLike = None,
+    jobs: int | None = None,
+    max_page_bytes: MaxPageBytes = None,
+    progress: Progress | None = None,
+    cross_checks: CrossChecks | None = None,
+    filesystem: FileSystemLike | None = None,
+) -> ApplyReport:
+    """Compare a file with the filters that `policy.limits.filters` declares for it, and with `in_place` make it so.
+
+    `remove_undeclared` also removes the filters that no declaration names. `dry_run` does everything except write. A declared column that
+    the file does not have is reported, and needs no filter. The other parameters are those of `add_filters`.
+
+    Raises UsageError if no declaration is for this file, RefusedError, UnreadableError, WriteError; the old file stays intact in every
+    case.
+    """
+    ensure_path(path, filesystem)
+    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
+    edit = Edit(None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs, progress, checks)
+    return apply_to_file(path, policy.limits.filters, edit, builds=in_place or dry_run, remove_undeclared=remove_undeclared)
+
+
+def apply_to_file(
+    path: FileName, declarations: Iterable[FilterDeclaration], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False
+) -> ApplyReport:
+    """Compare a file with the declarations that are for it; if `builds` is set, change it. Raises the same errors as `apply`."""
+    matching = [declaration for declaration in declarations if declaration.matches(path)]
+    if not matching:
+        raise UsageError(NO_DECLARATION, file=os.fspath(path))
+    if not (edit.in_place or edit.allow_table_files or isinstance(path, TableFile)):
+        # What cannot be changed is no promise of what a change would do.
+        ensure_in_no_table(os.fsdecode(path), edit.tables)
+    with edit.open(path) as change:
+        file = change.file
+        requests = request_filters(file, matching)
+        check_changeable(file)
+        for row_group, column in requests.sizes:
+            ensure_buildable(file, row_group, file.footer.columns[column])
+        judgments = judge_filters(file, requests.sizes)
+        needless = {key for key in requests.sizes if _is_unattainable(file, key, requests, judgments[key], edit)}
+        undeclared = _filters_of(file) - requests.sizes.keys()
+        to_build = [key for key, judgment in judgments.items() if key not in needless and judgment.outcome != SATISFIED]
+        drop = {key for key in needless if judgments[key].outcome != MISSING} | (undeclared if remove_undeclared else set())
+        if builds:
+            change.build({key: requests.sizes[key] for key in to_build})
+        patch = change.patch(drop) if builds else change.patch()
+        has_work = bool(to_build or drop)
+        return change.publish(
+            patch,
+            partial(
+                ApplyReport,
+                holds=not has_work or (builds and not edit.dry_run and len(change.built_filters) == len(to_build)),
+                columns=tuple(_describe_columns(file, requests, judgments, needless, undeclared, {*to_build, *drop}, change.built_filters)),
+                named_columns=requests.named_columns,
+                data_bytes=sum(chunk_bytes(file, key) for key in to_build),
+                estimated_seconds=_SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND if has_work else 0.0,
+                filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
+                removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)) if builds else (),
+            ),
+            partial(_compare, change, patch, drop),
+        )
+
+
+def _filters_of(file: ParquetFile) -> set[ChunkKey]:
+    row_groups, columns = range(file.footer.num_row_groups), range(len(file.footer.columns))
+    return {(number, column) for number in row_groups for column in columns if file.footer.filter_place(number, column) is not None}
+
+
+def _is_unattainable(file: ParquetFile, key: ChunkKey, requests: RequestedFilters, judgment: Judgment, edit: Edit) -> bool:
+    """Return whether the declared limits leave room only for a filter that is not worth writing.
+
+    The data are read if the footer leaves it open: only the filter itself shows it.
+    """
+    target = requests.sizes[key]
+    if judgment.outcome == SATISFIED:
+        return False
+    if not may_be_saturated(target, file.footer.chunk_meta(*key).most_values):
+        return False
+    return build_filter(file, key, target, edit.cross_checks, HashMemory()).bloom.fpp > target.worst_fpp
+
+
+def _describe_columns(
+    file: ParquetFile,
+    requests: RequestedFilters,
+    judgments: Mapping[ChunkKey, Judgment],
+    needless: Collection[ChunkKey],
+    undeclared: Collection[ChunkKey],
+    to_replace: Collection[ChunkKey],
+    built_filters: Mapping[ChunkKey, SpooledFilter],
+) -> Iterable[DeclaredColumn]:
+    for index in sorted({key[1] for key in (*requests.sizes, *undeclared)}):
+        keys = [(number, index) for number in range(file.footer.num_row_groups)]
+        own = {key: judgments[key] for key in keys if key in judgments}
+        outcomes = Counter(SATISFIED if _needs_none(key, judgment, needless) else judgment.outcome for key, judgment in own.items())
+        lengths = {key: place.length or 0 for key in keys if (place := file.footer.filter_place(*key)) is not None}
+        facts = [judgment.fact for judgment in own.values() if judgment.needs_rebuild]
+        is_limited = [key in needless or (judgment.is_limited and judgment.outcome == SATISFIED) for key, judgment in own.items()]
+        is_limited += [built_filters[key].fpp > FPP_TOLERANCE * requests.sizes[key].fpp for key in own if key in built_filters]
+        yield DeclaredColumn(
+            column=file.footer.columns[index].name,
+            is_declared=bool(own),
+            fpp=requests.sizes[next(iter(own))].fpp if own else None,
+            satisfied=outcomes[SATISFIED],
+            missing=outcomes[MISSING],
+            weaker=outcomes[WEAKER],
+            too_large=outcomes[TOO_LARGE],
+            broken=outcomes[BROKEN],
+            undeclared=sum(key in undeclared for key in keys),
+            limited=sum(is_limited),
+            bytes=sum(lengths.values()),
+            bytes_to_replace=sum(length for key, length in lengths.items() if key in to_replace),
+            estimated_bytes=sum(
+                requests.sizes[key].bytes_for(file.footer.chunk_meta(*key).most_values)
+                for key, judgment in own.items()
+                if key not in needless and judgment.outcome != SATISFIED
+            ),
+            fact=facts[0] if facts else None,
+        )
+
+
+def _needs_none(key: ChunkKey, judgment: Judgment, needless: Collection[ChunkKey]) -> bool:
+    """Return whether a column chunk has no filter because the declared limits leave no room for one."""
+    return key in needless and judgment.outcome == MISSING
+
+
+def _compare(change: OpenEdit, patch: Patch, drop: Collection[ChunkKey], fresh: ParquetFile) -> None:
+    change.ensure_matches_plan(patch, fresh, drop)

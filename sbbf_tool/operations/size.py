@@ -1,0 +1,93 @@
+"""`size`: compute the size of a filter, its number of distinct values or its false-positive rate from the other two."""
+
+from __future__ import annotations
+
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
+from sbbf_tool.bloom.dialects import DIALECTS, RAW_12, RAW_16
+from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Hint
+from sbbf_tool.parquet.filters import build_draft_header, build_header
+from sbbf_tool.reports.size import DialectSize, SizeChoice, SizeReport
+
+CHOSEN, SMALLER, LARGER = "chosen", "next smaller", "next larger"
+
+
+def size_filter(*, ndv: int | None = None, fpp: float | None = None, num_bytes: int | None = None) -> SizeReport:
+    """Compute the size of a filter for `ndv` distinct values at the false-positive rate `fpp`, or what a size of `num_bytes` gives.
+
+    ndv              the smallest power of two from 64 bytes to 128 MiB whose rate is at most `fpp`, 0.01 if None
+    num_bytes        the number of distinct values that a bitset of this size holds at `fpp`
+    ndv, num_bytes   the rate of a bitset of this size with `ndv` values
+
+    The report also has the next smaller and the next larger size, the bytes in each draft of the format, and the size by the closed
+    formula of the first draft. Raises UsageError for other combinations, and for numbers that no filter has.
+    """
+    _check(ndv, fpp, num_bytes)
+    target = DEFAULT_FPP if fpp is None else fpp
+    sizing.ensure_fpp(target)
+    target = min(target, _MOST_FPP)
+    if num_bytes is None:
+        assert ndv is not None
+        num_bytes = sizing.bytes_for(ndv, target)
+    elif ndv is not None:
+        target = sizing.fpp_of(ndv, num_bytes)
+    else:
+        ndv = sizing.most_values(num_bytes, target)
+        if not ndv:
+            message = f"a bitset of {num_bytes:,} bytes holds no value at {target:g}"
+            raise UsageError(message, hint=f"one value has {sizing.fpp_of(1, num_bytes):.2g}")
+    # Rates that round to 0 or 1 have no bits per value.
+    rate = min(max(target, sizing.LEAST_FPP), _MOST_FPP)
+    formula_bits = sizing.formula_bits_per_value(rate)
+    return SizeReport(
+        ndv=ndv,
+        fpp=target,
+        bitset_bytes=num_bytes,
+        sizes=tuple(_choice(name, size, ndv, rate) for name, size in _neighbours(num_bytes)),
+        bits_per_value=sizing.bits_per_value(rate),
+        formula_bits_per_value=formula_bits,
+        formula_fpp=sizing.fpp_of_bits(formula_bits),
+        formula_bytes=sizing.formula_bytes(ndv, rate),
+        dialects=tuple(
+            DialectSize(dialect.name, header, header + num_bytes, dialect.sentence)
+            for dialect in DIALECTS
+            if dialect.header not in (RAW_12, RAW_16) or num_bytes.bit_count() == 1
+            for header in (len(build_draft_header(dialect, num_bytes)),)
+        ),
+    )
+
+
+_MOST_FPP = 1 - 2**-40
+
+
+def _check(ndv: int | None, fpp: float | None, num_bytes: int | None) -> None:
+    """Raise UsageError unless the numbers determine a filter."""
+    if ndv is None and num_bytes is None:
+        raise UsageError(Hint("give {ndv}, {num_bytes} or both", ndv=None, num_bytes=None))
+    if None not in (ndv, fpp, num_bytes):
+        raise UsageError(Hint("{ndv} and {num_bytes} determine {fpp}: give two of them", ndv=None, num_bytes=None, fpp=None))
+    if ndv is not None and not 1 <= ndv <= sizing.MOST_VALUES:
+        raise UsageError(Hint(f"{{ndv}} must be from 1 to {sizing.MOST_VALUES}, not {ndv}", ndv=None))
+    if num_bytes is not None and not BLOCK_BYTES <= num_bytes <= sizing.MAX_BYTES:
+        raise UsageError(Hint(f"{{num_bytes}} must be from {BLOCK_BYTES} to {sizing.MAX_BYTES}, not {num_bytes}", num_bytes=None))
+
+
+def _neighbours(num_bytes: int) -> list[tuple[str, int]]:
+    """Return the size between the powers of two next to it, as far as filters of those sizes may be written."""
+    smaller = 1 << (num_bytes - 1).bit_length() - 1
+    larger = 1 << num_bytes.bit_length()
+    sizes = [(SMALLER, smaller), (CHOSEN, num_bytes), (LARGER, larger)]
+    return [(name, size) for name, size in sizes if name == CHOSEN or sizing.MIN_BYTES <= size <= sizing.MAX_BYTES]
+
+
+def _choice(name: str, num_bytes: int, ndv: int, target: float) -> SizeChoice:
+    return SizeChoice(
+        choice=name,
+        bitset_bytes=num_bytes,
+        header_bytes=len(build_header(num_bytes)),
+        blocks=num_bytes // BLOCK_BYTES,
+        fpp=sizing.fpp_of(ndv, num_bytes),
+        bits_per_value=num_bytes * 8 / ndv,
+        most_values=sizing.most_values(num_bytes, target),
+    )

@@ -1,0 +1,249 @@
+"""Declared filters: the columns of files that must have filters, and with what FPP or size, as a configuration file states them.
+
+    [[filters]]
+    paths = "events/**"
+    columns = ["user_id", "session"]
+    fpp = 0.01
+
+In a `pyproject.toml` the table is `[[tool.sbbf.filters]]`. If several declarations name a column of a file, the last one holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.errors import NoColumnError, UsageError
+from sbbf_tool.file.named_columns import name_columns
+from sbbf_tool.file.partitions import Predicate, parse_predicate
+from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.numbers import parse_size
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.storage.globs import literal_base, matches_any
+from sbbf_tool.storage.places import is_url, local_path
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
+
+_IN_CATALOG = re.compile(r"[\w.-]+:[^\s/:\\]+")
+"""Tables that are named by a catalog, `CATALOG:namespace.table`, or begin with `ducklake:`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterDeclaration:
+    """Filters that files must have. Raises UsageError."""
+
+    columns: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    """Files, folders, globs, URLs and names of tables; empty for every file. `**` matches any number of folders."""
+    fpp: float = DEFAULT_FPP
+    """Target false-positive rate, above 0 and below 1."""
+    ndv: int | None = None
+    """Number of distinct values per row group to size filters for; if None, the number in the data."""
+    max_bytes: int | None = None
+    """Maximum bitset bytes per row group."""
+    share_of_data: float | None = None
+    """Maximum size of a filter, in bytes per byte of its column chunk; filters of 64 bytes are always allowed."""
+    where: str | None = None
+    """Predicate on the partitions of the files."""
+    folder: str = ""
+    """Folder that relative paths start from; the working folder if empty."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", as_names(self.columns))
+        object.__setattr__(self, "paths", tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths)))
+        if not self.columns:
+            raise UsageError("no column was given")
+        if any("\0" in path for path in self.paths):
+            raise UsageError("a path cannot have the character U+0000")
+        if self.share_of_data is not None and not 0 < self.share_of_data <= 1:
+            raise UsageError(f"share_of_data must be above 0 and at most 1, not {self.share_of_data}")
+        if self.paths and not self.folder:
+            object.__setattr__(self, "folder", os.getcwd())
+        self.size_for(sizing.MAX_BYTES)
+        if self.where is not None:
+            _predicate(self.where)
+
+    def names(self, path: str, file: str) -> bool:
+        """Return whether one of the declaration's paths matches a file."""
+        return matches_any((path,), self.folder, file)
+
+    def matches(self, file: FileName) -> bool:
+        """Return whether the declaration is for this file. Raises UsageError if the path lacks a partition column of `where`."""
+        path = os.fspath(file)
+        if self.paths and not matches_any(self.paths, self.folder, path):
+            return False
+        if self.where is None:
+            return True
+        if isinstance(file, TableFile):
+            return _predicate(self.where).accepts_values(file.partition, file.unknown)
+        return _predicate(self.where).accepts(path)
+
+    def of_table(self, name: str) -> FilterDeclaration | None:
+        """Return the declaration for all files of the table with this name; None if it does not name the table."""
+        names = {path.rstrip("/") for path in self.paths}
+        is_same = name.rstrip("/") in names or (not is_in_catalog(name) and matches_any(self.paths, self.folder, name))
+        return replace(self, paths=()) if is_same or not self.paths else None
+
+    def size_for(self, chunk_bytes: int) -> Sizing:
+        """Return the size of the filter of a column chunk with `chunk_bytes` bytes."""
+        limits = [sizing.MAX_BYTES if self.max_bytes is None else self.max_bytes]
+        if self.share_of_data is not None:
+            limits.append(max(sizing.MIN_BYTES, int(self.share_of_data * chunk_bytes)))
+        return Sizing(self.fpp, self.ndv, min(limits))
+
+
+class RequestedFilters(NamedTuple):
+    """The filters that declarations request for one file."""
+
+    sizes: dict[ChunkKey, Sizing]
+    named_columns: tuple[NamedColumn, ...]
+    """What the file has under each of the declared names."""
+
+
+def request_filters(file: ParquetFile, declarations: Iterable[FilterDeclaration]) -> RequestedFilters:
+    """Return the filters that these declarations, all of which are for the file, request. Raises UsageError for an ambiguous name."""
+    chosen: dict[int, FilterDeclaration] = {}
+    names: dict[str, None] = {}
+    for declaration in declarations:
+        for name in declaration.columns:
+            names[name] = None
+            with suppress(NoColumnError), file.locate_errors():
+                chosen[find_column(file.footer.columns, name).index] = declaration
+    keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
+    sizes = {key: chosen[key[1]].size_for(file.footer.chunk_meta(*key).bytes) for key in keys}
+    return RequestedFilters(sizes, name_columns(file, names))
+
+
+def is_in_catalog(name: str) -> bool:
+    """Return whether a name is that of a table in a catalog, rather than a path."""
+    return name.startswith("ducklake:") or (not is_url(name) and _IN_CATALOG.fullmatch(name) is not None and not os.path.lexists(name))
+
+
+@cache
+def _predicate(text: str) -> Predicate:
+    return parse_predicate(text)
+
+
+class _Key(NamedTuple):
+    """A key of a declaration in a file: what its values are, and how one is read; None for a value of another kind."""
+
+    description: str
+    parse: Callable[[object], object]
+
+
+def _parse_names(value: object) -> tuple[str, ...] | None:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+        return None
+    return tuple(names)
+
+
+def _parse_number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _parse_count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_KEYS = {
+    "paths": _Key("a path or glob, or a list of them", _parse_names),
+    "columns": _Key("a column or a list of columns", _parse_names),
+    "fpp": _Key("a number", _parse_number),
+    "ndv": _Key("an integer", _parse_count),
+    "max_bytes": _Key(
+        "an integer or a size such as 1MiB", lambda value: parse_size(value) if isinstance(value, str) else _parse_count(value)
+    ),
+    "share_of_data": _Key("a number", _parse_number),
+    "where": _Key("a predicate in a string", lambda value: value if isinstance(value, str) and value else None),
+}
+_REQUIRED = ("paths", "columns")
+
+
+def parse_declarations(tables: object, path: str, place: str, *, is_named: bool = True) -> tuple[FilterDeclaration, ...]:
+    """Return the declarations in the tables `place`, such as `[[filters]]`, of the file `path`.
+
+    In a file that the user did not name, their paths must be below its folder. Raises UsageError with file, table and key.
+    """
+    if not isinstance(tables, Sequence) or not all(isinstance(table, Mapping) for table in tables):
+        raise UsageError(f"filters must be written as tables {place}", file=path)
+    folder = os.path.dirname(os.path.abspath(path))
+    declarations = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            declaration = _parse_table(table, folder)
+            if not is_named:
+                _ensure_below(declaration.paths, folder)
+        except UsageError as error:
+            # The message names keys as Python names parameters.
+            raise UsageError(str(error.message), file=path, place=f"{place} {number}", hint=error.hint) from None
+        declarations.append(declaration)
+    return tuple(declarations)
+
+
+def _parse_table(table: Mapping[str, Any], folder: str) -> FilterDeclaration:
+    for key in table:
+        if key not in _KEYS:
+            near = get_close_matches(key.replace("-", "_"), _KEYS, n=1)
+            raise UsageError(f"unknown key {key!r}", hint=f"did you mean {near[0]}?" if near else f"the keys are {', '.join(_KEYS)}")
+    for key in _REQUIRED:
+        if key not in table:
+            raise UsageError(f"key {key!r} is missing")
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        values[key] = _KEYS[key].parse(value)
+        if values[key] is None:
+            raise UsageError(f"{key} must be {_KEYS[key].description}, not {value!r}")
+    return FilterDeclaration(**values, folder=folder)
+
+
+def _ensure_below(globs: Iterable[str], folder: str) -> None:
+    for glob in globs:
+        if is_url(glob) or is_in_catalog(glob) or ".." in glob.split("/") or not _is_below(literal_base(glob, folder), folder):
+            reason = f"paths must lie below {folder}, not {glob!r}, because the configuration file was found, not named"
+            raise UsageError(reason, hint="name the file, or move it")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Return whether a path is below a folder, as it is written and where its links lead."""
+    pairs = ((path, folder), (os.path.realpath(path), os.path.realpath(folder)))
+    return all(os.path.commonpath(pair) == pair[1] for pair in pairs)
+
+
+def read_declarations(path: str | os.PathLike[str]) -> tuple[FilterDeclaration, ...]:
+    """Read the declared filters of a TOML file. Raises UsageError if the file cannot be read, or declares no filter."""
+    import tomllib
+
+    name = os.fsdecode(path)
+    try:
+        with open(path, "rb") as stream:
+            document = tomllib.load(stream)
+    except OSError as error:
+        raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"not TOML: {error}", file=name) from None
+    place, tables = tables_of(document, name)
+    if tables is None:
+        raise UsageError(f"the file has no table {place}", file=name)
+    return parse_declarations(tables, name, place)
+
+
+def tables_of(document: Mapping[str, Any], path: str) -> tuple[str, object]:
+    """Return the name of the tables with declarations in a document of this file, and the tables; None if there are none."""
+    if os.path.basename(path) != "pyproject.toml":
+        return "[[filters]]", document.get("filters")
+    tool = document.get("tool")
+    settings = tool.get("sbbf") if isinstance(tool, Mapping) else None
+    return "[[tool.sbbf.filters]]", settings.get("filters") if isinstance(settings, Mapping) else None

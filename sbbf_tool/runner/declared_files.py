@@ -1,0 +1,140 @@
+"""The files of a run that applies declared filters: those of the PATHs, or of the declarations themselves, for which there is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import MissingError, UnreadableError, UsageError
+from sbbf_tool.file.partitions import PathPredicate, Values
+from sbbf_tool.rules.filter_declaration import FilterDeclaration, is_in_catalog
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.storage.globs import has_wildcard, literal_base
+from sbbf_tool.storage.places import entries, is_url
+from sbbf_tool.tables.locate import find_table
+
+
+@dataclass(frozen=True)
+class DeclaredPaths:
+    """The condition that a file is declared, and that `where` accepts it."""
+
+    declarations: tuple[FilterDeclaration, ...]
+    where: PathPredicate | None
+
+    @property
+    def is_choice(self) -> bool:
+        return self.where is not None
+
+    def accepts(self, path: str) -> bool:
+        try:
+            is_declared = any(declaration.matches(path) for declaration in self.declarations)
+        except UsageError:
+            # A path without a partition column that a declaration selects by: the work on the file reports it.
+            is_declared = True
+        return is_declared and (self.where is None or self.where.accepts(path))
+
+    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset()) -> bool:
+        # Each file of the table compares itself with the partitions of the declarations.
+        return self.where is None or self.where.accepts_values(values, unknown)
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredFiles:
+    """Files for which there are declarations: those of a table, or any others."""
+
+    selection: Selection
+    declarations: tuple[FilterDeclaration, ...]
+
+
+def select_declared_files(
+    declarations: Iterable[FilterDeclaration], names: Iterable[str] = (), where: PathPredicate | None = None, *, as_files: bool = False
+) -> list[DeclaredFiles]:
+    """Select the declared files among those that `names` mean; all declared files if there are no names.
+
+    Files come first, then each table. With `as_files`, the root of a table means files. Raises UsageError if there are no declarations,
+    and the errors of `find_table`.
+    """
+    filters = tuple(declarations)
+    if not filters:
+        raise UsageError("no filters are declared", hint="write [[filters]] in sbbf.toml, or [[tool.sbbf.filters]] in pyproject.toml")
+    requested_names = tuple(map(os.fsdecode, as_iterable(names)))
+    is_complete = not requested_names
+    paths, tables = [], []
+    for name in requested_names or _declared_names(filters):
+        # As for other commands, a table is the only PATH.
+        table = find_table(name) if is_complete or (len(requested_names) == 1 and not as_files) else None
+        if table is None:
+            if not is_complete and not is_url(name) and not has_wildcard(name) and not os.path.lexists(name):
+                raise MissingError("no such file", file=name)
+            if not is_complete or not os.path.isdir(name) or _has_files(name):
+                paths.append(name)
+            continue
+        of_table = declare_for_table(filters, name)
+        if of_table:
+            tables.append(DeclaredFiles(Selection(name, DeclaredPaths(of_table, where), table=table), of_table))
+    selections = (
+        [DeclaredFiles(Selection(_outermost(paths) if is_complete else paths, DeclaredPaths(filters, where)), filters)] if paths else []
+    )
+    if not selections and not tables:
+        reason = "no declared file is there" if is_complete else "no filters are declared for these names"
+        raise UsageError(reason, hint="the paths of a declaration name files, folders or tables")
+    return selections + tables
+
+
+def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[FilterDeclaration, str]]:
+    """Yield the declared paths that should match files: those that name no table."""
+    parts = tuple(parts)
+    tables = {part.selection.table.name for part in parts if part.selection.table is not None}
+    for declaration in next((part.declarations for part in parts if part.selection.table is None), ()):
+        for path in declaration.paths:
+            if declaration.where is None and _name_of(declaration, path) not in tables:
+                yield declaration, path
+
+
+def declare_for_table(declarations: Iterable[FilterDeclaration], name: str) -> tuple[FilterDeclaration, ...]:
+    """Return the declarations that name this table, for all its files."""
+    absolute = name if is_url(name) or is_in_catalog(name) else os.path.abspath(name)
+    return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
+
+
+def _has_files(folder: str) -> bool:
+    try:
+        return next(entries(folder), None) is not None
+    except UnreadableError:
+        return False
+
+
+def _declared_names(declarations: Iterable[FilterDeclaration]) -> list[str]:
+    """Return the names of files, folders and tables that the declarations are about."""
+    names: dict[str, None] = {}
+    for declaration in declarations:
+        if not declaration.paths:
+            raise UsageError("a declaration is for every file", hint="name the files")
+        for path in declaration.paths:
+            names[_name_of(declaration, path)] = None
+    return list(names)
+
+
+def _name_of(declaration: FilterDeclaration, path: str) -> str:
+    """Return the name by which everything that a declared path matches is found."""
+    is_name = is_in_catalog(path) or (is_url(path) and not has_wildcard(path))
+    return path if is_name else _shorten(literal_base(path, declaration.folder))
+
+
+def _shorten(path: str) -> str:
+    """Return a path below the working folder as a relative one."""
+    relative = path if is_url(path) else os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _outermost(names: Iterable[str]) -> list[str]:
+    """Return the names that are not below another one."""
+    places = {name: f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/" for name in names}
+    chosen: list[str] = []
+    for name in sorted(places, key=lambda name: places[name]):
+        if not any(places[name].startswith(places[above]) for above in chosen):
+            chosen.append(name)
+    return chosen

@@ -1,0 +1,270 @@
+"""A run that works only on files that are new or changed since an earlier one, or whose earlier outcome does not answer the request.
+
+    listing -> files without a usable row in the state -> rows of the runner -> new rows of the state
+            `-> rows of the state
+
+A file is unchanged if its listing states the same size and times and the same inode, or the same ETag, as when it was worked on: no file is
+opened to find out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import fields
+from functools import cache, lru_cache
+from importlib.metadata import version
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_type_hints
+
+from sbbf_tool.display import redact
+from sbbf_tool.editing.past_change import hash_end
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.reports.arrow import plain, spelling
+from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
+from sbbf_tool.reports.state import StateRow
+from sbbf_tool.reports.typed_text import from_text, to_text
+from sbbf_tool.runner.discover import discover, list_file, stat_file
+from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.column_names import ColumnNames
+    from sbbf_tool.runner.runner import Runner
+    from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.runner.state import State
+    from sbbf_tool.runner.works import Work
+
+Row = TypeVar("Row", bound=FileRow)
+
+_TICK_SECONDS = 0.05
+"""A file that changed less than this before it was listed may change again without another time."""
+_COARSE_TICK_SECONDS = 2.0
+"""The same of a file whose listing states the time of the last modification alone: some stores count in seconds."""
+_MOST_REPORT_CHARACTERS = 1 << 20
+"""Length of the text of a report above which the file is worked on again."""
+
+
+class IncrementalRunner:
+    """A runner that takes the rows of unchanged files from a state, and records the others there."""
+
+    def __init__(self, runner: Runner, state: State, *, is_since: bool = False, spell: Callable[[str], str] | None = None) -> None:
+        """With `is_since`, unchanged files have no rows, whatever was done with them; their number is `left_out`.
+
+        `spell` renders the hints in saved reports.
+        """
+        self.left_out = 0
+        self._runner = runner
+        self._state = state
+        self._is_since = is_since
+        self._spell = spell
+
+    def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
+        """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group of files that is worked on."""
+        requests = _Requests(work.of_table(selection.table_files()) if selection.table is not None else work)
+        listing = _Listing(selection)
+        waiting: list[ListedFile] = []
+        most = self._runner.most_files
+        try:
+            for entry in self._runner.list_files(selection, links=work.changes):
+                file = entry if entry.is_link else listing.add_version(entry)
+                row = None if file.is_link else self._find(file, requests)
+                if row is None:
+                    waiting.append(file if _has_settled(file) else _without_version(file))
+                elif self._is_since:
+                    self.left_out += 1
+                else:
+                    yield row
+                if most is not None and len(waiting) >= most:
+                    yield from self._work_on(waiting, selection, work, requests)
+                    waiting.clear()
+            if waiting:
+                yield from self._work_on(waiting, selection, work, requests)
+            if selection.where is None or not selection.where.is_choice:
+                self._state.forget(requests.command, map(_key_of, _folders(selection)))
+        finally:
+            self._state.save()
+
+    def _work_on(
+        self, files: list[ListedFile], selection: Selection, work: Work[Row], requests: _Requests[Row]
+    ) -> Generator[Row, None, None]:
+        by_path = {file.path: file for file in files if not file.is_link}
+        with closing(_generator(self._runner.run(selection.only(files), work))) as rows:
+            for row in rows:
+                file = by_path.get(row.path)
+                if file is not None and self._state.writes:
+                    token = spelling.set(self._spell)
+                    try:
+                        self._record(row, file, requests)
+                    finally:
+                        spelling.reset(token)
+                yield row
+
+    def _find(self, file: ListedFile, requests: _Requests[Row]) -> Row | None:
+        """Return the row of an unchanged file; None if the file must be worked on."""
+        version = _version_of(file)
+        for saved in self._state.find(_key_of(file.path)) if version is not None else ():
+            if saved.version == version:
+                if self._is_since:
+                    return requests.work.row(path=file.path, status=SKIPPED, reason=None, exit_code=0, seconds=0.0)
+                is_usable = saved.status == SKIPPED or not requests.request.only_skipped
+                if is_usable and (saved.command, saved.request) == (requests.command, requests.hash_of(file.path)):
+                    return _row_of(saved, file.path, requests.work.row)
+        return None
+
+    def _record(self, row: FileRow, file: ListedFile, requests: _Requests[Any]) -> None:
+        report: Any = getattr(row, "report", None)
+        final_row = row.repeat()
+        if final_row is not row:
+            file = _version_after(final_row)
+        text = None if report is None else to_text(getattr(final_row, "report", None), redact(final_row.path))
+        is_whole = not (getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ()))
+        if not is_whole or len(text or "") > _MOST_REPORT_CHARACTERS:
+            text = None
+        self._state.record(
+            StateRow(
+                _key_of(final_row.path),
+                requests.command,
+                *(file.bytes, file.modified, file.change_time, file.inode, file.etag),
+                fingerprint=getattr(report, "fingerprint", None),
+                request=requests.hash_of(row.path),
+                status=final_row.status,
+                reason=final_row.reason,
+                exit_code=final_row.exit_code,
+                report=text,
+            )
+        )
+
+
+class _Requests(Generic[Row]):
+    """What a run requests of each file, as a hash."""
+
+    def __init__(self, work: Work[Row]) -> None:
+        assert work.request is not None, "the work has no request"
+        self.work = work
+        self.request = work.request
+        self.command = work.request.command
+        self._columns: dict[int, str] = {}
+
+    def hash_of(self, path: str) -> str:
+        file = self.work.file(path)
+        columns = "" if isinstance(file, str) else self._describe(getattr(file, "columns", None))
+        return _hash(f"{_version()} {self.request.describe(path)} {columns}")
+
+    def _describe(self, columns: ColumnNames | None) -> str:
+        """Return the hash of the names that columns have in a table; the files of a table share few such objects."""
+        if id(columns) not in self._columns:
+            self._columns[id(columns)] = _hash(_spell(columns))
+        return self._columns[id(columns)]
+
+
+def _spell(columns: ColumnNames | None) -> str:
+    """Return a text of the names of columns, whose sets another process has in another order."""
+    if columns is None:
+        return ""
+    values = (getattr(columns, each.name) for each in fields(columns))
+    return repr([sorted(value) if isinstance(value, frozenset) else value for value in values])
+
+
+@lru_cache(4096)
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+@cache
+def _version() -> str:
+    return version("sbbf-tool")
+
+
+def _key_of(path: str) -> str:
+    """Return the name of a file in a state."""
+    return str(plain(redact(path) if places.is_url(path) else os.path.abspath(path)))
+
+
+def _folders(selection: Selection) -> Iterator[str]:
+    """Yield the names of a selection that mean all files below them."""
+    if selection.table is not None:
+        yield selection.table.location
+    elif isinstance(selection.names, tuple):
+        yield from (name for name in selection.names if (name.endswith("/") if places.is_url(name) else os.path.isdir(name)))
+
+
+def _version_of(file: ListedFile) -> tuple[object, ...] | None:
+    """Return what changes with the content of a file; None if its listing does not state enough."""
+    is_known = file.bytes is not None and (file.etag is not None or file.modified is not None)
+    return (file.bytes, file.modified, file.change_time, file.inode, file.etag) if is_known else None
+
+
+class _Listing:
+    """Versions of the files that are not in a listing which states it: files of tables, and objects that are named."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._table = selection.table
+        self._objects: dict[str, ListedFile] | None = None
+
+    def add_version(self, file: ListedFile) -> ListedFile:
+        """Return the file with its version, as far as it is known."""
+        if _version_of(file) is not None:
+            return file
+        if self._table is not None and places.is_url(file.path):
+            if self._objects is None:
+                self._objects = _list_objects(self._table.location)
+            if file.path in self._objects:
+                return self._objects[file.path]
+        return stat_file(file.path)
+
+
+def _list_objects(location: str) -> dict[str, ListedFile]:
+    try:
+        return {file.path: file for file in discover((f"{location.rstrip('/')}/",))}
+    except SbbfError:
+        # Then each object needs a request.
+        return {}
+
+
+def _without_version(file: ListedFile) -> ListedFile:
+    return ListedFile(file.path, is_link=file.is_link)
+
+
+def _has_settled(file: ListedFile) -> bool:
+    """Return whether another change of the file would give it another time."""
+    if file.change_time is not None:
+        return time.time() - file.change_time > _TICK_SECONDS
+    return file.etag is not None or file.modified is None or time.time() - file.modified > _COARSE_TICK_SECONDS
+
+
+def _version_after(row: FileRow) -> ListedFile:
+    """Return the file of such a row with its version, or without one if it no longer is the file that the run has written."""
+    report: Any = getattr(row, "report", None)
+    try:
+        with places.open_source(row.path) as source:
+            file = list_file(row.path) if source.etag is None else ListedFile(row.path, source.size, etag=source.etag)
+            is_ours = source.size == file.bytes == report.new_bytes and hash_end(source, source.size) == report.new_end_hash
+    except SbbfError:
+        is_ours = False
+    return file if is_ours else ListedFile(row.path)
+
+
+def _row_of(saved: StateRow, path: str, kind: type[Row]) -> Row | None:
+    """Build the row of a file from its saved outcome; None if that is not the form of a successful outcome."""
+    if saved.status not in (OK, SKIPPED) or saved.exit_code != 0 or (saved.report is None and saved.status == OK):
+        return None
+    fields: dict[str, Any] = {}
+    try:
+        if saved.report is not None:
+            fields["report"] = from_text(_report_type(cast(object, kind)), saved.report, redact(path))
+    except ValueError:
+        return None
+    return kind(path=path, status=saved.status, reason=saved.reason, exit_code=0, seconds=0.0, is_unchanged=True, **fields)
+
+
+@cache
+def _report_type(row: object) -> Any:
+    (kind,) = (hint for hint in get_args(get_type_hints(row)["report"]) if hint is not NoneType)
+    return kind
+
+
+def _generator(rows: Iterable[Row]) -> Generator[Row, None, None]:
+    yield from rows

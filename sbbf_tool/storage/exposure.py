@@ -1,0 +1,18 @@
+"""Users who can change a file that is trusted, such as a plan, whose file names are used like those of the command line."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+
+def find_writer(path: str | os.PathLike[str]) -> str | None:
+    """Return the users other than this one and root who may change a file, such as `every user`; None if there are none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    writers = [name for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH)) if status.st_mode & bits]
+    if status.st_uid not in (os.geteuid(), 0):
+        writers.append(f"its owner (uid {status.st_uid})")
+    return writers[-1] if stat.S_ISREG(status.st_mode) and writers else None

@@ -1,0 +1,57 @@
+"""Globs for paths and URLs, as configuration files write them: `*` and `?` stay within a folder, `**` does not."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from sbbf_tool.storage.places import is_url
+
+_MAGIC = re.compile(r"[*?[]")
+
+
+def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
+    """Return whether a glob matches the path, or one of the folders above it. Relative globs start from the absolute path `folder`."""
+    patterns = [_pattern(folder, glob) for glob in globs]
+    if is_url(path):
+        return any(pattern.fullmatch(path) for pattern in patterns)
+    absolute = os.path.abspath(path)
+    return any(pattern.fullmatch(absolute) for pattern in patterns) or any(
+        pattern.fullmatch(os.path.realpath(path)) for pattern in patterns
+    )
+
+
+def literal_base(glob: str, folder: str) -> str:
+    """Return the path or URL up to the first part with a wildcard: everything that the glob matches is there, or below it."""
+    match = _MAGIC.search(glob)
+    base = glob if match is None else glob[: match.start()].rpartition("/")[0]
+    if is_url(glob):
+        return base
+    return os.path.normpath(os.path.join(folder, base)) if base or not glob.startswith("/") else "/"
+
+
+def has_wildcard(glob: str) -> bool:
+    return _MAGIC.search(glob) is not None
+
+
+@cache
+def _pattern(folder: str, glob: str) -> re.Pattern[str]:
+    if is_url(glob):
+        return re.compile(_translate(glob.rstrip("/")) + "(?:/.*)?", re.DOTALL)
+    glob = os.path.normpath(glob)
+    while glob == ".." or glob.startswith("../"):
+        folder, glob = os.path.dirname(folder), glob[3:] or "."
+    start = "" if glob.startswith("/") else re.escape(folder.rstrip("/"))
+    inner = _translate("/" + glob.strip("/")) if glob.strip("/") not in ("", ".") else ""
+    return re.compile(f"{start}{inner}(?:/.*)?", re.DOTALL)
+
+
+def _translate(glob: str) -> str:
+    """Return the regular expression of a glob. `**/` matches any folders, also none."""
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", glob)
+    classes = [fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z") if part.startswith("[") else "" for part in parts]
+    return "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))

@@ -1,0 +1,74 @@
+"""The actions of a Delta log (PROTOCOL.md, "Actions"). Their shape is untrusted, and unknown fields are kept."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.records import optional, required
+
+Action = dict[str, Any]
+"""The fields of one action."""
+
+_LARGEST = (1 << 63) - 1
+
+
+def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
+    """Yield name and fields of each action in a file of JSON lines. Raises UnreadableError with the line."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        if not line.strip():
+            continue
+        with ErrorPlace(None, f"line {number}"):
+            for name, fields in _parse_line(line).items():
+                if isinstance(fields, dict):
+                    yield name, fields
+                elif name in ("add", "remove", "metaData", "protocol", "sidecar") and fields is not None:
+                    raise UnreadableError(f"{name} must be an object, not {fields!r:.60}")
+
+
+def build_actions(actions: Iterable[tuple[str, Action]]) -> bytes:
+    """Write actions as JSON lines."""
+    return b"".join(json.dumps({name: fields}, separators=(",", ":"), allow_nan=False).encode() + b"\n" for name, fields in actions)
+
+
+def _parse_line(line: bytes) -> dict[str, Any]:
+    try:
+        tree = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise UnreadableError("not valid JSON") from None
+    if not isinstance(tree, dict):
+        raise UnreadableError("not a JSON object")
+    return tree
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def count_of(fields: Mapping[str, Any], name: str) -> int:
+    """Return a required number from 0 to 2**63 - 1. Raises UnreadableError."""
+    number = required(fields, name, int)
+    if not 0 <= number <= _LARGEST:
+        raise UnreadableError(f"{name} is outside its range: {str(number)[:40]}")
+    return number
+
+
+def texts_of(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
+    """Return a map of texts that may be null; empty if missing. Raises UnreadableError for anything else."""
+    texts = optional(fields, name, dict) or {}
+    if not all(isinstance(key, str) and (text is None or isinstance(text, str)) for key, text in texts.items()):
+        raise UnreadableError(f"{name} is not a map of texts")
+    return texts
+
+
+def vector_id(fields: Mapping[str, Any]) -> str | None:
+    """Return the id of an action's deletion vector, which is a part of the file's key; None if it has none. Raises UnreadableError."""
+    vector = optional(fields, "deletionVector", dict)
+    if vector is None:
+        return None
+    identity = required(vector, "storageType", str) + required(vector, "pathOrInlineDv", str)
+    offset = optional(vector, "offset", int)
+    return identity if offset is None else f"{identity}@{offset}"

@@ -1,0 +1,158 @@
+"""The settings that `advise` emits for a writer: their text, what they leave out and why, and the sizes that writers choose by them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+
+import pytest
+
+from sbbf_tool.advice.writer_settings import WRITERS, FilteredColumn, Request, build_settings
+from sbbf_tool.bloom import sizing
+from sbbf_tool.cli.advise import WRITERS as WRITERS_OF_OPTION
+from sbbf_tool.paimon.index_options import parse_bloom_columns
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.logical import Logical
+from sbbf_tool.reports.advise import WriterSettings
+from sbbf_tool.rules.declaration import parse_declaration, parse_settings
+
+STRING = Logical("STRING")
+
+
+def column(*path: str, physical: str = "BYTE_ARRAY", logical: Logical | None = STRING, repeated: bool = False) -> Column:
+    return Column(0, path, path, physical, 0, logical, 1, int(repeated))
+
+
+def settings(writer: str, *columns: Column, ndv: float = 100_000, fpp: float = 0.01, row_groups: int = 3) -> WriterSettings:
+    chosen = tuple(FilteredColumn(each, ndv, 500_000) for each in columns or (column("user_id"),))
+    return build_settings(writer, Request(chosen, fpp, ("events/**",), row_groups))
+
+
+def comments(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(("#", "--"))]
+
+
+def test_the_option_lists_every_writer() -> None:
+    assert list(WRITERS_OF_OPTION) == list(WRITERS)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_notes_are_comments_in_the_text(writer: str) -> None:
+    emitted = settings(writer)
+    assert [line.lstrip("#- ") for line in comments(emitted.text)] == list(emitted.notes)
+    assert "user_id" in emitted.text or writer == "duckdb"
+    assert emitted.text.endswith("\n")
+
+
+@pytest.mark.parametrize("writer", ["spark", "pyarrow", "polars"])
+def test_python_can_be_parsed(writer: str) -> None:
+    name = 'o\'x "y" \\ é \u202e\n\x7f'
+    program = ast.parse(settings(writer, column(name)).text)
+    assert any(isinstance(node, ast.Constant) and isinstance(node.value, str) and name in node.value for node in ast.walk(program))
+
+
+def test_toml_can_be_parsed() -> None:
+    name = 'o\'x "y" \\ é \u202e\n\x7f'
+    document = tomllib.loads(settings("sbbf", column(name), column("place", "code"), column("a.b")).text)
+    assert document == {"filters": [{"paths": "events/**", "columns": [name, "place.code", "`a.b`"], "fpp": 0.01}]}
+
+
+def test_each_path_has_an_entry() -> None:
+    request = Request((FilteredColumn(column("id"), 5, 5),), 0.001, ("a/**", "b.parquet"), 1)
+    document = tomllib.loads(build_settings("sbbf", request).text)
+    assert [entry["paths"] for entry in document["filters"]] == ["a/**", "b.parquet"]
+    assert {entry["fpp"] for entry in document["filters"]} == {0.001}
+
+
+def test_properties_declare_the_columns() -> None:
+    """What `check --declared-by` reads are the same columns."""
+    names = ("user_id", "a b", "c=d:e", "f\\g")
+    text = settings("parquet-java", *map(column, names)).text
+    assert parse_declaration(parse_settings(text, ".properties")).columns == names
+
+
+@pytest.mark.parametrize("writer", ["iceberg", "paimon", "trino", "datafusion"])
+def test_quotes_in_sql_are_doubled(writer: str) -> None:
+    assert "o''x" in settings(writer, column("o'x")).text
+
+
+@pytest.mark.parametrize("writer", [name for name, row in WRITERS.items() if row.uses_formula])
+@pytest.mark.parametrize("ndv", [1, 5, 20, 48, 1000, 108_000, 109_000, 10_000_000])
+@pytest.mark.parametrize("fpp", [0.1, 0.01, 0.0001])
+def test_writers_choose_the_size_of_the_target(writer: str, ndv: int, fpp: float) -> None:
+    emitted = settings(writer, ndv=ndv, fpp=fpp)
+    (entry,) = emitted.columns
+    assert entry.fpp is not None
+    assert entry.bitset_bytes == sizing.formula_bytes(ndv, entry.fpp) == sizing.bytes_for(ndv, fpp)
+    assert any("makes up for the formula" in note for note in emitted.notes) == (entry.fpp < fpp)
+
+
+def test_large_filters_need_a_larger_limit() -> None:
+    assert "max.bytes" not in settings("parquet-java").text
+    assert "parquet.bloom.filter.max.bytes=16777216\n" in settings("parquet-java", ndv=10_000_000).text
+    assert "'write.parquet.bloom-filter-max-bytes' = '131072'\n" in settings("iceberg", ndv=99_000).text
+    assert "'write.parquet.bloom-filter-max-bytes' = '16777216'\n" in settings("iceberg", ndv=10_000_000).text
+
+
+def test_options_of_paimon_are_read_as_the_filters_of_a_table() -> None:
+    options = dict(re.findall(r"'(\S+)' = '(\S+)'", settings("paimon", column("a"), column("b"), ndv=1000, row_groups=2).text))
+    requests = parse_bloom_columns(options)
+    assert {name: (request.items, request.fpp) for name, request in requests.items()} == {"a": (2000, 0.01), "b": (2000, 0.01)}
+
+
+def test_items_of_paimon_are_per_file() -> None:
+    assert "'file-index.bloom-filter.user_id.items' = '300000'" in settings("paimon", row_groups=3).text
+
+
+@pytest.mark.parametrize(
+    ("writer", "rest", "reason"),
+    [
+        ("datafusion", column("a.b"), "`a.b`: a dot separates"),
+        ("datafusion", column("Name"), "Name: names of options are lower case"),
+        ("datafusion", column("tags", "list", "element", repeated=True), "tags.list.element: the elements of lists"),
+        ("iceberg", column("tags", "list", "element", repeated=True), "tags.list.element: columns in lists"),
+        ("trino", column("place", "code"), "place.code: only top-level columns"),
+        ("trino", column("at", physical="INT32", logical=Logical("DATE")), "at: Trino writes no filters for INT32 DATE"),
+        ("trino", column("n", physical="INT32", logical=Logical("INT", bits=8)), "n: Trino writes no filters for INT32 INT(8,signed)"),
+        ("paimon", column("place", "code"), "place.code: only top-level columns"),
+        ("paimon", column("a,b"), "a,b: an option cannot name"),
+        (
+            "paimon",
+            column("d", physical="INT32", logical=Logical("DECIMAL", precision=9)),
+            "d: Paimon hashes no values of type INT32 DECIMAL",
+        ),
+    ],
+)
+def test_columns_that_a_writer_cannot_be_given_are_notes(writer: str, rest: Column, reason: str) -> None:
+    emitted = settings(writer, column("user_id"), rest)
+    assert [entry.column for entry in emitted.columns] == ["user_id"]
+    assert any(note.startswith(f"cannot be set for {reason}") for note in emitted.notes)
+    alone = settings(writer, rest)
+    assert alone.columns == ()
+    assert alone.text.splitlines() == comments(alone.text)
+
+
+def test_a_name_cannot_end_a_comment() -> None:
+    emitted = settings("paimon", column("x,\nDROP TABLE t"))
+    assert emitted.text.splitlines() == comments(emitted.text)
+
+
+def test_without_columns_the_text_has_only_comments() -> None:
+    for writer in WRITERS:
+        emitted = build_settings(writer, Request((), 0.01, ("x",), 0))
+        assert emitted.text.splitlines() == comments(emitted.text)
+        assert emitted.notes[-1] == "no column gets a filter"
+
+
+def test_what_a_writer_cannot_be_given_is_none() -> None:
+    emitted = {writer: settings(writer).columns[0] for writer in WRITERS}
+    assert {writer for writer, entry in emitted.items() if entry.ndv is None} == {"duckdb", "trino", "sbbf"}
+    assert {writer for writer, entry in emitted.items() if entry.fpp is None} == {"trino"}
+
+
+def test_duckdb_has_one_rate_for_all_columns() -> None:
+    request = Request((FilteredColumn(column("a"), 100_000, 500_000), FilteredColumn(column("b"), 1000, 500_000)), 0.01, ("x",), 1)
+    emitted = build_settings("duckdb", request)
+    assert [(entry.fpp, entry.bitset_bytes) for entry in emitted.columns] == [(0.005, 262_144), (0.005, 2048)]
+    assert "BLOOM_FILTER_FALSE_POSITIVE_RATIO 0.005,\n    DICTIONARY_SIZE_LIMIT 131072\n" in emitted.text

@@ -1,0 +1,426 @@
+"""Avro: schemas, values and files, in both directions, and what is done to broken ones."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.avro import file as avro_file
+from sbbf_tool.avro.file import AvroHeader, build_file, iter_values, parse_header, unpack
+from sbbf_tool.avro.schema import fields_of, kind_of, parse_schema, without_null
+from sbbf_tool.avro.values import Encoding, open_values
+from sbbf_tool.errors import UnreadableError, UsageError
+from support.paimon_tables import SYNC, manifest_header
+
+TREE = {
+    "type": "record",
+    "name": "r",
+    "namespace": "a.b",
+    "fields": [
+        {"name": "n", "type": "null"},
+        {"name": "b", "type": "boolean"},
+        {"name": "i", "type": "int"},
+        {"name": "l", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "f", "type": "float"},
+        {"name": "d", "type": "double"},
+        {"name": "y", "type": "bytes"},
+        {"name": "s", "type": "string"},
+        {"name": "x", "type": {"type": "fixed", "name": "four", "size": 4}},
+        {"name": "x2", "type": "four"},
+        {"name": "e", "type": {"type": "enum", "name": "letter", "symbols": ["A", "B"]}},
+        {"name": "a", "type": {"type": "array", "items": ["null", "string"]}},
+        {"name": "m", "type": {"type": "map", "values": "a.b.letter"}},
+        {"name": "u", "type": ["null", {"type": "record", "name": "inner", "fields": [{"name": "k", "type": "long"}]}], "default": None},
+    ],
+}
+SCHEMA = parse_schema(json.dumps(TREE))
+single = st.floats(width=32, allow_nan=False)
+letters = st.sampled_from(["A", "B"])
+VALUES = st.fixed_dictionaries(
+    {
+        "n": st.none(),
+        "b": st.booleans(),
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "l": st.integers(-(2**63), 2**63 - 1),
+        "f": single,
+        "d": st.floats(allow_nan=False),
+        "y": st.binary(max_size=9),
+        "s": st.text(max_size=9),
+        "x": st.binary(min_size=4, max_size=4),
+        "x2": st.binary(min_size=4, max_size=4),
+        "e": letters,
+        "a": st.lists(st.none() | st.text(max_size=3), max_size=4),
+        "m": st.dictionaries(st.text(max_size=3), letters, max_size=3),
+        "u": st.none() | st.fixed_dictionaries({"k": st.integers(-(2**63), 2**63 - 1)}),
+    }
+)
+
+
+def header(codec: str = "null", schema: Any = TREE) -> AvroHeader:
+    text = json.dumps(schema)
+    return AvroHeader(text, parse_schema(text), codec, SYNC, 0)
+
+
+def read(data: bytes, **how: bool) -> list[Any]:
+    return list(iter_values(data, parse_header(data), **how))
+
+
+def array(items: Any) -> Any:
+    return {"type": "array", "items": items}
+
+
+def record(**fields: Any) -> Any:
+    return {"type": "record", "name": "r", "fields": [{"name": name, "type": schema} for name, schema in fields.items()]}
+
+
+def fixed(size: int) -> Any:
+    return {"type": "fixed", "name": "f", "size": size}
+
+
+def enum(*symbols: str) -> Any:
+    return {"type": "enum", "name": "e", "symbols": symbols}
+
+
+def build_datum(schema: Any, value: Any) -> bytes:
+    return Encoding(parse_schema(json.dumps(schema))).build(value)
+
+
+def build_long(number: int) -> bytes:
+    return build_datum("long", number)
+
+
+def read_datum(schema: Any, data: bytes, **how: bool) -> Any:
+    return Encoding(parse_schema(json.dumps(schema))).read(open_values(data), **how)
+
+
+@given(VALUES)
+def test_a_value_comes_back(value: dict[str, Any]) -> None:
+    encoding = Encoding(SCHEMA)
+    data = encoding.build(value)
+    stream = open_values(data)
+    assert encoding.read(stream) == value
+    assert stream.tell() == len(data)
+
+
+@given(st.lists(VALUES, max_size=5), st.sampled_from(sorted(avro_file.WRITABLE_CODECS)))
+def test_a_file_comes_back(values: list[dict[str, Any]], codec: str) -> None:
+    data = build_file(header(codec), values)
+    assert read(data) == values
+    assert parse_header(data).schema == SCHEMA
+    assert parse_header(data).codec == codec
+
+
+def test_many_values_fill_many_blocks() -> None:
+    values = [{"k": number, "s": "x" * 100} for number in range(5000)]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "k", "type": "long"}, {"name": "s", "type": "string"}]}
+    data = build_file(header("deflate", schema), values)
+    assert read(data) == values
+    assert data.count(SYNC) > 5
+
+
+@pytest.mark.parametrize(
+    ("number", "encoded"),
+    [(0, "00"), (-1, "01"), (1, "02"), (-64, "7f"), (64, "8001"), (2**63 - 1, "feffffffffffffffff01"), (-(2**63), "ffffffffffffffffff01")],
+)
+def test_numbers(number: int, encoded: str) -> None:
+    assert build_long(number).hex() == encoded
+    assert read_datum("long", bytes.fromhex(encoded)) == number
+
+
+@pytest.mark.parametrize("encoded", ["", "80", "ff" * 20])
+def test_what_is_no_number_is_unreadable(encoded: str) -> None:
+    with pytest.raises(UnreadableError):
+        read_datum("long", bytes.fromhex(encoded))
+
+
+def test_text_as_stored_bytes() -> None:
+    schema = {"type": "map", "values": ["null", "string"]}
+    data = build_datum(schema, {"é": "ü", "x": None})
+    assert read_datum(schema, data, raw_strings=True) == {"é": "ü", "x": None}
+    latin = build_long(1) + build_long(1) + b"k" + build_long(1) + build_long(1) + b"\xfc" + b"\0"
+    assert read_datum(schema, latin, raw_strings=True)["k"].encode("utf-8", "surrogateescape") == b"\xfc"
+    with pytest.raises(UnreadableError, match="UTF-8"):
+        read_datum(schema, latin)
+
+
+def test_blocks_with_a_negative_count_carry_their_size() -> None:
+    data = build_long(-2) + build_long(2) + b"\2\4" + build_long(1) + b"\6" + b"\0"
+    assert read_datum(array("long"), data) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("count", [10, 2**40, -(2**40), 2**63 - 1, 1 - 2**63])
+@pytest.mark.parametrize("items", ["boolean", array("long"), record(k="boolean")], ids=str)
+def test_an_array_cannot_claim_more_than_there_is(items: Any, count: int) -> None:
+    for schema in (array(items), {"type": "map", "values": items}):
+        with pytest.raises(UnreadableError):
+            read_datum(schema, build_long(count) + b"\0\0")
+
+
+NOTHING = [
+    "null",
+    {"type": "null", "logicalType": "date"},
+    fixed(0),
+    record(),
+    record(a="null", b=record(c=fixed(0))),
+]
+
+
+@pytest.mark.parametrize("items", NOTHING, ids=str)
+def test_an_array_of_items_without_bytes_is_unreadable(items: Any) -> None:
+    """Ten bytes could say that there are 2^62 of them."""
+    for schema in (array(items), record(x=["null", array(items)])):
+        with pytest.raises(UnreadableError, match="items take no bytes"):
+            read_datum(schema, b"\2" + build_long(2**62) + b"\0")
+    assert len(read_datum(array(["null", items]), b"\4\0\0\0")) == 2
+
+
+def test_a_block_of_nulls_has_no_more_of_them_than_bytes() -> None:
+    null = {"type": "record", "name": "r", "fields": []}
+    data = build_file(header(schema=null), []) + build_long(2**40) + build_long(0) + SYNC
+    with pytest.raises(UnreadableError, match="values, but has 0 bytes"):
+        read(data)
+
+
+def test_the_items_of_a_value_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sbbf_tool.avro.values.MAX_ITEMS", 100)
+    encoding = Encoding(parse_schema(json.dumps(array("boolean"))))
+    stream = open_values((build_long(60) + bytes(60) + b"\0") * 2 + build_long(120) + bytes(120) + b"\0")
+    assert len(encoding.read(stream)) == len(encoding.read(stream)) == 60
+    with pytest.raises(UnreadableError, match="more than 100 items"):
+        encoding.read(stream)
+
+
+HOSTILE = {
+    "a negative length of bytes": ("bytes", build_long(-1) + b"abc"),
+    "a negative length of text": ("string", build_long(-4) + b"abc"),
+    "a length beyond the block": ("bytes", build_long(2**62) + b"abc"),
+    "a fixed that is cut off": (fixed(10), b"abc"),
+    "a fixed of any size": (fixed(2**70), b"abc"),
+    "a double that is cut off": ("double", b"abc"),
+    "a float that is cut off": ("float", b"abc"),
+    "a boolean that is not there": ("boolean", b""),
+    "a symbol that is not there": (enum("A", "B"), b"\4"),
+    "a branch that is not there": (["null", "long"], b"\4"),
+    "no symbols": (enum(), b"\0"),
+}
+
+
+@pytest.mark.parametrize(("schema", "data"), HOSTILE.values(), ids=list(HOSTILE))
+def test_hostile_values_are_unreadable_in_one_line(schema: Any, data: bytes) -> None:
+    for inside in (schema, array(schema), record(x=schema)):
+        with pytest.raises(UnreadableError) as caught:
+            read_datum(inside, (b"\2" if inside == array(schema) else b"") + data)
+        assert "\n" not in str(caught.value)
+
+
+def test_named_types_that_double_are_no_schema_of_values() -> None:
+    """Sixty types, each of two of the one before it, would be 2^60 values of no byte."""
+    fields: list[dict[str, Any]] = [{"name": "f0", "type": {"type": "record", "name": "r0", "fields": []}}]
+    for n in range(1, 60):
+        both = [{"name": name, "type": f"r{n - 1}"} for name in "ab"]
+        fields.append({"name": f"f{n}", "type": {"type": "record", "name": f"r{n}", "fields": both}})
+    schema = {"type": "record", "name": "r", "fields": fields}
+    with pytest.raises(UnreadableError, match="too large"):
+        read_datum(schema, b"")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "3",
+        '"strange"',
+        '{"type": "record"}',
+        '{"type": "record", "name": "r"}',
+        '{"type": "record", "name": "r", "fields": [{"type": "int"}]}',
+        '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "r"}]}',
+        '{"type": "fixed", "name": "f", "size": -1}',
+        '{"type": "enum", "name": "e"}',
+        '{"type": 3}',
+        "[" * 100_000,
+        '{"type":"array","items":' * 200 + '"int"' + "}" * 200,
+        json.dumps(["int"] * 200_000),
+    ],
+)
+def test_what_is_no_schema_is_unreadable(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_schema(text)
+
+
+def test_parts_of_a_schema() -> None:
+    types = fields_of(SCHEMA)
+    assert types["l"] == {"type": "long", "logical": "timestamp-millis"}
+    assert [(types[name]["type"], types[name]["size"]) for name in ("x", "x2")] == [("fixed", 4)] * 2
+    assert fields_of(without_null(types["u"])) == {"k": "long"}
+    assert kind_of(types["m"]) == "map"
+    assert fields_of(["null", SCHEMA]) == types
+    with pytest.raises(UnreadableError):
+        fields_of("long")
+
+
+@pytest.mark.parametrize("value", [{}, {"k": "x"}, {"k": 2**63}, {"k": 1, "more": 1}, 3, {"k": True}])
+def test_a_value_of_another_schema_is_refused(value: object) -> None:
+    with pytest.raises(UsageError):
+        build_datum(record(k="long"), value)
+
+
+def test_a_union_takes_the_branch_that_fits() -> None:
+    schema = ["null", "long", "string"]
+    assert [build_datum(schema, value)[0] for value in (None, 1, "x")] == [0, 2, 4]
+    with pytest.raises(UsageError):
+        build_datum(schema, 1.5)
+
+
+def snappy(block: bytes) -> bytes:
+    return pa.Codec("snappy").compress(block, asbytes=True) + zlib.crc32(block).to_bytes(4, "big")
+
+
+def packed(codec: str, block: bytes) -> bytes:
+    import bz2
+    import lzma
+
+    return {"snappy": snappy, "bzip2": bz2.compress, "xz": lzma.compress}.get(codec, lambda data: avro_file.pack(data, codec))(block)
+
+
+CODECS = ("null", "deflate", "zstandard", "snappy", "bzip2", "xz")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_codecs(codec: str) -> None:
+    for block in (b"", b"x", bytes(100_000)):
+        assert unpack(packed(codec, block), codec) == block
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_block_that_unpacks_to_too_much_is_unreadable(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
+    assert len(unpack(packed(codec, bytes(1000)), codec)) == 1000
+    with pytest.raises(UnreadableError):
+        unpack(packed(codec, bytes(1001)), codec)
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_broken_block_is_unreadable(codec: str) -> None:
+    block = packed(codec, bytes(range(256)) * 4)
+    for damaged_block in (block[: len(block) // 2], b"\xff" + block[1:], b"\xff" * 20):
+        with pytest.raises(UnreadableError):
+            unpack(damaged_block, codec)
+
+
+def test_a_snappy_block_states_its_size_in_five_bytes() -> None:
+    for block in (b"\xff" * 20, b"\x80" * 5 + bytes(10)):
+        with pytest.raises(UnreadableError, match="does not state its size"):
+            unpack(block, "snappy")
+    for block in (b"", b"\0" * 4):
+        with pytest.raises(UnreadableError, match=f"has {len(block)} bytes and states 0"):
+            unpack(block, "snappy")
+
+
+def test_a_codec_of_another_kind() -> None:
+    with pytest.raises(UnreadableError, match="lz77"):
+        unpack(b"", "lz77")
+    with pytest.raises(UsageError):
+        avro_file.pack(b"", "xz")
+
+
+def test_a_truncated_block_of_the_most_bytes_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every byte is there, but the end of the stream is not."""
+    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
+    deflater = zlib.compressobj(wbits=-15)
+    with pytest.raises(UnreadableError, match="cannot be decompressed"):
+        unpack(deflater.compress(bytes(1000)) + deflater.flush(zlib.Z_SYNC_FLUSH), "deflate")
+
+
+def test_zstandard_in_parts_is_unpacked_past_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
+    monkeypatch.setattr(avro_file, "_PART", 100)
+    assert unpack(packed("zstandard", bytes(1000)), "zstandard") == bytes(1000)
+    with pytest.raises(UnreadableError, match="more than 1000 bytes"):
+        unpack(packed("zstandard", bytes(1001)), "zstandard")
+
+
+def block_of(count: int, size: int, block: bytes) -> bytes:
+    return build_long(count) + build_long(size) + block + SYNC
+
+
+@pytest.mark.parametrize(("count", "block"), [(0, b""), (1, b"\2"), (3, b"\2\4\6")])
+def test_a_block_may_have_as_many_values_as_bytes_or_none(count: int, block: bytes) -> None:
+    data = build_file(header("null", "long"), []) + block_of(count, len(block), block)
+    assert read(data) == [1, 2, 3][:count]
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (block_of(1, 3, b"\2"), "the block states 3 bytes, but 17 remain"),
+        (block_of(1, -1, b"\2"), "the block states -1 bytes"),
+        (block_of(2, 1, b"\2"), "the block states 2 values, but has 1 bytes"),
+        (block_of(-1, 1, b"\2"), "the block states -1 values"),
+        (block_of(1, 2, b"\2\4"), "1 bytes remain after the last value"),
+        (block_of(0, 1, b"\2"), "1 bytes remain after the last value"),
+        (block_of(1, 1, b"\2")[:-1] + b"!", "does not end with the sync marker"),
+    ],
+)
+def test_blocks_that_contradict_themselves_are_unreadable(block: bytes, message: str) -> None:
+    with pytest.raises(UnreadableError, match=message):
+        read(build_file(header("null", "long"), []) + block)
+
+
+def test_an_avro_file_begins_with_its_magic() -> None:
+    data = build_file(header("null", "long"), [1])
+    with pytest.raises(UnreadableError, match="magic"):
+        read(b"Obj\2" + data[4:])
+
+
+def broken_files() -> list[bytes]:
+    good = build_file(header("deflate"), [])
+    block = build_long(1) + build_long(0) + SYNC
+    many = build_long(10**9) + build_long(1) + b"\0" + SYNC
+    return [b"", b"Obj", b"Obj\1", good[:-1], good + b"\1", good + block, good + many, good.replace(b"avro.schema", b"avro.schemb")]
+
+
+@pytest.mark.parametrize("data", broken_files())
+def test_broken_files_are_unreadable(data: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        read(data)
+
+
+def sample(codec: str) -> bytes:
+    from support.paimon_tables import EMPTY_ROW, NO_STATS
+
+    file = {
+        "_FILE_NAME": "d.parquet", "_FILE_SIZE": 1, "_ROW_COUNT": 1, "_MIN_KEY": EMPTY_ROW, "_MAX_KEY": EMPTY_ROW, "_KEY_STATS": NO_STATS,
+        "_VALUE_STATS": NO_STATS, "_MIN_SEQUENCE_NUMBER": 0, "_MAX_SEQUENCE_NUMBER": 0, "_SCHEMA_ID": 0, "_LEVEL": 0, "_EXTRA_FILES": ["x"],
+        "_CREATION_TIME": None, "_DELETE_ROW_COUNT": None, "_EMBEDDED_FILE_INDEX": b"abc", "_FILE_SOURCE": 0, "_EXTERNAL_PATH": None,
+    }  # fmt: skip
+    entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": 1, "_FILE": file}
+    return build_file(manifest_header(codec=codec), [entry] * 3)
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "zstandard"])
+def test_every_truncation_of_a_manifest_is_unreadable(codec: str) -> None:
+    data = sample(codec)
+    header_end = parse_header(data).blocks_at
+    for end in range(len(data)):
+        if end == header_end:
+            continue  # a file without a block is a file without values
+        with pytest.raises(UnreadableError):
+            read(data[:end])
+
+
+@given(st.data())
+def test_mutations_of_a_manifest_give_values_or_are_unreadable(data: st.DataObject) -> None:
+    mutant = bytearray(sample(data.draw(st.sampled_from(["null", "deflate", "zstandard"]))))
+    for _ in range(data.draw(st.integers(1, 3))):
+        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        read(bytes(mutant))
+    except UnreadableError:
+        return

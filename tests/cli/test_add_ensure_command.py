@@ -1,0 +1,46 @@
+"""`sbbf add-filter` where filters exist: counts with a hint, `--ensure`, and `--plan-only`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.cli import run
+from support.lakes import small_files
+
+HINT = "--ensure rebuilds them"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Three files: one with weak filters of `id`, one with good ones, one without."""
+    folder = small_files(tmp_path / "lake", 3)
+    add_filters(folder / "part-00000.parquet", ["id"], fpp=0.4, in_place=True)
+    add_filters(folder / "part-00001.parquet", ["id"], in_place=True)
+    return folder
+
+
+def test_other_filters_are_counted_with_a_hint(lake: Path, capsys):
+    assert run(["add-filter", str(lake), "-c", "id", "--in-place"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"existing filters: 1 weaker; {HINT}" in lines
+    assert any(line.startswith("3 files: 1 done, 2 had every filter; 1 filter added") for line in lines)
+    assert run(["add-filter", str(lake / "part-00000.parquet"), "-c", "id", "--in-place"]) == 0
+    assert HINT in capsys.readouterr().out
+
+
+def test_ensure_rebuilds_them_once(lake: Path, capsys):
+    for num_filters in (2, 0):
+        assert run(["add-filter", str(lake), "-c", "id", "--ensure", "--in-place", "--json"]) == 0
+        totals = json.loads(capsys.readouterr().out.splitlines()[-1])["totals"]
+        assert (totals["filters"], totals["column_chunks_weaker"]) == (num_filters, 0)
+
+
+def test_plan_only_lists_columns_that_were_not_measured(lake: Path, capsys):
+    assert run(["add-filter", str(lake), "-c", "id", "--ensure", "--plan-only"]) == 0
+    assert "not measured: the existing filters in 2 files" in capsys.readouterr().out
+    assert run(["add-filter", str(lake / "part-00000.parquet"), "-c", "id", "-c", "name", "--plan-only"]) == 0
+    assert capsys.readouterr().out.endswith("existing filters of id: not measured\n")

@@ -1,0 +1,317 @@
+"""`sbbf apply`: the filters that the configuration declares, over files and tables, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import FilterDeclaration, Limits, Policy, add_filters, open_table
+from sbbf_tool.cli import run
+from sbbf_tool.storage import places as places_of_files
+from support.lakes import partitioned, small_files
+from support.samples import listing, places
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with six files in partitions, one file beside them, and a configuration."""
+    partitioned(tmp_path / "events")
+    small_files(tmp_path / "other", 1)
+    (tmp_path / "sbbf.toml").write_text(
+        '[[filters]]\npaths = "events/**"\ncolumns = ["id", "name"]\n\n'
+        "[[filters]]\npaths = 'events'\ncolumns = 'id'\nfpp = 0.001\nwhere = \"region = 'eu'\"\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, list[dict], str]:
+    code = run([*map(str, words), "--json"])
+    output = capsys.readouterr()
+    return code, [json.loads(line) for line in output.out.splitlines()], output.err
+
+
+def test_the_state_is_shown_made_so_and_then_holds(lake: Path, capsys):
+    before = listing(lake)
+    code, rows, _ = call(capsys, "apply")
+    assert (code, len(rows), rows[-1]["totals"]["missing"], rows[-1]["totals"]["files_not_as_declared"]) == (1, 7, 12, 6)
+    assert rows[-1]["totals"]["estimated_seconds"] > 0
+    assert {row["schema"] for row in rows} == {"sbbf.apply", "sbbf.summary"}
+    assert listing(lake) == before
+    assert call(capsys, "apply", "--in-place", "-n")[0] == 1
+    assert listing(lake) == before
+    code, rows, _ = call(capsys, "apply", "--in-place")
+    assert (code, rows[-1]["done"], rows[-1]["totals"]["filters"]) == (0, 6, 12)
+    assert {row["filters"][0]["fpp"] < 0.001 for row in rows[:-1] if "region=eu" in row["file"]} == {True}
+    after = listing(lake)
+    for options in ((), ("--in-place",)):
+        code, rows, _ = call(capsys, "apply", *options)
+        assert (code, rows[-1]["skipped"], rows[-1]["totals"]["filters"]) == (0, 6, 0)
+    assert listing(lake) == after
+    assert not places(lake / "other" / "part-00000.parquet")
+
+
+def test_text(lake: Path, capsys):
+    add_filters(lake / "events/dt=2026-01-01/region=eu/part-00000.parquet", ["id", "x"], fpp=0.4, in_place=True)
+    assert run(["apply"]) == 1
+    out = capsys.readouterr().out
+    assert "events/dt=2026-01-01/region=eu/part-00000.parquet: id 1 weaker (fpp " in out
+    assert "undeclared: 1 filter; --remove-undeclared removes them" in out
+    assert "6 files: 6 not as declared; --in-place builds at most" in out
+    assert run(["apply", "--in-place", "--remove-undeclared"]) == 0
+    assert "12 filters built, 1 removed" in capsys.readouterr().out
+    assert run(["apply", "--remove-undeclared"]) == 0
+    assert "6 files: 6 as declared\n" in capsys.readouterr().out
+
+
+def test_paths_choose_among_the_declared_files(lake: Path, capsys):
+    assert call(capsys, "apply", "events/dt=2026-01-01", "other")[1][-1]["files"] == 2
+    assert call(capsys, "apply", "--where", "dt > '2026-01-01'")[1][-1]["files"] == 4
+    code, _, error = call(capsys, "apply", "other")
+    assert (code, "no declared file is there" in error) == (2, True)
+
+
+def test_a_failing_file_has_the_highest_code(lake: Path, capsys):
+    (lake / "events/dt=2026-01-01/region=eu/torn.parquet").write_bytes(b"PAR1")
+    code, rows, _ = call(capsys, "apply", "--in-place")
+    assert (code, rows[-1]["failed"], rows[-1]["done"]) == (3, 1, 6)
+
+
+def test_a_column_of_no_file_is_an_error(lake: Path, capsys):
+    (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events"\ncolumns = ["id", "nam"]\n')
+    code, _, error = call(capsys, "apply", "--in-place")
+    assert (code, error) == (2, "sbbf: no file has the column: there is no column 'nam'; did you mean name?\n")
+
+
+def test_columns_that_differ_between_files_are_reported_once(lake: Path, capsys):
+    pq.write_table(pa.table({"id": ["a", "b"], "y": [1, 2]}), lake / "events/dt=2026-01-01/region=us/other.parquet")
+    assert run(["apply", "--in-place"]) == 0
+    assert capsys.readouterr().err == (
+        "sbbf: column id: INT64 in 6 files, BYTE_ARRAY STRING in 1 file\n"
+        "sbbf: column name: BYTE_ARRAY STRING in 6 files, missing in 1 file\n"
+    )
+
+
+def test_the_last_line_undoes_the_run(lake: Path, capsys):
+    before = listing(lake / "events")
+    run(["apply", "--in-place", "--report", "r.json"])
+    assert capsys.readouterr().out.splitlines()[-1] == "undo: sbbf remove-filter --undo r.json --in-place"
+    assert listing(lake / "events") != before
+    assert run(["remove-filter", "--undo", "r.json", "--in-place"]) == 0
+    assert listing(lake / "events") == before
+    capsys.readouterr()
+    run(["apply", "--in-place"])
+    line = "undo: sbbf remove-filter --undo restores the files of a run with --report, which this was not"
+    assert capsys.readouterr().out.splitlines()[-1] == line
+
+
+def test_a_second_run_with_a_state_opens_no_file_that_the_first_changed(lake: Path, capsys):
+    add_filters(lake / "events/dt=2026-01-01/region=eu/part-00000.parquet", ["id", "x"], fpp=0.4, in_place=True)
+    call(capsys, "apply", "--in-place", "--remove-undeclared", "--state", "s")
+    _, *rows, summary = [{}, *call(capsys, "apply", "--in-place", "--remove-undeclared", "--state", "s")[1]]
+    assert (summary["unchanged"], summary["skipped"], summary["exit_code"]) == (6, 6, 0)
+    _, *actual_rows, _ = [{}, *call(capsys, "apply", "--in-place", "--remove-undeclared")[1]]
+    by_file = {row["file"]: row for row in actual_rows}
+    assert len(by_file) == 6
+    for row in rows:
+        actual = by_file[row["file"]]
+        assert {key: row[key] for key in ("columns", "holds", "new_bytes")} == {
+            key: actual[key] for key in ("columns", "holds", "new_bytes")
+        }
+
+
+def test_a_limit_that_removes_filters_is_shown_before(lake: Path, capsys):
+    path = lake / "events/dt=2026-01-01/region=eu/part-00000.parquet"
+    add_filters(path, ["id"], in_place=True)
+    (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events/dt=2026-01-01/region=eu"\ncolumns = "id"\nmax_bytes = 64\n')
+    code, rows, _ = call(capsys, "apply")
+    assert (code, rows[-1]["totals"]["too_large"], rows[0]["columns"][0]["fact"]) == (1, 1, "512 bytes; the limit is 64")
+    code, rows, _ = call(capsys, "apply", "--in-place")
+    assert (code, rows[-1]["totals"]["removals"], places(path)) == (0, 1, {})
+    assert call(capsys, "apply")[0] == 0
+
+
+def test_a_file_outside_the_partitions_fails_alone(lake: Path, capsys):
+    small_files(lake / "events", 1)
+    (lake / "sbbf.toml").write_text("[[filters]]\npaths = 'events'\ncolumns = 'id'\nwhere = \"region = 'eu'\"\n")
+    code, rows, error = call(capsys, "apply", "--in-place")
+    assert (code, rows[-1]["done"], rows[-1]["failed"]) == (2, 3, 1)
+    assert error == "sbbf: events/part-00000.parquet: no partition column 'region'; the path has no column=value folder\n"
+
+
+def test_declared_paths_without_files(lake: Path, capsys):
+    (lake / "empty").mkdir()
+    (lake / "sbbf.toml").write_text('[[filters]]\npaths = ["events", "evnts/**", "empty"]\ncolumns = "id"\n')
+    code, rows, error = call(capsys, "apply", "--in-place")
+    assert (code, rows[-1]["done"]) == (0, 6)
+    assert error.splitlines() == [
+        "sbbf: no file matches the declared path 'evnts/**'",
+        "sbbf: no file matches the declared path 'empty'",
+    ]
+    assert call(capsys, "apply", "events", "nothere")[::2] == (3, "sbbf: nothere: no such file\n")
+
+
+def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(lake: Path, tmp_path_factory, capsys):
+    outside = small_files(tmp_path_factory.mktemp("outside"), 1)
+    (lake / "events/day").symlink_to(outside)
+    before = listing(outside)
+    (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events/day/**"\ncolumns = "id"\n')
+    code, _, error = call(capsys, "apply", "--in-place")
+    assert (code, "paths must lie below" in error) == (2, True)
+    assert listing(outside) == before
+
+
+def test_comparing_and_changing_share_a_state(lake: Path, capsys):
+    state = ("--state", lake / "s.parquet")
+    call(capsys, "apply", "--in-place", *state)
+    for options in ((), ("--in-place",), ()):
+        assert call(capsys, "apply", *options, *state)[1][-1]["unchanged"] == 6
+
+
+def test_the_report_of_an_interrupted_run_undoes_it(lake: Path, capfd, monkeypatch):
+    before = listing(lake / "events")
+    replace, changes = places_of_files.replace, []
+
+    def interrupt(*words, **options):
+        if len(changes) == 3:
+            raise KeyboardInterrupt
+        changes.append(words)
+        return replace(*words, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(places_of_files, "replace", interrupt)
+        assert run(["apply", "--in-place", "--jobs", "1", "--report", "r.ndjson"]) == 130
+    assert "the report has the files so far; name another for the next run" in capfd.readouterr().err
+    assert sum(listing(lake / "events")[name] != data for name, data in before.items()) == 3
+    assert run(["remove-filter", "--undo", "r.ndjson", "--in-place"]) == 0
+    assert listing(lake / "events") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no filters are declared; write [[filters]] in sbbf.toml"),
+        ("filters = 3", "filters must be written as tables [[filters]]"),
+        ("[[filters]]\npaths = 'a'", "sbbf.toml: [[filters]] 1: key 'columns' is missing"),
+        ("[[filters]]\npaths = '../a'\ncolumns = 'b'", "paths must lie below"),
+        ("[[filter]]\npaths = 'a'", "unknown setting 'filter'"),
+        ('[[filters]]\npaths = "a\\u0000"\ncolumns = "b"', "[[filters]] 1: a path cannot have the character U+0000"),
+    ],
+)
+def test_errors_of_the_configuration(lake: Path, capsys, text: str, message: str):
+    (lake / "sbbf.toml").write_text(text)
+    code, rows, error = call(capsys, "apply")
+    assert (code, rows) == (2, [])
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_declared_path_that_does_not_exist_fails(lake: Path, capsys):
+    (lake / "sbbf.toml").write_text('[[filters]]\npaths = ["nowhere", "events"]\ncolumns = "id"\n')
+    code, rows, error = call(capsys, "apply")
+    assert (code, rows[-1]["failed"]) == (3, 1)
+    assert error.startswith("sbbf: nowhere: ")
+
+
+def test_a_named_configuration_may_lead_elsewhere(lake: Path, capsys):
+    below = lake / "conf"
+    below.mkdir()
+    (below / "filters.toml").write_text('[[filters]]\npaths = "../events/**"\ncolumns = "id"\n')
+    assert call(capsys, "apply", "--config", "conf/filters.toml", "--in-place")[0] == 0
+    assert call(capsys, "apply", "--config", "conf/filters.toml")[0] == 0
+
+
+def test_other_commands_ignore_the_declarations(lake: Path, capsys):
+    assert run(["inspect", "events"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_check_reports_deviations(lake: Path, capsys):
+    code, rows, _ = call(capsys, "check", "events", "other", "--select", "deviating-filter")
+    assert code == 1
+    assert [len(row["findings"]) for row in rows[:-1]] == [2] * 6 + [0]
+    fix = rows[0]["findings"][0]["fix"]["command"]
+    assert fix[:2] == ["sbbf", "add-filter"]
+    assert run(fix[1:]) == 0
+    capsys.readouterr()
+    assert call(capsys, "apply", "--in-place")[0] == 0
+    assert call(capsys, "check", "events", "other")[0] == 0
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "orders"
+    for part in range(3):
+        rows = pa.table({"id": range(part * 100, part * 100 + 100), "day": [f"d{part % 2}"] * 100})
+        deltalake.write_deltalake(folder, rows, mode="append", partition_by=["day"])
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+class TestTables:
+    def test_files_of_a_table_are_refused_in_comparisons_too(self, table: Path, tmp_path: Path, capsys):
+        (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = "**"\ncolumns = "id"\n')
+        for options in ((), ("--in-place",)):
+            code, rows, error = call(capsys, "apply", *options)
+            assert (code, rows[-1]["refused"], "Delta table" in error) == (4, 3, True)
+
+    def test_one_commit_and_then_nothing(self, table: Path, tmp_path: Path, capsys):
+        small_files(tmp_path / "files", 2)
+        (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = ["orders", "files"]\ncolumns = "id"\n')
+        assert call(capsys, "apply")[0] == 1
+        assert deltalake.DeltaTable(table).version() == 2
+        code, rows, error = call(capsys, "apply", "--in-place")
+        assert (code, rows[-1]["files"], rows[-1]["totals"]["filters"]) == (0, 5, 5)
+        assert [commit["files"] for commit in rows[-1]["totals"]["commits"]] == [3]
+        assert "Delta, version 2: 3 files" in error
+        assert deltalake.DeltaTable(table).version() == 3
+        code, rows, _ = call(capsys, "apply", "--in-place")
+        assert (code, rows[-1]["skipped"], rows[-1]["totals"]["commits"]) == (0, 5, [])
+        assert deltalake.DeltaTable(table).version() == 3
+
+    def test_where_selects_partitions_of_the_table(self, table: Path, tmp_path: Path, capsys):
+        (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = "orders"\ncolumns = "id"\nwhere = "day = \'d0\'"\n')
+        code, rows, _ = call(capsys, "apply", "orders", "--in-place")
+        assert (code, rows[-1]["totals"]["filters"]) == (0, 2)
+        assert call(capsys, "apply")[0] == 0
+        assert call(capsys, "check", "orders", "--select", "deviating-filter")[0] == 0
+
+    def test_iceberg(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+        pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
+        from support import iceberg_tables
+
+        catalog = iceberg_tables.sql_catalog(tmp_path)
+        table = catalog.create_table("n.t", schema=iceberg_tables.rows(0, 1).schema)
+        for start in (0, 100):
+            table.append(iceberg_tables.rows(start, 100))
+        catalog.close()
+        folder = iceberg_tables.to_hadoop(table)
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "sbbf.toml").write_text(f'[[filters]]\npaths = "{folder.relative_to(tmp_path)}"\ncolumns = ["id", "day"]\n')
+        assert call(capsys, "apply")[0] == 1
+        code, rows, _ = call(capsys, "apply", "--in-place")
+        assert (code, rows[-1]["totals"]["filters"], [commit["files"] for commit in rows[-1]["totals"]["commits"]]) == (0, 4, [2])
+        assert iceberg_tables.ids_of(iceberg_tables.open_static(folder)) == list(range(200))
+        assert call(capsys, "apply")[0] == 0
+
+    def test_in_python(self, table: Path):
+        policy = Policy(Limits(filters=(FilterDeclaration("id", "orders"),)))
+        assert [report.holds for report in open_table(table).apply(policy)] == [False] * 3
+        delta_table = open_table(table)
+        assert [report.holds for report in delta_table.apply(policy, in_place=True)] == [True] * 3
+        assert [commit.num_files for commit in delta_table.commits] == [3]
+        assert [report.holds for report in open_table(table).apply(policy)] == [True] * 3
+
+
+def test_a_configuration_that_others_may_write_is_refused(lake: Path, capsys):
+    (lake / "sbbf.toml").chmod(0o666)
+    code, _, error = call(capsys, "apply")
+    assert (code, "the configuration file was not named" in error) == (2, True)
+    shutil.rmtree(lake / "other")
+    assert call(capsys, "apply", "--config", "sbbf.toml", "--in-place")[0] == 0

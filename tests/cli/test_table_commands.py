@@ -1,0 +1,236 @@
+"""The commands on a table: what its name means, the cost before the start, the commits at the end, and what does not apply."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.tables.delta.table import DeltaTable
+
+RUN = "0123456789abcdef"
+
+
+@pytest.fixture
+def table(tmp_path) -> Path:
+    folder = tmp_path / "orders"
+    for part in range(3):
+        rows = pa.table({"id": range(part * 100, part * 100 + 100), "day": [f"d{part % 2}"] * 100})
+        deltalake.write_deltalake(folder, rows, mode="append", partition_by=["day"])
+    return folder
+
+
+def call(capsys, *words: object) -> tuple[int, str, str]:
+    code = run([str(word) for word in words])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def documents(capsys, *words: object) -> list[dict]:
+    code, out, err = call(capsys, *words, "--json")
+    assert code in (0, 1), err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_filters_are_added_in_one_commit(table, capsys):
+    code, out, err = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert code == 0
+    assert f"{table}: Delta, version 2: 3 files, " in err
+    assert "old files stay until VACUUM deletes them" in err
+    assert out.splitlines()[-4].startswith("3 files: 3 done; 3 filters added, ")
+    assert out.splitlines()[-3] == "committed 3 files as version 3; no row changed"
+    assert out.splitlines()[-1] == f"undo: RESTORE TABLE delta.`{table}` TO VERSION AS OF 2"
+    fresh = deltalake.DeltaTable(table)
+    assert fresh.version() == 3
+    assert pa.table(fresh.to_pyarrow_table()).num_rows == 300
+    assert documents(capsys, "verify", table)[-1]["done"] == 3
+
+
+def test_a_second_run_commits_nothing(table, capsys):
+    call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    *_, summary = documents(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert (summary["skipped"], summary["totals"]["commits"]) == (3, [])
+    assert deltalake.DeltaTable(table).version() == 3
+
+
+def test_commits_in_the_summary_document(table, capsys):
+    *rows, summary = documents(capsys, "add-filter", table, "-c", "id", "--in-place", "--files-per-commit", "2")
+    assert [commit["files"] for commit in summary["totals"]["commits"]] == [2, 1]
+    assert [commit["version"] for commit in summary["totals"]["commits"]] == ["version 3", "version 4"]
+    assert all(row["output"] != row["file"] for row in rows)
+
+
+def test_commands_that_read_take_only_live_files(table, capsys):
+    call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert len(documents(capsys, "inspect", table)) == 4
+    assert len(documents(capsys, "inspect", table, "--no-bitsets")) == 4
+    assert len(documents(capsys, "inspect", table, "--as-files")) == 7
+    assert len(documents(capsys, "inspect", table, "--where", "day = 'd1'")) == 2
+    assert call(capsys, "probe", table, "id", "250")[0] == 0
+    assert call(capsys, "probe", table, "id", "250000")[0] == 1
+    assert call(capsys, "explain", table, "id", "250")[0] == 0
+    assert call(capsys, "check", table, "--require", "id")[0] == 0
+    code, out, _ = call(capsys, "advise", table)
+    assert (code, out.splitlines()[0].startswith("3 files")) == (0, True)
+
+
+def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
+    file = next(iter(table.rglob("*.parquet")))
+    code, _, err = call(capsys, "add-filter", file, "-c", "id", "--in-place")
+    assert code == 4
+    assert f"name the table itself, {table}, to change its files in one commit, or allow it with --allow-table-files" in err
+    assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow-table-files")[0] == 0
+
+
+def test_allow_table_files_means_the_files(table, capsys):
+    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow-table-files")
+    assert code == 0
+    assert "committed" not in out
+    assert deltalake.DeltaTable(table).version() == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-o", "out.parquet"),
+        ("--in-place", "--append"),
+        (),
+        ("--in-place", "--also-new-files"),
+        ("--in-place", "-c", "nothing"),
+        ("--in-place", "--where", "hour = 1"),
+    ],
+)
+def test_what_does_not_apply_to_a_table_is_an_error_of_usage(table, capsys, words):
+    before = sorted(table.rglob("*"))
+    assert call(capsys, "add-filter", table, "-c", "id", *words)[0] == 2
+    assert sorted(table.rglob("*")) == before
+
+
+def test_skipped_files_are_listed_with_the_reason(table, capsys):
+    version = table / "_delta_log" / f"{1:020d}.json"
+    version.write_text(version.read_text().replace('"path":"day', f'"path":"{table}/day'))
+    code, out, err = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert code == 0
+    assert ": skipped: its path is absolute" in err
+    assert "committed 2 files as version 3; no row changed" in out
+
+
+def test_a_plan_and_a_dry_run_write_nothing(table, capsys):
+    before = sorted(table.rglob("*"))
+    assert call(capsys, "add-filter", table, "-c", "id", "--plan-only")[0] == 0
+    assert call(capsys, "add-filter", table, "-c", "id", "-n")[0] == 0
+    assert sorted(table.rglob("*")) == before
+
+
+def test_abandoned_copies_are_listed_and_deleted(table, capsys):
+    call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    abandoned = table / "day=d0" / f"sbbf-{RUN}-00000000-part.parquet"
+    abandoned.write_bytes(b"copy")
+    os.utime(abandoned, (time.time() - 7200,) * 2)
+    (document,) = documents(capsys, "repair", table, "--abandoned")
+    assert (document["copies"], document["younger"]) == ([], 1)
+    (document,) = documents(capsys, "repair", table, "--abandoned", "--older-than", "1h")
+    assert ([copy["path"] for copy in document["copies"]], document["deleted"]) == ([str(abandoned)], False)
+    code, out, _ = call(capsys, "repair", table, "--abandoned", "--older-than", "90m", "--in-place")
+    assert (code, out.splitlines()[-1]) == (0, f"{table}: 1 copy deleted")
+    assert not abandoned.exists()
+    assert call(capsys, "verify", table)[0] == 0
+    for words in (
+        ("--older-than", "1h"),
+        ("--abandoned", "--older-than", "soon"),
+        ("--abandoned", "-c", "id"),
+        ("--abandoned", "--where", "x=1"),
+    ):
+        assert call(capsys, "repair", table, *words, "--in-place")[0] == 2
+    assert call(capsys, "repair", table / "day=d0", "--abandoned")[0] == 2
+
+
+def test_copies_of_a_table_below_the_table_are_its_own(table, capsys):
+    inner = table / "inner"
+    deltalake.write_deltalake(inner, pa.table({"id": range(100)}))
+    call(capsys, "add-filter", inner, "-c", "id", "--in-place")
+    (document,) = documents(capsys, "repair", table, "--abandoned", "--older-than", "0s", "--in-place")
+    assert (document["copies"], document["younger"]) == ([], 0)
+    assert call(capsys, "verify", inner)[0] == 0
+
+
+def test_files_that_another_commit_replaces_meanwhile(table, capsys, monkeypatch):
+    commit = DeltaTable.commit
+
+    def commit_second(self, replacements, change):
+        deltalake.write_deltalake(table, pa.table({"id": [1], "day": ["d9"]}), mode="overwrite")
+        return commit(self, replacements, change)
+
+    monkeypatch.setattr(DeltaTable, "commit", commit_second)
+    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert code == 4
+    assert out.splitlines()[-3:-1] == ["3 files: 3 vanished; 0 filters added, 0 bytes", "nothing was committed"]
+    assert out.splitlines()[-1].startswith("another commit replaced or removed 3 files meanwhile; run the command again: ")
+
+
+def test_a_live_file_that_is_missing_fails_and_others_are_committed(table, capsys):
+    missing, empty, _ = sorted(table.rglob("*.parquet"))
+    missing.unlink()
+    empty.write_bytes(b"")
+    code, out, err = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert code == 3
+    assert "3 files: 1 done, 2 failed; 1 filter added" in out
+    assert "committed 1 file as version 3; no row changed" in out
+    assert str(missing) in err
+    assert str(empty) in err
+
+
+@pytest.mark.parametrize("words", [("inspect",), ("probe", "-c", "id", "--value", "5"), ("add-filter", "-c", "id", "--in-place")])
+def test_a_command_takes_one_table(table, tmp_path, capsys, words):
+    code, _, err = call(capsys, words[0], table, tmp_path, *words[1:])
+    assert code == 2
+    assert f"{table} is a table: give it as the only PATH" in err
+
+
+def test_a_log_that_is_not_there_makes_no_folder_of_files(table, capsys):
+    shutil.rmtree(table / "_delta_log")
+    (table / "_delta_log").symlink_to(table / "unmounted")
+    assert call(capsys, "add-filter", table, "-c", "id", "--in-place")[0] == 3
+    assert call(capsys, "add-filter", table / "day=d0", "-c", "id", "--in-place")[0] == 4
+
+
+def test_a_table_without_files(tmp_path, capsys):
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": pa.array([], pa.int64())}))
+    assert call(capsys, "probe", tmp_path / "t", "id", "5")[0] == 1
+    assert call(capsys, "explain", tmp_path / "t", "id", "5")[0] == 1
+    assert call(capsys, "advise", tmp_path / "t")[0] == 0
+
+
+def test_a_hudi_table_is_files_and_its_changes_are_refused(tmp_path, capsys, fixtures):
+    (tmp_path / "h" / ".hoodie").mkdir(parents=True)
+    (tmp_path / "h" / "a.parquet").write_bytes((fixtures / "events.parquet").read_bytes())
+    assert call(capsys, "inspect", tmp_path / "h")[0] == 0
+    code, _, err = call(capsys, "add-filter", tmp_path / "h", "-c", "user_id", "--in-place")
+    assert code == 4
+    assert "parquet.bloom.filter.enabled#COLUMN" in err
+
+
+def test_commits_before_an_error_are_printed(table, capsys, monkeypatch):
+    from sbbf_tool.errors import RefusedError
+    from sbbf_tool.tables.delta.table import DeltaTable
+
+    commit, calls = DeltaTable.commit, []
+
+    def commit_once(self, *words):
+        calls.append(words)
+        if len(calls) > 1:
+            raise RefusedError("other commits come first in all attempts")
+        return commit(self, *words)
+
+    monkeypatch.setattr(DeltaTable, "commit", commit_once)
+    code, _, err = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--files-per-commit", "1")
+    assert code == 4
+    assert "sbbf: committed 1 file as version 3; no row changed" in err
+    assert len(list(table.rglob("sbbf-*"))) == 1

@@ -1,0 +1,110 @@
+"""Partition predicates, as SQL has them, of paths as Hive lays them out."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.partitions import parse_predicate, partition_values
+
+PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
+
+
+def test_folders_are_columns_and_the_file_is_none():
+    assert partition_values(PATH) == {"dt": "2026-01-31", "hour": "07", "city": "São Paulo", "none": None}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "accepted"),
+    [
+        ("dt = '2026-01-31'", True),
+        ("dt >= '2026-01-01' and dt < '2026-02-01'", True),
+        ("dt > DATE '2026-01-31'", False),
+        ("hour = 7", True),
+        ("hour = '7'", False),
+        ("hour = '07'", True),
+        ("hour != 7.0", False),
+        ("hour in (5, 6, 7)", True),
+        ("hour NOT IN (5, 6, 7)", False),
+        ("hour between 6 and 8", True),
+        ("hour not between 6 and 8", False),
+        ("city = 'São Paulo'", True),
+        ("\"city\" = 'São Paulo' and `hour` <= 7", True),
+        ("city = 'it''s'", False),
+        ("none is null", True),
+        ("none is not null", False),
+        ("dt is not null", True),
+        # Nothing is true of NULL, nor of its negation.
+        ("none = 'x'", False),
+        ("not none = 'x'", False),
+        ("none != 'x'", False),
+        ("none not in ('x')", False),
+        ("none = 'x' or hour = 7", True),
+        ("not (none = 'x' and hour = 8)", True),
+        ("hour = 7 or hour = 8 and dt = 'never'", True),
+        ("(hour = 7 or hour = 8) and dt = 'never'", False),
+    ],
+)
+def test_a_predicate_of_a_path(predicate, accepted):
+    parsed_predicate = parse_predicate(predicate)
+    assert parsed_predicate.accepts(PATH) is accepted
+    assert pickle.loads(pickle.dumps(parsed_predicate)).accepts(PATH) is accepted
+
+
+@pytest.mark.parametrize(
+    ("predicate", "message"),
+    [
+        ("", "at the end"),
+        ("dt", "at the end"),
+        ("dt =", "at the end"),
+        ("dt = '2026", 'at "\'2026"'),
+        ("dt == 'a' 'b'", "at \"'b'\""),
+        ("dt = now()", "at 'now'"),
+        ("7 = hour", "at '7'"),
+        ("dt in ()", "at ')'"),
+        ("dt = 'a' and", "at the end"),
+        ("(dt = 'a'", "at the end"),
+        ("__import__('os')", "at '('"),
+        ("(" * 1000 + "dt = 'a'", "nested brackets"),
+        ("not " * 1000 + "dt = 'a'", "nested brackets"),
+    ],
+)
+def test_an_error_shows_the_part_that_cannot_be_parsed(predicate, message):
+    with pytest.raises(UsageError) as error:
+        parse_predicate(predicate)
+    assert message in str(error.value)
+
+
+def test_an_unknown_column_is_reported_as_an_error():
+    with pytest.raises(UsageError, match="no partition column 'hours'; did you mean hour"):
+        parse_predicate("hours = 7").accepts(PATH)
+    with pytest.raises(UsageError, match="no column=value folder"):
+        parse_predicate("hour = 7").accepts("/lake/a.parquet")
+
+
+def test_a_number_is_not_compared_with_text():
+    with pytest.raises(UsageError, match="partition city=São Paulo is not a number; write '7'"):
+        parse_predicate("city > 7").accepts(PATH)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "accepted"),
+    [
+        ("month = '01'", True),
+        ("not month = '01'", True),
+        ("month is null", True),
+        ("month is not null and day = '5'", True),
+        ("month = '01' and day = '6'", False),
+        ("month = '01' or day = '5'", True),
+        ("not (month = '01' or day = '5')", False),
+    ],
+)
+def test_a_column_of_unknown_value_excludes_nothing(predicate, accepted):
+    assert parse_predicate(predicate).accepts_values({"day": "5"}, {"month"}) is accepted
+
+
+def test_a_column_of_no_partition_spec_is_reported_as_an_error():
+    with pytest.raises(UsageError, match="no partition column 'yeer'; there are month"):
+        parse_predicate("yeer = 1").accepts_values({}, {"month"})

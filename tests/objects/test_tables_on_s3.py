@@ -1,0 +1,54 @@
+"""Commands on a Delta table in a bucket: copies and commits by requests, and what a run leaves there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sbbf_tool.cli import run
+from support.delta_tables import make_table
+
+
+@pytest.fixture
+def url(bucket, tmp_path) -> str:
+    folder = make_table(tmp_path / "orders")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            bucket.put(f"lake/orders/{path.relative_to(folder)}", path.read_bytes())
+    return str(bucket.url("lake/orders"))
+
+
+def call(capsys, *words: str) -> tuple[int, str, str]:
+    code = run(list(words))
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def test_filters_are_added_in_one_commit(bucket, url, capsys):
+    code, _, err = call(capsys, "add-filter", url, "-c", "id", "--in-place")
+    assert code == 4
+    assert "--commit" in err
+    code, out, err = call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put", "--json")
+    assert (code, "of old files stay until VACUUM deletes them" in err) == (0, True)
+    *rows, summary = [json.loads(line) for line in out.splitlines()]
+    (commit,) = summary["totals"]["commits"]
+    assert commit["files"] == len(rows) == summary["done"]
+    copies = {key for key in bucket.list_keys() if "/sbbf-" in key}
+    assert copies == {row["output"].partition(f"{bucket.name}/")[2] for row in rows}
+    assert not [key for key in bucket.list_keys() if "_sbbf-run-" in key]
+    assert call(capsys, "verify", url)[0] == 0
+    assert call(capsys, "repair", url, "--abandoned", "--older-than", "0s")[1].endswith("0 copies abandoned\n")
+
+
+def test_copies_of_a_refused_commit_are_deleted(bucket, url, capsys, monkeypatch):
+    from sbbf_tool.errors import RefusedError
+    from sbbf_tool.tables.delta.table import DeltaTable
+
+    def refuse(*words: object) -> None:
+        raise RefusedError("other commits come first in all attempts")
+
+    monkeypatch.setattr(DeltaTable, "commit", refuse)
+    before = set(bucket.list_keys())
+    assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put")[0] == 4
+    assert set(bucket.list_keys()) == before

@@ -1,0 +1,158 @@
+"""Filters where the first draft has them: at the beginning of their column chunks, before the first page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.bloom.dialects import DRAFTS
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.check import check
+from sbbf_tool.operations.explain import explain
+from sbbf_tool.operations.inspect import inspect
+from sbbf_tool.operations.probe import probe
+from sbbf_tool.operations.prune import prune
+from sbbf_tool.operations.remove import remove_filters
+from sbbf_tool.operations.repair import repair
+from sbbf_tool.operations.resize import resize_filters
+from sbbf_tool.operations.verify import verify
+from sbbf_tool.rules.check_policy import Policy
+from support.corpus_edits import edit_footer
+from support.draft_files import write_draft_in_chunks
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = ("id", "k", "name", "maybe")
+"""Among them the first two and the last two but one of the file, so that filters follow pages directly."""
+FIRST_DRAFTS = [dialect.name for dialect in DRAFTS if dialect.name.startswith("draft1")]
+SIZES = pytest.mark.parametrize("in_size", [False, True], ids=["size of the pages", "size with the filter"])
+
+
+@pytest.fixture(scope="module")
+def plain(fixtures: Path) -> Path:
+    return fixtures / "pyarrow-plain.parquet"
+
+
+def write(plain: Path, folder: Path, dialect: str, in_size: bool) -> Path:
+    path = folder / "first.parquet"
+    write_draft_in_chunks(plain, COLUMNS, path, dialect, in_size=in_size)
+    return path
+
+
+@SIZES
+@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+def test_inspect_verify_and_check(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
+    path = write(plain, tmp_path, dialect, in_size)
+    report = inspect(path)
+    assert [row.dialect for row in report.filters] == [dialect] * 16
+    assert report.unreferenced == ()
+    assert all(row.unreadable is None for row in report.filters)
+    results = verify(path)
+    assert [result.dialect for result in results.filters if result.is_verified] == [dialect] * 16
+    assert {finding.rule for finding in results.findings} == {"draft-dialect", "missing-length"}
+    assert {finding.rule for finding in check(path).findings} == {"draft-dialect", "missing-length", "large-for-chunk"}
+    assert pq.read_table(path).equals(pq.read_table(plain))
+
+
+def test_the_fixture(fixtures: Path, plain: Path, tmp_path: Path):
+    """The fixture is what its generator writes, and its filters are the first bytes of its chunks."""
+    fixture = fixtures / "drafts" / "draft1-page-in-chunks.parquet"
+    write_draft_in_chunks(plain, ["id", "k", "name"], tmp_path / "again.parquet", "draft1-page")
+    assert (tmp_path / "again.parquet").read_bytes() == fixture.read_bytes()
+    metadata = pq.read_metadata(fixture)
+    for row in inspect(fixture).filters:
+        chunk = metadata.row_group(row.row_group).column(metadata.schema.names.index(row.column))
+        assert row.offset + row.header_bytes + row.bitset_bytes == chunk.data_page_offset
+
+
+@SIZES
+@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
+    path = write(plain, tmp_path, dialect, in_size)
+    for column in COLUMNS:
+        values = pq.read_table(plain)[column].drop_null().unique().to_pylist()[::9]
+        assert not any(value.is_absent for value in probe(path, column, values, dialect=dialect).values)
+    assert {row.answer for row in probe(path, "id", [-1], dialect=dialect).values[0].row_groups} == {"absent"}
+    assert {row.answer for row in probe(path, "id", [-1]).values[0].row_groups} == {"cannot say"}
+    assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
+    assert prune([path], "name", ["nobody"]).skipped_by_filter == 0
+
+
+@SIZES
+@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+def test_replace_and_rebuild_give_todays_filters(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
+    path = write(plain, tmp_path, dialect, in_size)
+    add_filters(path, COLUMNS, replace=True, output=tmp_path / "replaced.parquet")
+    repair(path, rebuild=True, output=tmp_path / "repaired.parquet")
+    for name in ("replaced", "repaired"):
+        path = tmp_path / f"{name}.parquet"
+        assert verify(path).is_sound
+        assert [result.dialect for result in verify(path).filters] == [None] * 16
+        assert probe(path, "name", ["nobody"]).is_absent
+        assert pq.read_table(path).equals(pq.read_table(plain))
+        assert not {finding.rule for finding in check(path).findings} - {"large-for-chunk"}
+
+
+@SIZES
+@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+def test_replace_one_column(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
+    path = write(plain, tmp_path, dialect, in_size)
+    add_filters(path, ["k"], replace=True, in_place=True)
+    results = verify(path)
+    assert all(result.is_verified for result in results.filters)
+    assert {result.column: result.dialect for result in results.filters} == {"id": dialect, "k": None, "name": dialect, "maybe": dialect}
+    assert "overlapping-filter" not in {finding.rule for finding in check(path).findings}
+
+
+@SIZES
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("columns", [(), ("id",)], ids=["all", "one"])
+def test_remove(plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: bool, in_size: bool):
+    """The bytes of a filter between pages stay in the file, since pages do not move, and are in_size as unreferenced."""
+    path = write(plain, tmp_path, "draft1-page", in_size)
+    report = remove_filters(path, columns, compact=compact, in_place=True)
+    assert report.unreferenced_bytes
+    assert {row.column for row in inspect(path).filters} == set(COLUMNS) - set(columns or COLUMNS)
+    assert "overlapping-filter" not in {finding.rule for finding in check(path).findings}
+    assert pq.read_table(path).equals(pq.read_table(plain))
+
+
+def test_repair_without_data_drops_and_resize_is_refused(plain: Path, tmp_path: Path):
+    path = write(plain, tmp_path, "draft1-raw", in_size=False)
+    content = path.read_bytes()
+    with pytest.raises(RefusedError, match=r"is that of a draft of the format: draft1-raw or branch-12; repair\(.*rebuild=True"):
+        resize_filters(path, fpp=0.1, in_place=True)
+    assert path.read_bytes() == content
+    assert {step.fix for step in repair(path, in_place=True).steps} == {"drop"}
+    assert inspect(path).filters == ()
+
+
+def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
+    """parquet-mr's first commit with filters (d473d17) stated the filter's offset as that of the first page."""
+    path = write(plain, tmp_path, "draft1-raw", in_size=False)
+
+    def state_the_filter(metadata) -> None:
+        for row_group in metadata.row_groups:
+            for chunk in row_group.columns:
+                chunk.meta_data.data_page_offset = chunk.meta_data.bloom_filter_offset or chunk.meta_data.data_page_offset
+
+    edit_footer(path, state_the_filter)
+    assert all("cannot be decoded" in (result.problem or "") for result in verify(path).filters)
+    report = probe(path, "id", [-1], dialect="draft1-raw")
+    assert {row.answer for row in report.values[0].row_groups} == {"cannot say"}
+    assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}
+
+
+@pytest.mark.parametrize("excess", [1, 1 << 20])
+def test_pages_that_reach_further_still_overlap(plain: Path, tmp_path: Path, excess: int):
+    path = write(plain, tmp_path, "draft1-page", in_size=False)
+
+    def enlarge(metadata) -> None:
+        meta = metadata.row_groups[0].columns[0].meta_data
+        meta.total_compressed_size += meta.data_page_offset - meta.bloom_filter_offset + excess
+
+    edit_footer(path, enlarge)
+    assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}

@@ -1,0 +1,178 @@
+"""A file of many that lacks the column of a request: answered for where that is certain, and otherwise left out, not an error."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sbbf_tool
+from sbbf_tool import UsageError, add_filters, open_files, probe
+from sbbf_tool.errors import NoColumnError, NotApplicableError
+from sbbf_tool.operations.check import Policy
+from sbbf_tool.operations.explain import explain
+from sbbf_tool.rules.rule import Limits
+from sbbf_tool.runner.lookup import probe_values
+
+ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
+
+
+def write(path: Path, **columns: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns or {"id": range(100)}), path, row_group_size=50)
+    return path
+
+
+def answers(path: object, column: str, values: list[object]) -> list[str]:
+    """Return the answers of `probe`, after comparing them with those of `explain` and of a look-up."""
+    report = probe(path, column, values, strict=False)
+    answer_sets = [{answer.answer for answer in value.row_groups} for value in report.values]
+    assert all(len(each) == 1 for each in answer_sets)
+    lookup = probe_values(path, column, values, strict=False)
+    assert lookup.is_absent == report.is_absent
+    for value, (answer,) in zip(values, answer_sets, strict=True):
+        explanation = explain(path, column, value, strict=False)
+        assert explanation.absent == (answer == ABSENT)
+    return [answer for (answer,) in answer_sets]
+
+
+class TestAnswers:
+    def test_a_column_that_the_file_lacks_is_absent(self, tmp_path: Path):
+        path = write(tmp_path / "a.parquet")
+        assert answers(path, "user_id", ["5", 5, b"x", 1.5]) == [ABSENT] * 4
+        (column,) = probe(path, "user_id", ["5"], strict=False).named_columns
+        assert (column.name, column.type) == ("user_id", None)
+        for verb in (probe, explain, probe_values):
+            with pytest.raises(NoColumnError, match="there is no column 'user_id'"):
+                verb(path, "user_id", "5")
+
+    def test_null_may_be_there(self, tmp_path: Path):
+        assert answers(write(tmp_path / "a.parquet"), "user_id", [None, "null", "5"]) == [MAYBE, MAYBE, ABSENT]
+
+    @pytest.mark.parametrize("name", ["user_id", "USER_ID", "`User_Id`"])
+    def test_a_column_that_differs_by_case_may_hold_the_value(self, tmp_path: Path, name: str):
+        assert answers(write(tmp_path / "a.parquet", User_ID=range(100)), name.replace("`User_Id`", "`User_id`"), ["500"]) == [CANNOT_SAY]
+
+    @pytest.mark.parametrize("name", ["tags.list.element", "tags.bag.array_element", "TAGS.element", "tags.array"])
+    def test_another_form_of_the_same_list_may_hold_the_value(self, tmp_path: Path, name: str):
+        tags = pa.array([["a", "b"]] * 100, pa.list_(pa.field("item", pa.string())))
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"tags": tags}), path, use_compliant_nested_type=False)
+        assert answers(path, name, ["z"]) == [CANNOT_SAY]
+
+    def test_a_table_may_give_a_value(self, tmp_path: Path):
+        (tmp_path / "orders" / "_delta_log").mkdir(parents=True)
+        (tmp_path / "orders" / "_delta_log" / f"{0:020}.json").write_text("{}\n")
+        path = write(tmp_path / "orders" / "part" / "a.parquet")
+        assert answers(path, "user_id", ["5"]) == [CANNOT_SAY]
+
+
+class TestPartitions:
+    @pytest.mark.parametrize(
+        ("partition", "value", "answer"),
+        [
+            ("2026-01-31", "2026-01-31", MAYBE),
+            ("2026-01-31", datetime.date(2026, 1, 31), MAYBE),
+            ("2026-01-31", "2026-02-01", ABSENT),
+            ("2026-01-31", "2026-01-31 00:00:00", MAYBE),
+            ("7", 7, MAYBE),
+            ("07", "7", MAYBE),
+            ("7.0", Decimal(7), MAYBE),
+            ("7", 8, ABSENT),
+            ("7", None, ABSENT),
+            ("", None, MAYBE),
+            ("eu", "eu", MAYBE),
+            ("eu", "us", ABSENT),
+            ("eu", "EU", MAYBE),
+            ("true", True, MAYBE),
+            ("a%2Fb", "a/b", MAYBE),
+            ("eu", b"eu", MAYBE),
+            ("__HIVE_DEFAULT_PARTITION__", None, MAYBE),
+            ("__HIVE_DEFAULT_PARTITION__", "null", MAYBE),
+            ("__HIVE_DEFAULT_PARTITION__", "eu", ABSENT),
+        ],
+    )
+    def test_the_value_of_the_partition_answers(self, tmp_path: Path, partition: str, value: object, answer: str):
+        path = write(tmp_path / f"part={partition}" / "a.parquet")
+        assert answers(path, "part", [value]) == [answer]
+        assert probe(path, "part", [value], strict=False).named_columns[0].type == "partition"
+
+    def test_the_column_of_the_file_comes_first(self, tmp_path: Path):
+        path = write(tmp_path / "id=5" / "a.parquet")
+        add_filters(path, "id", in_place=True)
+        assert answers(path, "id", [6000]) == [ABSENT]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    write(tmp_path / "lake" / "a.parquet", id=range(100), user_id=range(100))
+    write(tmp_path / "lake" / "b.parquet", id=range(100), user_id=[str(number) for number in range(100)])
+    write(tmp_path / "lake" / "c.parquet", id=range(100))
+    return tmp_path / "lake"
+
+
+class TestManyFiles:
+    def test_other_verbs_leave_the_column_out(self, lake: Path):
+        files = open_files(lake)
+        reports = list(files.add_filters(["user_id"], in_place=True))
+        assert [type(outcome).__name__ for outcome in reports] == ["AddReport", "AddReport", "NotApplicableError"]
+        for outcomes in (
+            files.verify(["user_id"]),
+            files.inspect("user_id"),
+            files.resize_filters("user_id", fpp=0.3, in_place=True),
+            files.repair("user_id", in_place=True),
+            files.remove_filters("user_id", in_place=True),
+        ):
+            assert isinstance(list(outcomes)[2], NotApplicableError)
+
+    def test_the_other_columns_go_on(self, lake: Path):
+        reports = list(open_files(lake).add_filters(["user_id", "id"], in_place=True))
+        assert [len(report.filters) for report in reports] == [4, 4, 2]
+        assert [[column.type for column in report.named_columns] for report in reports] == [
+            ["INT64", "INT64"],
+            ["BYTE_ARRAY STRING", "INT64"],
+            [None, "INT64"],
+        ]
+
+    def test_strict_restores_the_error(self, lake: Path):
+        files = open_files(lake)
+        for outcomes in (
+            files.add_filters("user_id", in_place=True, strict=True),
+            files.verify("user_id", strict=True),
+            files.probe("user_id", "7", strict=True),
+            files.explain("user_id", "7", strict=True),
+            files.inspect("user_id", strict=True),
+        ):
+            last = list(outcomes)[2]
+            assert isinstance(last, NoColumnError)
+            assert not isinstance(last, NotApplicableError)
+
+    def test_a_requirement_does_not_apply(self, lake: Path):
+        add_filters(lake / "a.parquet", "user_id", in_place=True)
+        add_filters(lake / "b.parquet", "user_id", in_place=True)
+        policy = Policy(Limits(require=("user_id",)))
+        assert [report.failed for report in open_files(lake).check(policy)] == [False, False, False]
+        assert [report.failed for report in open_files(lake).check(policy, strict=True)] == [False, False, True]
+
+    def test_for_one_file_it_is_an_error(self, lake: Path):
+        path = lake / "c.parquet"
+        before = path.read_bytes()
+        for verb in ("inspect", "verify", "remove_filters", "resize_filters", "repair", "add_filters"):
+            options = {"fpp": 0.3} if verb == "resize_filters" else {}
+            with pytest.raises(UsageError, match="there is no column"):
+                getattr(sbbf_tool, verb)(path, "user_id", **options, **({} if verb in ("inspect", "verify") else {"in_place": True}))
+        assert path.read_bytes() == before
+
+    def test_large_files_are_verified_in_splits_alike(self, lake: Path):
+        from sbbf_tool.runner.verify import plan_verification, report_verification
+
+        path = str(lake / "c.parquet")
+        assert plan_verification(path, ("user_id",), strict=False).reason.startswith("not applicable: there is no column")
+        assert report_verification(path, [], ("user_id",), strict=False).reason.startswith("not applicable: there is no column")
+        assert report_verification(path, [], ("user_id",)).exit_code == 2
+        shutil.rmtree(lake)

@@ -1,0 +1,207 @@
+"""Changes of a changed file: a copy leaves out what earlier changes wrote, an append reports it; other bytes always stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters, inspect, remove_filters, repair, resize_filters, verify
+from sbbf_tool.file.own_tail import find_own_tail
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.corpus_edits import edit_footer
+from support.samples import events, footer_start, places, write_events
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return write_events(tmp_path / "events.parquet")
+
+
+def assert_sound(path: Path) -> None:
+    report = verify(path)
+    assert report.is_sound
+    assert len(report.filters) == len(places(path))
+    assert pq.read_table(path).equals(events())
+
+
+def tail_of(path: Path) -> int:
+    with ParquetFile.open(path) as file:
+        return find_own_tail(file).start
+
+
+def change_ten_times(path: Path, **options: bool) -> None:
+    add_filters(path, ["id"], in_place=True, fpp=0.001, **options)
+    add_filters(path, ["name"], in_place=True, fpp=0.2, **options)
+    add_filters(path, ["id", "name", "score"], in_place=True, replace=True, fpp=0.0001, **options)
+    resize_filters(path, ["id"], fpp=0.1, in_place=True)
+    remove_filters(path, ["name"], in_place=True)
+    add_filters(path, ["tags"], in_place=True, **options)
+    resize_filters(path, ["id", "score"], num_bytes=64, in_place=True)
+    add_filters(path, ["score", "tags"], in_place=True, replace=True, fpp=0.3, **options)
+    remove_filters(path, ["score"], in_place=True)
+    add_filters(path, ["id", "name", "score", "tags"], in_place=True, replace=True, **options)
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_ten_changes_take_the_bytes_of_one(plain, tmp_path, append):
+    old = plain.read_bytes()
+    once = tmp_path / "once.parquet"
+    add_filters(plain, ["id", "name", "score", "tags"], output=once)
+    change_ten_times(plain, append=append)
+    if append:
+        add_filters(plain, ["id"], in_place=True, replace=True)
+    assert plain.stat().st_size == once.stat().st_size
+    assert_sound(plain)
+    assert tail_of(plain) == len(old)
+    remove_filters(plain, in_place=True)
+    assert plain.read_bytes() == old
+
+
+def test_the_first_bytes_of_the_tail_stay_where_they_are(plain):
+    add_filters(plain, ["id"], in_place=True)
+    before = places(plain)
+    report = add_filters(plain, ["name"], in_place=True)
+    assert {key: place for key, place in places(plain).items() if key[1] == "id"} == before
+    assert {place.offset for key, place in places(plain).items() if key[1] == "name"} == {row.offset for row in report.filters}
+    assert_sound(plain)
+
+
+def test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it(plain):
+    old_size = plain.stat().st_size
+    assert add_filters(plain, ["id"], in_place=True, append=True).leftover_bytes == 0
+    first = plain.read_bytes()
+    report = add_filters(plain, ["id"], in_place=True, append=True, replace=True, fpp=0.2)
+    assert plain.read_bytes()[: len(first)] == first
+    assert report.leftover_bytes == len(first) - old_size
+    report = add_filters(plain, ["name"], in_place=True)
+    assert report.leftover_bytes == 0
+    assert report.undo is None
+    assert [unused.offset + unused.length for unused in inspect(plain).unreferenced] == [old_size]
+    assert_sound(plain)
+
+
+def test_an_undo_that_is_offered_restores_the_old_bytes(plain):
+    add_filters(plain, ["id"], in_place=True)
+    first = plain.read_bytes()
+    report = add_filters(plain, ["name"], in_place=True)
+    assert report.undo is not None
+    remove_filters(plain, report.undo.columns, in_place=True)
+    assert plain.read_bytes() == first
+    assert add_filters(plain, ["id"], in_place=True, replace=True, fpp=0.3).undo is None
+
+
+def test_a_repair_keeps_the_other_filters(plain):
+    add_filters(plain, ["id", "name"], in_place=True)
+    name = {key: place.length for key, place in places(plain).items() if key[1] == "name"}
+
+    def forget_length(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].columns[0].meta_data.bloom_filter_length = None
+
+    edit_footer(plain, forget_length)
+    assert repair(plain, in_place=True).steps
+    assert {key: place.length for key, place in places(plain).items() if key[1] == "name"} == name
+    assert_sound(plain)
+
+
+# What is not verified stays
+
+
+def test_foreign_bytes_between_two_changes_end_the_tail(plain):
+    add_filters(plain, ["id"], in_place=True)
+    data = plain.read_bytes()
+    start = footer_start(data)
+    blob = b"an index of another program " * 9
+    plain.write_bytes(data[:start] + blob + data[start:])
+    with_blob = plain.read_bytes()
+    assert tail_of(plain) == len(with_blob)
+    for fpp in (0.1, 0.01):
+        add_filters(plain, ["id", "name"], in_place=True, replace=True, fpp=fpp)
+        assert plain.read_bytes()[: len(with_blob)] == with_blob
+        assert tail_of(plain) == len(with_blob)
+    assert_sound(plain)
+
+
+def test_a_footer_with_other_metadata_ends_the_tail(plain):
+    """Another program wrote a footer of its own: it may remember this length."""
+    add_filters(plain, ["id"], in_place=True)
+    old = plain.read_bytes()
+
+    def rename(metadata: FileMetaData) -> None:
+        metadata.created_by = "another program"
+
+    other_path = plain.with_name("other.parquet")
+    other_path.write_bytes(old)
+    edit_footer(other_path, rename)
+    data = other_path.read_bytes()
+    plain.write_bytes(old + data[footer_start(data) :])
+    data_before = plain.read_bytes()
+    add_filters(plain, ["name"], in_place=True)
+    assert plain.read_bytes()[: len(data_before)] == data_before
+    assert_sound(plain)
+
+
+@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+def test_filters_of_other_writers_stay(fixtures, tmp_path, writer):
+    source = fixtures / f"{writer}-filters.parquet"
+    columns = sorted({row.column for row in inspect(source).filters if row.physical_type != "BOOLEAN"})
+    out = tmp_path / "out.parquet"
+    add_filters(source, columns, output=out, replace=True)
+    for fpp in (0.3, 0.01):
+        add_filters(out, columns, in_place=True, replace=True, fpp=fpp)
+    assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
+    assert tail_of(out) == source.stat().st_size
+    assert pq.read_table(out).equals(pq.read_table(source))
+
+
+def test_a_filter_with_a_broken_header_ends_the_tail(plain):
+    add_filters(plain, ["id"], in_place=True)
+    add_filters(plain, ["name"], in_place=True)
+    place = places(plain)[1, "name"]
+    with open(plain, "r+b") as stream:
+        stream.seek(place.offset)
+        stream.write(b"\xff" * 8)
+    damaged_data = plain.read_bytes()
+    assert tail_of(plain) == len(damaged_data)
+    add_filters(plain, ["score"], in_place=True)
+    assert plain.read_bytes()[: len(damaged_data)] == damaged_data
+
+
+def test_a_reference_into_an_old_footer_ends_the_tail(plain):
+    def point_at_old_footer(metadata: FileMetaData) -> None:
+        metadata.row_groups[0].columns[1].meta_data.bloom_filter_offset = first - 20
+
+    first = plain.stat().st_size
+    add_filters(plain, ["id"], in_place=True)
+    edit_footer(plain, point_at_old_footer)
+    assert tail_of(plain) == plain.stat().st_size
+
+
+@pytest.mark.parametrize("length", [104, 184, None])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: add_filters(path, ["score"], in_place=True),
+        lambda path: add_filters(path, ["name"], in_place=True, replace=True),
+        lambda path: resize_filters(path, ["name"], num_bytes=64, in_place=True),
+        lambda path: remove_filters(path, ["name"], in_place=True),
+        lambda path: repair(path, in_place=True),
+    ],
+    ids=["add", "replace", "resize", "remove", "repair"],
+)
+def test_a_filter_whose_length_was_changed_later_is_not_cut(plain, length, change):
+    for column in ("id", "name"):
+        add_filters(plain, [column], in_place=True, append=True)
+    with ParquetFile.open(plain) as file:
+        place = file.footer.filter_place(0, 0)
+        assert place is not None
+        raw = set_filters(file.footer.raw, {(0, 0): FilterPlace(place.offset, length)}, None)
+        plain.write_bytes(file.source.read(0, file.footer.start) + raw + build_tail(raw))
+    assert tail_of(plain) == plain.stat().st_size
+    change(plain)
+    filters = verify(plain).filters
+    assert len(filters) >= 3
+    assert not any(checked.false_negatives or checked.problem for checked in filters)

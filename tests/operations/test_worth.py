@@ -1,0 +1,161 @@
+"""Nothing worthless is published: saturated filters are left out, and `check` warns of nothing that `add_filters` writes by default."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import RefusedError, add_filters, check, inspect, open_files, repair, resize_filters, verify
+from sbbf_tool.bloom import sizing
+from sbbf_tool.reports.findings import ERROR, WARNING
+from support.samples import places, write_events
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Write two row groups with many values of `id` and few of `kind`."""
+    table = pa.table({"id": range(ROWS), "kind": [f"kind {number % 40}" for number in range(ROWS)]})
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=ROWS // 2)
+    return tmp_path / "many.parquet"
+
+
+class TestAdd:
+    def test_other_columns_go_on(self, path: Path):
+        report = add_filters(path, ["id", "kind"], in_place=True, max_bytes=64)
+        assert {row.column for row in report.filters} == {"kind"}
+        assert [(row.row_group, row.column, row.bitset_bytes) for row in report.saturated_filters] == [(0, "id", 64), (1, "id", 64)]
+        assert all(row.fpp > 0.99 for row in report.saturated_filters)
+        assert {column for _, column in places(path)} == {"kind"}
+        assert verify(path).is_sound
+
+    def test_nothing_but_saturated_filters_is_refused(self, path: Path, tmp_path: Path):
+        old = path.read_bytes()
+        for target in ({"in_place": True}, {"output": tmp_path / "out.parquet"}):
+            with pytest.raises(RefusedError, match=r"column id: 2 filters left out, .* 100 % with 64 bytes.*force=True"):
+                add_filters(path, "id", max_bytes=64, **target)
+        assert path.read_bytes() == old
+        assert not (tmp_path / "out.parquet").exists()
+
+    def test_force_writes_them_and_inspect_marks_them(self, path: Path):
+        report = add_filters(path, ["id", "kind"], in_place=True, max_bytes=64, force=True)
+        assert report.saturated_filters == ()
+        assert len(report.filters) == 4
+        inspected = inspect(path)
+        assert {row.column for row in inspected.filters if row.saturated} == {"id"}
+        assert all(any("saturated" in warning for warning in row.warnings) == row.saturated for row in inspected.filters)
+
+    def test_a_target_above_the_limit_is_an_order(self, path: Path):
+        assert add_filters(path, "id", in_place=True, fpp=0.6).saturated_filters == ()
+
+    def test_the_old_filter_stays_where_the_new_one_is_left_out(self, path: Path):
+        add_filters(path, "id", in_place=True)
+        old = path.read_bytes()
+        with pytest.raises(RefusedError):
+            add_filters(path, "id", in_place=True, replace=True, ndv=10)
+        assert path.read_bytes() == old
+
+    def test_over_many_files_the_file_counts_as_refused(self, path: Path):
+        (path.parent / "other.parquet").write_bytes(path.read_bytes())
+        reports = list(open_files(path.parent).add_filters(["id", "kind"], max_bytes=64, in_place=True))
+        assert [len(report.saturated_filters) for report in reports] == [2, 2]
+
+
+class TestOtherVerbs:
+    def test_resize(self, path: Path):
+        add_filters(path, ["id", "kind"], in_place=True, fpp=0.0001)
+        sizes = {column: place.length for (_, column), place in places(path).items()}
+        report = resize_filters(path, num_bytes=64, in_place=True)
+        assert {row.column for row in report.filters} == {"kind"}
+        assert {row.column for row in report.saturated_filters} == {"id"}
+        assert {place.length for (_, column), place in places(path).items() if column == "id"} == {sizes["id"]}
+        with pytest.raises(RefusedError, match="left out"):
+            resize_filters(path, "id", num_bytes=64, in_place=True)
+        assert resize_filters(path, num_bytes=64, in_place=True, force=True).saturated_filters == ()
+
+    def test_a_repair_leaves_what_it_cannot_better(self, path: Path, monkeypatch: pytest.MonkeyPatch):
+        add_filters(path, ["id", "kind"], in_place=True, max_bytes=64, force=True)
+        old = path.read_bytes()
+        monkeypatch.setattr(sizing, "MAX_BYTES", 128)
+        report = repair(path, in_place=True, rebuild=True)
+        assert report.steps == ()
+        assert {row.column for row in report.saturated_filters} == {"id"}
+        assert path.read_bytes() == old
+
+    def test_a_repair_drops_a_harmful_filter_that_it_cannot_replace(self, path: Path, monkeypatch: pytest.MonkeyPatch):
+        add_filters(path, ["id"], in_place=True)
+        place = places(path)[1, "id"]
+        with open(path, "r+b") as stream:
+            stream.seek(place.offset + 20)
+            stream.write(bytes(place.length - 20))
+        monkeypatch.setattr(sizing, "MAX_BYTES", 128)
+        report = repair(path, in_place=True, rebuild=True)
+        assert [(step.row_group, step.fix) for step in report.steps] == [(1, "drop")]
+        assert places(path).keys() == {(0, "id")}
+
+
+# What is written by default is nothing to warn of
+
+SHAPES = {
+    "unique": lambda n, seed: random.Random(seed).sample(range(1 << 40), n),
+    "sorted": lambda n, seed: range(n),
+    "constant": lambda n, seed: [seed] * n,
+    "few": lambda n, seed: [random.Random(seed + at).randrange(9) for at in range(n)],
+    "skewed": lambda n, seed: [int(random.Random(seed + at).paretovariate(1)) for at in range(n)],
+    "nulls": lambda n, seed: [None] * n,
+    "some nulls": lambda n, seed: [None if at % 3 else at * 7919 for at in range(n)],
+    "one value": lambda n, seed: [None] * (n - 1) + [5] if n else [],
+}
+TYPES = {
+    "int32": lambda value: value % (1 << 31),
+    "int64": lambda value: value,
+    "string": lambda value: f"value {value}",
+    "binary": lambda value: value.to_bytes(8, "big"),
+    "float64": lambda value: value / 3,
+    "decimal128(12, 2)": lambda value: value % 10**9,
+    "timestamp[us]": lambda value: value,
+    "list<int64>": lambda value: [value, value + 1],
+}
+WRITERS = {
+    "plain": {"use_dictionary": False},
+    "dictionary": {"compression": "zstd"},
+    "delta": {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED", "compression": "zstd"},
+    "page index": {"write_page_index": True, "data_page_version": "2.0"},
+}
+SIZES = [(0, 1), (1, 1), (3, 2), (500, 100), (6000, 2500)]
+"""Rows, and rows in a row group."""
+
+
+def column_of(kind: str, values: list[object]) -> pa.Array:
+    of_type = pa.list_(pa.int64()) if kind == "list<int64>" else pa.decimal128(12, 2) if "decimal" in kind else pa.type_for_alias(kind)
+    items = [None if value is None else TYPES[kind](value) for value in values]
+    return pa.array(items, pa.int64()).cast(of_type) if kind.startswith("timestamp") else pa.array(items, of_type)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("rows", SIZES, ids=str)
+def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path, writer, rows):
+    kinds = [kind for kind in TYPES if writer != "delta" or kind in ("int32", "int64", "timestamp[us]")]
+    columns = {
+        f"{shape}: {kind}": column_of(kind, list(values(rows[0], at)))
+        for at, (shape, values) in enumerate(SHAPES.items())
+        for kind in kinds
+    }
+    path = tmp_path / "shapes.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=rows[1], **WRITERS[writer])
+    report = add_filters(path, [f"`{name}`" for name in columns], in_place=True)
+    assert not report.saturated_filters
+    findings = [finding for finding in check(path).findings if finding.severity in (ERROR, WARNING)]
+    assert [(finding.rule, finding.column, finding.evidence[:2]) for finding in findings] == []
+
+
+def test_after_any_history_of_defaults_there_is_nothing_to_warn_of(tmp_path):
+    path = write_events(tmp_path / "events.parquet")
+    for _ in range(3):
+        add_filters(path, ["id", "name", "score", "tags"], in_place=True, replace=True)
+    assert [finding.rule for finding in check(path).findings if finding.severity in (ERROR, WARNING)] == []

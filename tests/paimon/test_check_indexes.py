@@ -1,0 +1,265 @@
+"""`check_paimon`: each rule finds its defect, in every format, and the fix that it names resolves it."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.errors import UsageError
+from sbbf_tool.operations.paimon.add_index import add_paimon_index
+from sbbf_tool.operations.paimon.check import check_paimon
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
+from sbbf_tool.operations.paimon.verify import verify_paimon
+from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.paimon.fast_hash import Hashes, hash_bytes, hash_longs
+from sbbf_tool.paimon.index_container import build_container, lay_out
+from sbbf_tool.reports.findings import CheckReport
+from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.index_rules import INDEX_RULES
+from support.paimon_tables import NewFile, TableMaker
+
+NewTable = Callable[..., TableMaker]
+NUMBERS = range(1000, 1100)
+COLUMNS = {"id": pa.array(NUMBERS, pa.int64()), "s": pa.array([f"value {at}" for at in NUMBERS])}
+
+
+def filter_of(hashes: Hashes, items: int = 100, fpp: float = 0.01) -> bytes:
+    bloom = BloomFilter64.for_items(items, fpp)
+    bloom.insert(hashes)
+    return build_bloom64(bloom)
+
+
+def container_of(**filters: bytes | None) -> bytes:
+    return build_container(lay_out({column: {KIND: body} for column, body in filters.items()}))
+
+
+RIGHT = hash_longs(np.array(NUMBERS, np.int64))
+TEXTS = hash_bytes(str(number).encode() for number in NUMBERS)
+NAMES = hash_bytes(f"value {number}".encode() for number in NUMBERS)
+REVERSE = bytes(4) + bytes([7])
+DEFECTS: dict[str, Mapping[str, Any]] = {
+    "index-false-negatives": {"embedded": container_of(id=filter_of(RIGHT[:90]))},
+    "index-wrong-hash": {"embedded": container_of(id=filter_of(TEXTS))},
+    "empty-index": {"embedded": container_of(id=None)},
+    "empty-index-filter": {"embedded": container_of(id=b"\0\0\0\7" + bytes(100))},
+    "unreadable-index": {"embedded": b"no container"},
+    "duplicate-index": {"embedded": container_of(id=filter_of(RIGHT)), "extra_files": ("data.parquet.index",)},
+    "unreferenced-index": {"beside": "data.parquet-3.index"},
+    "outside-table": {"external_path": "/elsewhere/data.parquet"},
+    "unknown-column": {"embedded": container_of(gone=filter_of(RIGHT))},
+    "unknown-kind": {"embedded": build_container(lay_out({"id": {"hologram": b"?"}}))},
+    "no-hash": {"embedded": container_of(flag=filter_of(RIGHT))},
+    "many-hash-functions": {"embedded": container_of(id=b"\0\0\0\x80" + b"\xff" * 100)},
+    "no-hash-functions": {"embedded": container_of(id=bytes(4) + b"\xff" * 100)},
+    "saturated-index": {"embedded": container_of(id=filter_of(RIGHT, items=5))},
+    "large-for-rows": {"embedded": container_of(id=filter_of(RIGHT, items=1_000_000))},
+    "large-for-values": {"embedded": container_of(id=filter_of(RIGHT, items=1_500))},
+    "unused-index": {"embedded": container_of(id=filter_of(RIGHT)), "options": {"file-index.read.enabled": "false"}},
+    "missing-index": {"options": {"file-index.bloom-filter.columns": "id"}},
+}
+
+
+def make_table(new_table: NewTable, tmp_path: Path, rule: str) -> TableMaker:
+    defect = dict(DEFECTS[rule])
+    beside, external = defect.pop("beside", None), defect.pop("external_path", None)
+    maker = new_table((("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN")), options=defect.pop("options", {}))
+    flags = {"flag": pa.array([None] * len(NUMBERS), pa.bool_())}
+    maker.commit(
+        NewFile(COLUMNS | flags, name="data.parquet", external_path=str(tmp_path / external.lstrip("/")) if external else None, **defect)
+    )
+    if beside is not None:
+        (maker.root / "bucket-0" / beside).write_bytes(container_of(id=filter_of(RIGHT)))
+    return maker
+
+
+def names(report: CheckReport) -> set[str]:
+    return {finding.rule for finding in report.findings}
+
+
+@pytest.mark.parametrize("rule", INDEX_RULES, ids=lambda rule: rule.name)
+def test_each_rule_finds_its_defect(new_table: NewTable, tmp_path: Path, rule: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    maker = make_table(new_table, tmp_path, rule.name)
+    report = check_paimon(maker.root, fail_on=rule.severity)
+    assert rule.name in names(report)
+    assert report.failed
+    outcomes = {outcome.rule: outcome.outcome for outcome in report.rules}
+    assert list(outcomes) == [rule.name for rule in INDEX_RULES]
+    assert {name for name, outcome in outcomes.items() if outcome in ("failed", "noted")} == names(report)
+    (finding,) = [finding for finding in report.findings if finding.rule == rule.name]
+    assert (finding.severity, finding.message) == (rule.severity, rule.message)
+    assert (finding.fix is not None) == (rule.verb is not None)
+    assert run(["paimon", "check", str(maker.root), "--select", rule.name, "--fail-on", rule.severity]) == 1
+    out, err = capfd.readouterr()
+    assert out.startswith(f"{maker.root}: {rule.severity}: {rule.name}\n    {rule.message}\n")
+    assert err == ""
+    command = ["paimon", "remove-index", str(maker.root), "--unreadable"] if rule.name == "unreadable-index" else None
+    if finding.fix is not None:
+        program, *command = next(line for line in out.splitlines() if "fix: " in line).partition("fix: ")[2].split()
+        assert program == "sbbf"
+    if command is not None:
+        assert run(command) == 0
+        capfd.readouterr()
+        assert rule.name not in names(check_paimon(maker.root))
+        assert not verify_paimon(maker.root).has_false_negatives
+
+
+def test_every_defect_belongs_to_a_rule_with_a_name_of_its_own() -> None:
+    assert list(DEFECTS) == [rule.name for rule in INDEX_RULES]
+    assert not {rule.name for rule in RULES} & DEFECTS.keys()
+
+
+def test_a_sound_table_has_no_findings(new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS))
+    assert check_paimon(maker.root).findings == ()
+    add_paimon_index(maker.root, ["id", "s"])
+    report = check_paimon(maker.root, fail_on="info")
+    assert (report.findings, report.failed, report.unreadable) == ((), False, ())
+    add_paimon_index(maker.root, ["id:fpp=0.3"], replace=True)
+    assert check_paimon(maker.root).findings == ()
+
+
+CAUSES: list[tuple[str, dict[str, bytes], str]] = [
+    ("Parquet's hash", {"id": filter_of(hash_bytes(n.to_bytes(8, "little") for n in NUMBERS))}, "bytes with XXH64, as in Parquet, 8 bytes"),
+    ("text", {"id": filter_of(TEXTS)}, "the values were hashed as their decimal text"),
+    ("length", {"s": filter_of(hash_bytes(b"\x0a\0\0\0" + f"value {n}".encode() for n in NUMBERS))}, "hashed as bytes after their length"),
+    ("halves", {"s": filter_of((NAMES << np.uint64(32)) | (NAMES >> np.uint64(32)))}, "the two halves of each hash are swapped"),
+]
+
+
+@pytest.mark.parametrize(("filters", "words"), [case[1:] for case in CAUSES], ids=[case[0] for case in CAUSES])
+def test_the_cause_of_a_wrong_hash(new_table: NewTable, filters: dict[str, bytes], words: str) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, embedded=container_of(**filters)))
+    (finding,) = check_paimon(maker.root, select="correctness").findings
+    assert finding.rule == "index-wrong-hash"
+    assert words in finding.evidence[0].fact
+    (column,) = verify_paimon(maker.root).files[0].columns
+    assert column.cause is not None
+
+
+def test_reversed_bits_and_other_units(new_table: NewTable) -> None:
+    millis = np.array([number * 1000 for number in NUMBERS], np.int64)
+    right = np.frombuffer(filter_of(NAMES)[4:], np.uint8)
+    reverse = np.packbits(np.unpackbits(right, bitorder="little"), bitorder="big").tobytes()
+    maker = new_table((("t", "TIMESTAMP(6)"), ("s", "STRING")))
+    container = container_of(t=filter_of(hash_longs(millis)), s=filter_of(NAMES)[:4] + reverse)
+    maker.commit(NewFile({"t": pa.array(millis * 1000, pa.timestamp("us")), "s": COLUMNS["s"]}, embedded=container))
+    causes = {finding.column: finding.evidence[0].fact for finding in check_paimon(maker.root, select="index-wrong-hash").findings}
+    assert "numbers of a unit 1,000 times coarser than Paimon's" in causes["t"]
+    assert "the bits of each byte are in reverse order" in causes["s"]
+
+
+def test_few_values_have_no_cause(new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile({"id": pa.array([7, 7, 7, 7, 7])}, embedded=container_of(id=filter_of(hash_bytes([b"7"])))))
+    assert names(check_paimon(maker.root)) == {"index-false-negatives"}
+
+
+def test_columns_without_an_index(new_table: NewTable) -> None:
+    """A column is missing where other data files or the options have it; not in files that are older than the column."""
+    maker = new_table(options={"file-index.bloom-filter.columns": "id, nowhere"})
+    maker.commit(NewFile(COLUMNS, name="none.parquet"))
+    maker.commit(NewFile(COLUMNS, name="names.parquet", embedded=container_of(s=filter_of(NAMES))))
+    maker.put_schema(1, [(0, "id", "BIGINT"), (1, "text", "STRING"), (2, "newer", "INT")])
+    report = check_paimon(maker.root, select="missing-index")
+    assert [(Path(finding.file).name, finding.column, finding.evidence[0].fact) for finding in report.findings] == [
+        ("none.parquet", "id", "the options of the table name the column"),
+        ("none.parquet", "text", "1 other data file has a filter"),
+        ("names.parquet", "id", "the options of the table name the column"),
+    ]
+    add_paimon_index(maker.root, ["id", "text"])
+    assert check_paimon(maker.root, select="missing-index").findings == ()
+
+
+def test_quick_and_select(new_table: NewTable, tmp_path: Path) -> None:
+    maker = make_table(new_table, tmp_path, "index-wrong-hash")
+    quick = check_paimon(maker.root, quick=True)
+    assert quick.findings == ()
+    assert {outcome.rule: outcome.reason for outcome in quick.rules}["index-wrong-hash"] == "a quick check does not read the data"
+    assert check_paimon(maker.root, ignore=["correctness"]).findings == ()
+    for arguments, words in (
+        ({"select": "nope"}, "unknown rule 'nope'"),
+        ({"fail_on": "bad"}, "unknown severity 'bad'"),
+        ({"select": "index-wrong-hash", "quick": True}, "is selected but cannot run"),
+        ({"ignore": ("correctness", "format", "efficiency", "policy")}, "runs no rule"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            check_paimon(maker.root, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_data_file_that_cannot_be_read(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, name="broken.parquet", embedded=container_of(id=filter_of(RIGHT))))
+    (maker.root / "bucket-0" / "broken.parquet").write_bytes(b"PAR1")
+    assert run(["paimon", "check", str(maker.root)]) == 3
+    out, err = capfd.readouterr()
+    assert "no findings" in out
+    assert err.startswith("sbbf: ")
+    assert err.count("\n") == 1
+    assert "broken.parquet" in err
+
+
+def test_formats_and_a_baseline(new_table: NewTable, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    maker = make_table(new_table, tmp_path, "index-wrong-hash")
+    maker.commit(NewFile(COLUMNS, name="more.parquet", embedded=container_of(id=filter_of(TEXTS))))
+    arguments = ["paimon", "check", str(maker.root)]
+    assert run([*arguments, "--format", "junit"]) == 1
+    suites = ElementTree.fromstring(capfd.readouterr().out)
+    assert suites.get("name") == "sbbf paimon check"
+    (failure,) = suites.iter("failure")
+    assert "column id, data.parquet, more.parquet: 99 of 100 values are excluded" in (failure.text or "")
+    assert run([*arguments, "--format", "sarif"]) == 1
+    (sarif,) = json.loads(capfd.readouterr().out)["runs"]
+    assert [rule["id"] for rule in sarif["tool"]["driver"]["rules"]] == list(DEFECTS)
+    assert [(result["ruleId"], result["ruleIndex"]) for result in sarif["results"]] == [("index-wrong-hash", 1)] * 2
+    assert run([*arguments, "--format", "github"]) == 1
+    assert capfd.readouterr().out.count("::error file=") == 2
+    assert run([*arguments, "--format", "gitlab"]) == 1
+    assert len(json.loads(capfd.readouterr().out)) == 2
+    assert run([*arguments, "--format", "prometheus"]) == 1
+    assert 'sbbf_check_findings{rule="index-wrong-hash",severity="error"} 2' in capfd.readouterr().out
+    assert run([*arguments, "--report", str(tmp_path / "base.json")]) == 1
+    capfd.readouterr()
+    assert run([*arguments, "--baseline", str(tmp_path / "base.json")]) == 0
+    assert "covers 2 findings" in capfd.readouterr().err
+
+
+def test_many_data_files_take_few_lines(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:
+    maker = new_table(options={"file-index.bloom-filter.columns": "id"})
+    maker.commit(*(NewFile(COLUMNS, name=f"{number}.parquet") for number in range(30)))
+    assert run(["paimon", "check", str(maker.root), "--fail-on", "warning"]) == 1
+    out = capfd.readouterr().out
+    assert "column id, 0.parquet, 1.parquet and 28 more data files: the options of the table name the column" in out
+    assert out.count("\n") == 5
+
+
+def test_usage(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["paimon", "check"]) == 2
+    assert "Missing argument 'TABLE'" in capfd.readouterr().err
+    assert run(["paimon", "check", "--list-rules"]) == 0
+    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == list(DEFECTS)
+
+
+def test_the_diagnosis(new_table: NewTable) -> None:
+    prefix = "file-index.bloom-filter."
+    maker = new_table(options={prefix + "columns": "id,s", prefix + "id.items": "400", prefix + "id.fpp": "0.01"})
+    container = container_of(id=filter_of(RIGHT, items=400), s=filter_of(NAMES, items=20))
+    maker.commit(NewFile(COLUMNS, embedded=container))
+    first, second = (index.bloom.diagnosis for index in inspect_paimon(maker.root).files[0].indexes if index.bloom is not None)
+    assert re.fullmatch(r"16\.\d % full where 50 % is best: items = 400 is 4 x the 10\d values", first or "")
+    assert re.fullmatch(r"9\d\.\d % full where 50 % is best: its size for \d+ values is less than the \d+ values", second or "")
+    maker = new_table(name="right")
+    maker.commit(NewFile(COLUMNS, embedded=container_of(id=filter_of(RIGHT))))
+    (figures,) = (index.bloom for index in inspect_paimon(maker.root).files[0].indexes)
+    assert figures is not None
+    assert figures.diagnosis is None

@@ -1,0 +1,124 @@
+"""Declared filters: which files and columns they are about, what sizes they request, and strict parsing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.rules.filter_declaration import FilterDeclaration, parse_declarations, read_declarations, request_filters
+from support.samples import write_events
+
+PLACE = "[[filters]]"
+
+
+def parse(folder: Path, *tables: object, is_named: bool = True) -> tuple[FilterDeclaration, ...]:
+    return parse_declarations(list(tables), str(folder / "sbbf.toml"), PLACE, is_named=is_named)
+
+
+@pytest.mark.parametrize(
+    ("globs", "path", "is_match"),
+    [
+        ("events/**", "events/a.parquet", True),
+        ("events/**", "events/day=1/a.parquet", True),
+        ("events", "events/day=1/a.parquet", True),
+        ("events/*.parquet", "events/day=1/a.parquet", False),
+        ("events/**/a.parquet", "events/a.parquet", True),
+        ("events/", "events2/a.parquet", False),
+        (["other", "ev?nts/day=[12]"], "events/day=1/a.parquet", True),
+        ("../lake/events", "events/a.parquet", True),
+        ("s3://bucket/events/**", "s3://bucket/events/a.parquet", True),
+        ("s3://bucket/events/", "s3://bucket/events/day=1/a.parquet", True),
+        ("s3://bucket/events", "s3://bucket/events2/a.parquet", False),
+    ],
+)
+def test_paths(tmp_path: Path, globs: object, path: str, is_match: bool):
+    (declaration,) = parse(tmp_path / "lake", {"paths": globs, "columns": "id"})
+    assert declaration.matches(path if "://" in path else str(tmp_path / "lake" / path)) == is_match
+
+
+def test_where_selects_partitions(tmp_path: Path):
+    (declaration,) = parse(tmp_path, {"paths": "**", "columns": "id", "where": "day >= '2'"})
+    assert [declaration.matches(str(tmp_path / f"day={day}" / "a.parquet")) for day in (1, 2)] == [False, True]
+    with pytest.raises(UsageError, match="no partition column 'day'"):
+        declaration.matches(str(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"paths": "a"}, "key 'columns' is missing"),
+        ({"columns": "a"}, "key 'paths' is missing"),
+        ({"paths": "a", "columns": "id", "max-bytes": 64}, "unknown key 'max-bytes'; did you mean max_bytes?"),
+        ({"paths": "a", "columns": "id", "color": 1}, "unknown key 'color'; the keys are paths, columns, fpp"),
+        ({"paths": [], "columns": "id"}, r"paths must be a path or glob, or a list of them, not \[\]"),
+        ({"paths": "a", "columns": [1]}, r"columns must be a column or a list of columns, not \[1\]"),
+        ({"paths": "a", "columns": "id", "fpp": "low"}, "fpp must be a number, not 'low'"),
+        ({"paths": "a", "columns": "id", "fpp": True}, "fpp must be a number, not True"),
+        ({"paths": "a", "columns": "id", "fpp": 2}, "fpp must be above 0 and below 1, not 2"),
+        ({"paths": "a", "columns": "id", "ndv": 0}, "ndv must be at least 1, not 0"),
+        ({"paths": "a", "columns": "id", "ndv": 1.5}, "ndv must be an integer, not 1.5"),
+        ({"paths": "a", "columns": "id", "max_bytes": 1}, "max_bytes must be at least 64, not 1"),
+        ({"paths": "a", "columns": "id", "max_bytes": "much"}, "max_bytes must be an integer or a size such as 1MiB, not 'much'"),
+        ({"paths": "a", "columns": "id", "share_of_data": 0}, "share_of_data must be above 0 and at most 1"),
+        ({"paths": "a", "columns": "id", "share_of_data": float("inf")}, "share_of_data must be above 0 and at most 1"),
+        ({"paths": "a", "columns": "id", "where": "day ="}, "predicate"),
+        ({"paths": "a", "columns": "id", "where": 3}, "where must be a predicate in a string, not 3"),
+    ],
+)
+def test_a_wrong_key_is_an_error_with_file_and_table(tmp_path: Path, table: dict[str, object], message: str):
+    with pytest.raises(UsageError, match=message) as info:
+        parse(tmp_path, {"paths": "a", "columns": "id"}, table)
+    assert str(info.value).startswith(f"{tmp_path}/sbbf.toml: [[filters]] 2: ")
+
+
+@pytest.mark.parametrize("tables", [3, {"paths": "a"}, ["a"]])
+def test_filters_must_be_tables(tables: object):
+    with pytest.raises(UsageError, match=r"filters must be written as tables \[\[filters\]\]"):
+        parse_declarations(tables, "sbbf.toml", PLACE)
+
+
+@pytest.mark.parametrize(
+    "path", ["../other", "a/../../other", "/elsewhere", "s3://bucket/a", "ducklake:meta.db#t", "prod:events.clicks", "a/**/../../.."]
+)
+def test_the_paths_of_a_file_that_was_found_are_below_it(tmp_path: Path, path: str):
+    table = {"paths": ["a/**", path], "columns": "id"}
+    assert parse(tmp_path, table)
+    with pytest.raises(UsageError, match="paths must lie below"):
+        parse(tmp_path, table, is_named=False)
+    assert parse(tmp_path, {"paths": ["a/**", "*", f"{tmp_path}/b"], "columns": "id"}, is_named=False)
+
+
+def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
+    path = write_events(tmp_path / "a.parquet")
+    first = FilterDeclaration(("id", "name", "nowhere"), fpp=0.1)
+    second = FilterDeclaration("id", max_bytes=1024, ndv=7)
+    with ParquetFile.open(path) as file:
+        requests = request_filters(file, [first, second])
+        names = {file.footer.columns[column].name: size for (_, column), size in requests.sizes.items()}
+    assert names == {"id": Sizing(0.01, 7, 1024), "name": Sizing(0.1)}
+    assert len(requests.sizes) == 6
+    columns = [(column.name, column.type) for column in requests.named_columns]
+    assert columns == [("id", "INT64"), ("name", "BYTE_ARRAY STRING"), ("nowhere", None)]
+
+
+def test_a_share_of_the_data_limits_the_size():
+    declaration = FilterDeclaration("id", share_of_data=0.1, max_bytes=1000)
+    assert [declaration.size_for(size).max_bytes for size in (5_000, 100_000, 100)] == [500, 1000, 64]
+
+
+def test_reading(tmp_path: Path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax_bytes = '1MiB'\n")
+    assert read_declarations(path) == (FilterDeclaration(("x", "y"), ("a",), max_bytes=1 << 20, folder=str(tmp_path)),)
+    path.write_text("[tool.ruff]\n")
+    with pytest.raises(UsageError, match=r"the file has no table \[\[tool.sbbf.filters\]\]"):
+        read_declarations(path)
+    path.write_text("[[tool")
+    with pytest.raises(UsageError, match="not TOML"):
+        read_declarations(path)
+    with pytest.raises(UsageError, match="no such file"):
+        read_declarations(tmp_path / "nowhere.toml")

@@ -1,0 +1,256 @@
+"""A change of a table: copies, one commit, and copies that no commit contains are deleted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sbbf_tool
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
+from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.file.table_file import copy_name, run_of_copy
+from sbbf_tool.parquet.column_names import ColumnNames
+from sbbf_tool.reports.rows import FAILED, OK, SKIPPED
+from sbbf_tool.runner import works
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table_run import TableRun
+from sbbf_tool.tables.table import Change
+from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
+
+RUN = "0123456789abcdef"
+
+
+def change_with(table: JsonTable, work: works.Work, *columns: str, jobs: int = 1, **options: object) -> tuple[TableRun, list]:
+    run = TableRun(table, Change("ADD BLOOM FILTERS", columns), **options)
+    return run, list(run.rows(LocalRunner(jobs).run, work))
+
+
+def add(*columns: str, **options: object) -> works.Work:
+    return works.add(FilterSpec(columns), Edit(in_place=True, **options))
+
+
+def columns_with_filter(path: str) -> set[str]:
+    return {chunk.column for chunk in sbbf_tool.inspect(path).filters}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_all_files_get_filters_in_one_commit(tmp_path, jobs):
+    table = make_table(tmp_path / "t")
+    before = rows_of(table)
+    run, rows = change_with(table, add("id"), "id", jobs=jobs)
+    assert [row.status for row in rows] == [OK] * 3
+    assert [(commit.version, commit.num_files) for commit in run.commits] == [("version 1", 3)]
+    assert rows_of(table) == before
+    assert table.versions() == [0, 1]
+    assert all(columns_with_filter(os.path.join(table.location, entry["path"])) == {"id"} for entry in table.entries())
+    assert all(run_of_copy(row.report.output.rpartition("/")[2]) is not None and row.report.file == row.path for row in rows)
+    assert len(copies_in(table)) == 3
+    assert run.old_bytes == sum(entry["bytes"] for entry in table.entries(0))
+    assert not list(tmp_path.rglob("_sbbf-run-*"))
+
+
+def test_a_second_run_skips_every_file_and_commits_nothing(tmp_path):
+    table = make_table(tmp_path / "t")
+    change_with(table, add("id"), "id")
+    run, rows = change_with(JsonTable(Path(table.location)), add("id"), "id")
+    assert [(row.status, row.reason) for row in rows] == [(SKIPPED, "the file has every filter")] * 3
+    assert (run.commits, table.versions(), len(copies_in(table))) == ([], [0, 1], 3)
+
+
+def test_a_copy_of_a_copy_has_one_prefix(tmp_path):
+    table = make_table(tmp_path / "t", 1)
+    change_with(table, add("id"), "id")
+    change_with(JsonTable(Path(table.location)), add("name"), "name")
+    (entry,) = table.entries()
+    assert entry["path"].count("sbbf-") == 1
+    assert entry["path"].endswith("-part-0.parquet")
+
+
+@pytest.mark.parametrize("base", ["part-0.parquet", "x" * 255, "é" * 127, f"sbbf-{RUN}-00000000-part.parquet", "sbbf-part"])
+def test_names_of_copies(base):
+    name = copy_name(RUN, base)
+    assert run_of_copy(name) == RUN
+    assert len(os.fsencode(name)) <= 255
+    assert name.endswith(base.removeprefix(f"sbbf-{RUN}-00000000-")[-60:])
+    assert run_of_copy("sbbf-part") is None
+
+
+def test_several_commits(tmp_path):
+    table = make_table(tmp_path / "t", 5)
+    run, _ = change_with(table, add("id"), "id", files_per_commit=2)
+    assert [commit.num_files for commit in run.commits] == [2, 2, 1]
+    assert len(copies_in(table)) == 5
+
+
+def test_where_selects_by_the_partition_values_of_the_table(tmp_path):
+    table = make_table(tmp_path / "t")
+    _, rows = change_with(table, add("id"), "id", where=parse_predicate("day >= 1"))
+    assert [row.path.rpartition("/")[2] for row in rows] == ["part-1.parquet", "part-2.parquet"]
+    with pytest.raises(UsageError, match="no partition column 'hour'"):
+        change_with(table, add("id"), "id", where=parse_predicate("hour = 1"))
+    entries = [{**entry, "partition": {}} for entry in table.entries()]
+    table.write(entries)
+    with pytest.raises(UsageError) as caught:
+        change_with(JsonTable(Path(table.location)), add("id"), "id", where=parse_predicate("day = 1"))
+    assert str(caught.value).endswith("no partition column 'day'; the table has no partitions")
+
+
+def test_files_that_cannot_have_the_change_are_left_out_and_the_others_committed(tmp_path):
+    table = make_table(tmp_path / "t", 6)
+    entries = table.entries()
+    paths = [Path(table.location, entry["path"]) for entry in entries]
+    entries[0]["unchangeable"] = "rows are deleted by position: compact them first"
+    paths[1].unlink()
+    paths[2].write_bytes(b"")
+    paths[3].write_bytes(b"ORC, and more than twelve bytes ORC")
+    pq.write_table(pa.table({"other": [1]}), paths[4])
+    Path(table.location, "_versions", "0.json").write_text(__import__("json").dumps(entries))
+    run, rows = change_with(table, add("id"), "id")
+    assert [row.status for row in rows] == [SKIPPED, FAILED, FAILED, FAILED, SKIPPED, OK]
+    assert [row.exit_code for row in rows] == [0, 3, 3, 3, 0, 0]
+    assert [row.reason.partition(";")[0] for row in rows[:5]] == [
+        "rows are deleted by position: compact them first",
+        "no such file or directory",
+        "not a Parquet file: it has 0 bytes, and the smallest possible file has 12",
+        "byte 31: not a Parquet file, or truncated: it does not end with PAR1",
+        "there is no column 'id'",
+    ]
+    assert run.commits[0].num_files == 1
+
+
+def test_a_damaged_file_fails_and_the_others_are_committed(tmp_path):
+    table = make_table(tmp_path / "t", 2)
+    path = Path(table.location, table.entries()[0]["path"])
+    path.write_bytes(path.read_bytes()[:-20])
+    run, rows = change_with(table, add("id"), "id")
+    assert [(row.status, row.exit_code) for row in rows] == [(FAILED, 3), (OK, 0)]
+    assert run.commits[0].num_files == 1
+    assert len(copies_in(table)) == 1
+
+
+def test_a_file_that_the_table_lists_twice_stays(tmp_path):
+    table = make_table(tmp_path / "t")
+    entries = table.entries()
+    table.write([*entries, entries[0]])
+    run, rows = change_with(JsonTable(Path(table.location)), add("id"), "id")
+    assert sorted(row.status for row in rows) == [OK, OK, SKIPPED, SKIPPED]
+    assert {row.reason for row in rows if row.status == SKIPPED} == {"the table lists the file more than once"}
+    assert run.commits[0].num_files == 2
+
+
+def test_a_column_that_the_table_lacks_is_an_error_before_the_start(tmp_path):
+    table = make_table(tmp_path / "t")
+    with pytest.raises(UsageError, match="there is no column 'ident'"):
+        change_with(table, add("ident"), "ident")
+    table.columns = ColumnNames(by_path={("id",): ("id",), ("name",): ("name",), ("later",): ("later",)})
+    _, rows = change_with(table, add("later"), "later")
+    assert [row.status for row in rows] == [SKIPPED] * 3
+
+
+def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file(tmp_path):
+    names = ColumnNames(by_path={("id",): ("user",), ("name",): ("id",)})
+    table = make_table(tmp_path / "t", columns=names)
+    _, rows = change_with(table, add("user"), "user", jobs=2)
+    assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
+    assert columns_with_filter(rows[0].report.output) == {"id"}
+    fresh = JsonTable(Path(table.location), names)
+    answers = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.look_up("user", ["7"]))]
+    assert [[hit.value for hit in row.report.hits] for row in answers] == [["7"], [], []]
+    verified = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.verify())]
+    assert {row.report.filters[0].column for row in verified} == {"user"}
+    with pytest.raises(UsageError, match="there is no column 'nothing'; the columns of the table are id, user"):
+        list(LocalRunner(1).run(Selection(table.name, table=fresh), works.probe("nothing", ["7"])))
+
+
+@pytest.mark.parametrize("verb", ["remove", "resize", "repair"])
+def test_every_verb_commits_copies(tmp_path, verb):
+    table = make_table(tmp_path / "t")
+    change_with(table, add("id"), "id")
+    before = rows_of(table)
+    fresh = JsonTable(Path(table.location))
+    copies = copies_in(table)
+    if verb == "repair":
+        run, rows = change_with(fresh, works.repair(in_place=True))
+        assert [(row.status, row.reason) for row in rows] == [(SKIPPED, "the file has nothing to change")] * 3
+        assert (run.commits, copies_in(table)) == ([], copies)
+        return
+    work = works.remove(in_place=True) if verb == "remove" else works.resize(num_bytes=64, in_place=True, force=True)
+    run, rows = change_with(fresh, work)
+    assert [row.status for row in rows] == [OK] * 3
+    assert run.commits[0].num_files == 3
+    assert rows_of(table) == before
+    expected = set() if verb == "remove" else {"id"}
+    assert all(columns_with_filter(row.report.output) == expected for row in rows)
+
+
+def test_a_dry_run_writes_nothing(tmp_path):
+    table = make_table(tmp_path / "t")
+    files = sorted(tmp_path.rglob("*"))
+    run, rows = change_with(table, add("id", dry_run=True), "id", dry_run=True)
+    assert [row.status for row in rows] == [OK] * 3
+    assert (run.commits, sorted(tmp_path.rglob("*"))) == ([], files)
+
+
+# Copies that no commit contains
+
+
+def test_copies_of_files_that_vanished_are_deleted(tmp_path):
+    table = make_table(tmp_path / "t")
+    table.before_commit = lambda: table.write(table.entries()[1:])
+    run, _ = change_with(table, add("id"), "id")
+    assert [os.path.basename(path) for path in run.commits[0].vanished] == ["part-0.parquet"]
+    assert len(copies_in(table)) == 2
+
+
+def test_copies_are_deleted_if_the_commit_is_refused(tmp_path):
+    table = make_table(tmp_path / "t")
+    table.before_commit = (tmp_path / "t" / "_frozen").touch
+    with pytest.raises(RefusedError, match="frozen"):
+        change_with(table, add("id"), "id")
+    assert (copies_in(table), table.versions()) == ([], [0])
+    with pytest.raises(RefusedError, match="frozen"):
+        change_with(table, add("id"), "id")
+
+
+@pytest.mark.parametrize("error", [UncertainWriteError("the connection broke"), KeyboardInterrupt()])
+def test_copies_stay_if_it_is_unknown_whether_the_commit_succeeded(tmp_path, error):
+    def fail() -> None:
+        raise error
+
+    table = make_table(tmp_path / "t", before_commit=fail)
+    with pytest.raises(type(error)):
+        change_with(table, add("id"), "id")
+    assert len(copies_in(table)) == 3
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_copies_are_deleted_if_the_run_is_interrupted(tmp_path, jobs):
+    table = make_table(tmp_path / "t", 4)
+    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)))
+    rows = run.rows(LocalRunner(jobs).run, add("id"))
+    next(rows)
+    with pytest.raises(KeyboardInterrupt):
+        rows.throw(KeyboardInterrupt())
+    assert (copies_in(table), table.versions(), run.commits) == ([], [0], [])
+    assert not list(tmp_path.rglob("_sbbf-run-*"))
+
+
+def test_a_copy_whose_row_was_lost_is_deleted(tmp_path):
+    """A worker that is killed after it wrote its copy returns no row; the task is run again, and makes a second copy."""
+    table = make_table(tmp_path / "t")
+    runner = LocalRunner(1)
+
+    def run_twice(selection: Selection, work: works.Work):
+        list(runner.run(selection, work))
+        return runner.run(selection, work)
+
+    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)))
+    assert [row.status for row in run.rows(run_twice, add("id"))] == [OK] * 3
+    assert len(copies_in(table)) == 3

@@ -1,0 +1,71 @@
+"""Tables on Spark: executors make the copies, and the driver commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.parquet.column_names import ColumnNames
+from sbbf_tool.reports.rows import OK
+from sbbf_tool.runner import works
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table_run import TableRun
+from sbbf_tool.spark import pipeline
+from sbbf_tool.spark.runner import SparkRunner
+from sbbf_tool.tables.table import Change
+from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("whole_bytes", [None, 0])
+def test_executors_make_copies_and_the_driver_commits(tmp_path, spark, monkeypatch, whole_bytes):
+    if whole_bytes is not None:
+        # Every file is processed in splits.
+        add = pipeline.add_filters
+        monkeypatch.setattr(pipeline, "add_filters", lambda *words, **options: add(*words, **options, whole_bytes=0, split_bytes=1))
+    names = ColumnNames(by_path={("id",): ("user",), ("name",): ("id",)})
+    table = make_table(tmp_path / "t", columns=names)
+    before = rows_of(table)
+    with SparkRunner() as runner:
+        run = TableRun(table, Change("ADD BLOOM FILTERS", ("user",)))
+        rows = list(run.rows(runner.run, works.add(FilterSpec(("user",)), Edit(in_place=True))))
+        assert [row.status for row in rows] == [OK] * 3
+        assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
+        assert (run.commits[0].num_files, len(copies_in(table)), rows_of(table)) == (3, 3, before)
+        fresh = JsonTable(Path(table.location), names)
+        verified = list(runner.run(Selection(table.name, table=fresh), works.verify()))
+        assert {chunk.column for row in verified for chunk in row.report.filters} == {"user"}
+        assert {row.status for row in verified} == {OK}
+        again = TableRun(fresh, Change("REMOVE BLOOM FILTERS"))
+        assert len(list(again.rows(runner.run, works.remove(in_place=True)))) == 3
+        assert rows_of(table) == before
+
+
+def test_discover_lists_the_live_files_of_a_table(tmp_path, spark):
+    folder = tmp_path / "t"
+    for day in range(3):
+        rows = pa.table({"id": [day], "day": [f"d{day}"]})
+        deltalake.write_deltalake(folder, rows, mode="append", partition_by=["day"])
+    deltalake.DeltaTable(folder).delete("day = 'd0'")
+    paths = [row.path for row in pipeline.discover(spark, str(folder), table=True).collect()]
+    assert sorted(Path(path).parent.name for path in paths) == ["day=d1", "day=d2"]
+    assert len(pipeline.discover(spark, str(folder), "day = 'd2'", table=True).collect()) == 1
+
+
+def test_a_table_of_the_catalog_is_found_by_its_location(tmp_path, spark):
+    folder = tmp_path / "t"
+    deltalake.write_deltalake(folder, pa.table({"Location": [1]}))
+    deltalake.write_deltalake(folder, pa.table({"Location": [2]}), mode="overwrite")
+    # Spark's own reader of Parquet files would list those of the old version too.
+    spark.sql(f"CREATE TABLE orders_at USING parquet LOCATION '{folder}'")
+    try:
+        (file,) = pipeline.discover(spark, "orders_at", table=True).collect()
+    finally:
+        spark.sql("DROP TABLE orders_at")
+    assert [file.path] == deltalake.DeltaTable(folder).file_uris()

@@ -1,0 +1,201 @@
+"""Iceberg tables for tests: made by PyIceberg in a catalog on SQLite, turned into Hadoop tables, and given delete files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
+from pyiceberg.table import Table as PyTable
+
+import sbbf_tool
+from sbbf_tool.tables.iceberg import scan
+from sbbf_tool.tables.iceberg.catalog import CatalogSource
+from sbbf_tool.tables.iceberg.commit_plan import NewSnapshot, build_manifest_list
+from sbbf_tool.tables.iceberg.manifest import ADDITION, FILE_PATH_ID, build_entry, build_manifest, parse_manifest_list
+from sbbf_tool.tables.iceberg.paths import join
+from sbbf_tool.tables.iceberg.source import MetadataSource, State
+from sbbf_tool.tables.iceberg.table import IcebergTable
+from sbbf_tool.tables.table import Change, Commit, LiveFile, Replacement
+
+ADD = Change("ADD BLOOM FILTERS", ("id",))
+
+
+def sql_catalog(folder: Path) -> SqlCatalog:
+    """A catalog whose tables are in `folder/warehouse`."""
+    (folder / "warehouse").mkdir(exist_ok=True)
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog.create_namespace_if_not_exists("n")
+    return catalog
+
+
+def rows(start: int, count: int, **columns: Any) -> pa.Table:
+    numbers = range(start, start + count)
+    return pa.table({"id": pa.array(numbers, pa.int64()), "day": [f"d{number % 3}" for number in numbers], **columns})
+
+
+def source_of(catalog: SqlCatalog, name: str = "n.t") -> CatalogSource:
+    return CatalogSource(catalog, "lake", name)
+
+
+def open_table(catalog: SqlCatalog, name: str = "n.t") -> IcebergTable:
+    return IcebergTable(source_of(catalog, name))
+
+
+def make_copies(table: IcebergTable, *, columns: Sequence[str] = ("id",), run: str = "1") -> list[Replacement]:
+    """Give each file that can be replaced a copy with filters."""
+    return [make_copy(table, file, columns, run) for file in table.live_files() if file.unchangeable is None]
+
+
+def make_copy(table: IcebergTable, file: LiveFile, columns: Sequence[str] = ("id",), run: str = "1") -> Replacement:
+    path = table.copy_path(file, f"sbbf-{run}-0-{os.path.basename(file.path)}")
+    sbbf_tool.add_filters(file.path, columns=columns, output=path, allow_table_files=True)
+    return Replacement(file.path, path, os.path.getsize(path), 0)
+
+
+def convert(table: IcebergTable, change: Change = ADD) -> Commit:
+    return table.commit(make_copies(table), change)
+
+
+class RacingSource(MetadataSource):
+    """A source in which other things happen right before each of the first commits."""
+
+    def __init__(self, source: MetadataSource, *actions: Callable[[], object]) -> None:
+        self.source = source
+        self.name = source.name
+        self.actions = list(actions)
+
+    def load(self) -> State:
+        return self.source.load()
+
+    def ensure_changeable(self, state: State) -> None:
+        self.source.ensure_changeable(state)
+
+    def undo(self, snapshot_id: int) -> str:
+        return self.source.undo(snapshot_id)
+
+    def commit(self, state: State, snapshot: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+        if self.actions:
+            self.actions.pop(0)()
+        self.source.commit(state, snapshot, properties)
+
+
+def to_hadoop(table: PyTable, version: int = 1) -> Path:
+    """Make a Hadoop table of a catalog's table, in its folder: the catalog must not be used for it any more."""
+    folder = Path(table.location().removeprefix("file://"))
+    metadata = folder / "metadata"
+    data = Path(table.metadata_location.removeprefix("file://")).read_bytes()
+    for path in metadata.glob("*.metadata.json"):
+        path.unlink()
+    (metadata / f"v{version}.metadata.json").write_bytes(data)
+    (metadata / "version-hint.text").write_text(str(version))
+    return folder
+
+
+def newest_metadata(folder: Path) -> Path:
+    return max((folder / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0]))
+
+
+def open_static(folder: Path) -> PyTable:
+    """A Hadoop table, read by PyIceberg."""
+    return StaticTable.from_metadata(str(newest_metadata(folder)))
+
+
+def ids_of(table: PyTable) -> list[int]:
+    """All values of the column `id`, in order, as PyIceberg reads them."""
+    ids: list[int] = table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
+    return sorted(ids)
+
+
+def delete_by_position(source: MetadataSource, folder: Path, positions: dict[str, list[int]], *, bounds: bool = True) -> Path:
+    """Commit a position delete file: rows by the location of a data file, as the table spells it."""
+    pairs = sorted((location, position) for location, numbers in positions.items() for position in numbers)
+    schema = pa.schema(
+        [
+            pa.field("file_path", pa.string(), False, {"PARQUET:field_id": str(FILE_PATH_ID)}),
+            pa.field("pos", pa.int64(), False, {"PARQUET:field_id": "2147483545"}),
+        ]
+    )
+    path = folder / f"deletes-{os.urandom(4).hex()}.parquet"
+    pq.write_table(pa.table([[location for location, _ in pairs], [position for _, position in pairs]], schema=schema), path)
+    limits = {"lower_bounds": pairs[0][0], "upper_bounds": pairs[-1][0]} if bounds else {}
+    encoded = {name: [{"key": FILE_PATH_ID, "value": value.encode()}] for name, value in limits.items()}
+    add_delete_file(source, path, {"content": 1, "lower_bounds": None, "upper_bounds": None, **encoded}, len(pairs))
+    return path
+
+
+def delete_by_value(source: MetadataSource, folder: Path, field_id: int, column: str, values: list[int]) -> None:
+    """Commit an equality delete file."""
+    path = folder / f"deletes-{os.urandom(4).hex()}.parquet"
+    schema = pa.schema([pa.field(column, pa.int64(), False, {"PARQUET:field_id": str(field_id)})])
+    pq.write_table(pa.table([values], schema=schema), path)
+    add_delete_file(source, path, {"content": 2, "equality_ids": [field_id], "lower_bounds": None, "upper_bounds": None}, len(values))
+
+
+def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], count: int) -> None:
+    """Commit a delete file with the partition of the first data file, and these fields in its entry."""
+    state = source.load()
+    metadata = state.metadata
+    assert metadata.current is not None
+    header, manifests = scan.read_manifest_list(state, metadata.current)
+    assert header is not None
+    model = scan.open_manifest(state, next(file for file in manifests if file.content == 0))
+    snapshot = NewSnapshot.after(metadata, 1000 + len(metadata.snapshots), metadata.last_updated_ms)
+    entry = build_entry(next(model.live_entries()), ADDITION, snapshot.id, metadata.format_version)
+    # What a writer of deletes leaves out is null; numbers are those of the commit.
+    entry |= {"sequence_number": None, "file_sequence_number": None}
+    nulls = dict.fromkeys(("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "split_offsets"))
+    file = {**entry["data_file"], **nulls, "file_path": f"file://{path}", "file_size_in_bytes": path.stat().st_size, "record_count": count}
+    entry["data_file"] = {**file, **{name: value for name, value in fields.items() if name in file}}
+    data = build_manifest(model.header, [entry], metadata.format_version).replace(b"\x0econtent\x08data", b"\x0econtent\x0edeletes")
+    location = join(state.metadata_folder, f"{os.urandom(8).hex()}.avro")
+    Path(location.removeprefix("file://")).write_bytes(data)
+    record = {
+        **model.file.record,
+        **dict.fromkeys(("existing_files_count", "deleted_files_count", "existing_rows_count", "deleted_rows_count"), 0),
+        "manifest_path": location,
+        "manifest_length": len(data),
+        "content": 1,
+        "sequence_number": snapshot.sequence_number,
+        "min_sequence_number": snapshot.sequence_number,
+        "added_snapshot_id": snapshot.id,
+        "added_files_count": 1,
+        "added_rows_count": count,
+    }
+    list_data, _ = build_manifest_list(metadata, header, manifests, {}, snapshot)
+    complete = _append_record(list_data, record, metadata.format_version)
+    location = join(state.metadata_folder, f"snap-{snapshot.id}.avro")
+    Path(location.removeprefix("file://")).write_bytes(complete)
+    source.commit(
+        state,
+        {
+            "snapshot-id": snapshot.id,
+            "parent-snapshot-id": metadata.current.id,
+            "sequence-number": snapshot.sequence_number,
+            "timestamp-ms": snapshot.timestamp_ms,
+            "summary": {**metadata.current.summary, "operation": "overwrite"},
+            "manifest-list": location,
+            "schema-id": metadata.schema_id,
+        },
+        {},
+    )
+
+
+def _append_record(data: bytes, record: dict[str, Any], format_version: int) -> bytes:
+    from sbbf_tool.tables.iceberg.manifest import build_manifest_list as build_list
+
+    header, manifests = parse_manifest_list(data)
+    return build_list(header, [*(manifest.record for manifest in manifests), record], format_version, {})
+
+
+def edit_metadata(folder: Path, **fields: Any) -> None:
+    """Change fields of the newest metadata of a Hadoop table; `...` removes a field."""
+    path = newest_metadata(folder)
+    tree = {**json.loads(path.read_text()), **{name.replace("_", "-"): value for name, value in fields.items()}}
+    path.write_text(json.dumps({name: value for name, value in tree.items() if value is not ...}))

@@ -1,0 +1,288 @@
+"""The commit that replaces files by copies: its actions, what it carries, and what it does when a write fails."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import deltalake
+import pytest
+
+from sbbf_tool.errors import RefusedError, UncertainWriteError, WriteError
+from sbbf_tool.tables.delta.table import DeltaTable
+from sbbf_tool.tables.table import Replacement
+from support.delta_logs import CHANGE, actions_of, add, before_create, commit_copies, copies_of, metadata, protocol, write_version
+from support.delta_tables import ids_of, make_table
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 3, "cardinality": 1}
+
+
+def test_the_actions_of_a_commit(tmp_path):
+    make_table(tmp_path, 2, partitioned=True)
+    old = {action["add"]["path"]: action["add"] for version in (0, 1) for action in actions_of(tmp_path, version) if "add" in action}
+    result = commit_copies(tmp_path)
+    assert (result.version, result.num_files, result.vanished, result.rebuilds) == ("version 2", 2, (), 0)
+    assert result.undo == f"RESTORE TABLE delta.`{tmp_path}` TO VERSION AS OF 1"
+    first, *actions = actions_of(tmp_path, 2)
+    information = first["commitInfo"]
+    assert next(iter(information)) == "timestamp"
+    assert information["operation"] == "ADD BLOOM FILTERS"
+    assert information["operationParameters"] == {"columns": '["id"]'}
+    assert information["operationMetrics"] == {"numAddedFiles": "2", "numRemovedFiles": "2"}
+    assert (information["readVersion"], information["isBlindAppend"], information["isolationLevel"]) == (1, False, "SnapshotIsolation")
+    removes = [action["remove"] for action in actions if "remove" in action]
+    adds = [action["add"] for action in actions if "add" in action]
+    assert {fields["path"] for fields in removes} == set(old)
+    for fields in removes:
+        before = old[fields["path"]]
+        assert fields | {"deletionTimestamp": 0} == {
+            "path": before["path"], "deletionTimestamp": 0, "dataChange": False, "extendedFileMetadata": True,
+            "partitionValues": before["partitionValues"], "size": before["size"], "stats": before["stats"],
+        }  # fmt: skip
+    for fields in adds:
+        before = old[fields["path"].replace("sbbf-run-1-", "")]
+        expected = {name: value for name, value in before.items() if value is not None}
+        assert {name: value for name, value in fields.items() if value is not None} == expected | {
+            "path": fields["path"], "modificationTime": 1_700_000_000_000, "dataChange": False,
+        }  # fmt: skip
+    assert ids_of(tmp_path) == list(range(20))
+    assert ids_of(tmp_path, 1) == list(range(20))
+
+
+def one_file_table(path: Path, *features: str, configuration: dict[str, str] | None = None, **fields: object) -> DeltaTable:
+    path.mkdir(exist_ok=True)
+    (path / "d=a b").mkdir()
+    (path / "d=a b" / "x.parquet").write_bytes(b"old")
+    write_version(
+        path, 0, {"commitInfo": {"inCommitTimestamp": 9_999_999_999_999}}, protocol(features=["deletionVectors"], writer_only=features),
+        metadata(configuration), add("d=a%20b/x.parquet", **fields),
+    )  # fmt: skip
+    table = DeltaTable(str(path))
+    table.ensure_changeable()
+    return table
+
+
+def replace_file(table: DeltaTable) -> dict[str, dict[str, object]]:
+    """Replace the only file; return the actions by name."""
+    result = table.commit(copies_of(table), CHANGE)
+    assert result.num_files == 1
+    return {name: fields for action in actions_of(Path(table.location), 1) for name, fields in action.items()}
+
+
+def test_everything_that_the_log_has_of_a_file_is_carried(tmp_path):
+    fields = {"tags": {"a": "b", "n": None}, "deletionVector": VECTOR, "clusteringProvider": "liquid", "stats": '{"numRecords":1.0}',
+              "unknown": {"x": [1, 2.5, None]}}  # fmt: skip
+    actions = replace_file(one_file_table(tmp_path, **fields))
+    assert {name: actions["add"][name] for name in fields} == fields
+    assert actions["add"]["path"] == "d=a%20b/sbbf-run-1-x.parquet"
+    assert {name: actions["remove"][name] for name in ("tags", "deletionVector", "stats")} == {
+        name: fields[name] for name in ("tags", "deletionVector", "stats")
+    }
+    assert "unknown" not in actions["remove"]
+    assert "clusteringProvider" not in actions["remove"]
+
+
+def test_the_time_of_a_commit_in_the_log_increases(tmp_path):
+    actions = replace_file(one_file_table(tmp_path, "inCommitTimestamp", configuration={"delta.enableInCommitTimestamps": "true"}))
+    assert actions["commitInfo"]["inCommitTimestamp"] == 10_000_000_000_000
+    assert "commitInfo" in actions_of(tmp_path, 1)[0]
+
+
+ROW_IDS = {"baseRowId": 5, "defaultRowCommitVersion": 0}
+
+
+def test_row_ids_are_carried(tmp_path):
+    table = one_file_table(tmp_path, "rowTracking", "domainMetadata", configuration={"delta.enableRowTracking": "true"}, **ROW_IDS)
+    actions = replace_file(table)
+    assert ROW_IDS.items() <= actions["add"].items()
+    assert ROW_IDS.items() <= actions["remove"].items()
+    assert actions["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
+
+
+def test_row_ids_are_dropped_where_tracking_is_suspended(tmp_path):
+    actions = replace_file(one_file_table(tmp_path, "rowTracking", configuration={"delta.rowTrackingSuspended": "true"}, **ROW_IDS))
+    assert not ROW_IDS.keys() & actions["add"].keys()
+    assert ROW_IDS.items() <= actions["remove"].items()
+
+
+def test_a_file_without_row_ids_is_left_out_where_rows_are_tracked(tmp_path):
+    table = one_file_table(tmp_path, "rowTracking")
+    assert [file.unchangeable for file in table.live_files()] == ["it has no row ids, although the table has the feature rowTracking"]
+
+
+def test_a_file_that_is_no_longer_live_is_left_out(tmp_path):
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+    replacements = copies_of(table)
+    deltalake.DeltaTable(tmp_path).delete("id < 10")
+    result = table.commit(replacements, CHANGE)
+    assert (result.version, result.num_files, len(result.vanished)) == ("version 4", 2, 1)
+    assert ids_of(tmp_path) == list(range(10, 30))
+
+
+def test_no_commit_is_made_for_files_that_all_vanished(tmp_path):
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+    replacements = copies_of(table)
+    deltalake.DeltaTable(tmp_path).delete()
+    result = table.commit(replacements, CHANGE)
+    assert (result.version, result.num_files, len(result.vanished), result.undo) == ("version 3", 0, 3, None)
+
+
+def test_a_file_of_the_same_name_but_another_size_is_left_out(tmp_path):
+    table = one_file_table(tmp_path)
+    replacements = copies_of(table)
+    write_version(tmp_path, 1, add("d=a%20b/x.parquet", size=4))
+    assert table.commit(replacements, CHANGE).num_files == 0
+
+
+def test_a_feature_that_came_meanwhile_is_refused(tmp_path, monkeypatch):
+    table = one_file_table(tmp_path)
+    before_create(table, monkeypatch, lambda: write_version(tmp_path, 1, protocol(writer_only=["somethingNew"])))
+    with pytest.raises(RefusedError, match="somethingNew"):
+        table.commit(copies_of(table), CHANGE)
+
+
+def test_on_s3_the_user_must_confirm_conditional_requests(tmp_path):
+    table = one_file_table(tmp_path)
+    table.location = "s3://lake/orders"
+    with pytest.raises(RefusedError, match="conditional PUT"):
+        table.ensure_changeable()
+    table.ensure_changeable(conditional_put=True)
+
+
+def test_a_response_that_got_lost(tmp_path, monkeypatch):
+    """The version exists when the request is repeated: it is recognised by its transaction."""
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+    create = table._folders.create
+
+    def create_and_lose(path: str, data: bytes) -> None:
+        create(path, data)
+        raise FileExistsError(errno.EEXIST, "exists", path)
+
+    monkeypatch.setattr(table._folders, "create", create_and_lose)
+    result = table.commit(copies_of(table), CHANGE)
+    assert (result.version, result.num_files) == ("version 3", 3)
+    assert ids_of(tmp_path) == list(range(30))
+    assert not (tmp_path / "_delta_log" / f"{4:020d}.json").exists()
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_request_of_unknown_outcome(tmp_path, monkeypatch, lands):
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+    create = table._folders.create
+
+    def create_perhaps(path: str, data: bytes) -> None:
+        if lands:
+            create(path, data)
+        raise UncertainWriteError("the store answered 500")
+
+    monkeypatch.setattr(table._folders, "create", create_perhaps)
+    if lands:
+        assert table.commit(copies_of(table), CHANGE).version == "version 3"
+    else:
+        with pytest.raises(UncertainWriteError, match=f"{3:020d}.json.*unknown whether the commit succeeded"):
+            table.commit(copies_of(table), CHANGE)
+
+
+@pytest.mark.parametrize(
+    "error", [FileExistsError(errno.EEXIST, "exists"), UncertainWriteError("no answer"), OSError(errno.EIO, "input/output error")]
+)
+def test_a_version_that_cannot_be_read_back(tmp_path, monkeypatch, error):
+    """It may be this commit, so that the copies must stay: it is not taken for the commit of another writer."""
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+    create, read = table._folders.create, table._folders.read
+
+    def create_and_lose(path: str, data: bytes) -> None:
+        create(path, data)
+        raise error
+
+    def fail_to_read(path: str, most: int | None = None) -> bytes:
+        if path.endswith("3.json"):
+            raise OSError(errno.EIO, "input/output error", path)
+        return read(path, most)
+
+    monkeypatch.setattr(table._folders, "create", create_and_lose)
+    monkeypatch.setattr(table._folders, "read", fail_to_read)
+    with pytest.raises(UncertainWriteError, match="unknown whether the commit succeeded"):
+        table.commit(copies_of(table), CHANGE)
+
+
+def test_a_disk_that_is_full(tmp_path, monkeypatch):
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+
+    def fail(path: str, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    monkeypatch.setattr(table._folders, "create", fail)
+    with pytest.raises(WriteError, match=r"No space left.*nothing was committed") as caught:
+        table.commit(copies_of(table), CHANGE)
+    assert not isinstance(caught.value, UncertainWriteError)
+
+
+def test_it_gives_up_when_others_always_come_first(tmp_path, monkeypatch):
+    make_table(tmp_path, 1)
+    table = DeltaTable(str(tmp_path))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    versions = iter(range(1, 1000))
+    tries = before_create(table, monkeypatch, lambda: write_version(tmp_path, next(versions), {"commitInfo": {}}), 1000)
+    with pytest.raises(RefusedError, match="other commits came first in all 100 attempts"):
+        table.commit(copies_of(table), CHANGE)
+    assert len(tries) == 100
+
+
+def test_files_that_some_version_refers_to(tmp_path):
+    make_table(tmp_path)
+    table = DeltaTable(str(tmp_path))
+    abandoned = f"{tmp_path}/sbbf-run-0-x.parquet"
+    replacements = copies_of(table)
+    paths = {abandoned, *(replacement.new_path for replacement in replacements), *(replacement.old_path for replacement in replacements)}
+    old = {replacement.old_path for replacement in replacements}
+    assert table.referenced(paths) == old
+    table.commit(replacements, CHANGE)
+    assert table.referenced(paths) == paths - {abandoned}
+    later = deltalake.DeltaTable(tmp_path)
+    later.delete()
+    later.create_checkpoint()
+    # Only the checkpoint names the files now, as live or removed.
+    for version in range(4):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert table.referenced(paths) == paths - {abandoned}
+    assert table.referenced(set()) == set()
+
+
+def test_a_copy_is_beside_its_original(tmp_path):
+    table = one_file_table(tmp_path)
+    (file,) = table.live_files()
+    assert table.copy_path(file, "sbbf-r-1-x") == f"{tmp_path}/d=a b/sbbf-r-1-x"
+
+
+def test_unusual_names_survive(tmp_path):
+    name = "x %25+#?é\n.parquet"
+    (tmp_path / name).write_bytes(b"old")
+    write_version(tmp_path, 0, protocol(1, 2), metadata(), add("x%20%2525+%23%3F%C3%A9%0A.parquet"))
+    table = DeltaTable(str(tmp_path))
+    table.ensure_changeable()
+    assert table.commit(copies_of(table), CHANGE).num_files == 1
+    assert [file.path for file in DeltaTable(str(tmp_path)).live_files()] == [f"{tmp_path}/sbbf-run-1-{name}"]
+
+
+def test_a_statistic_without_json_form_and_numbers_without_limits_are_kept(tmp_path):
+    write_version(tmp_path, 0, protocol(1, 2), metadata(), json.dumps(add("x"))[:-2] + f',"big":{10**40},"text":"\\ud800"}}}}')
+    (tmp_path / "x").write_bytes(b"old")
+    table = DeltaTable(str(tmp_path))
+    table.commit(copies_of(table), CHANGE)
+    (fields,) = (action["add"] for action in actions_of(tmp_path, 1) if "add" in action)
+    assert (fields["big"], fields["text"]) == (10**40, "\ud800")
+
+
+def test_replacements_of_other_files_change_nothing(tmp_path):
+    make_table(tmp_path, 1)
+    table = DeltaTable(str(tmp_path))
+    assert table.commit([Replacement("/elsewhere/x", "/elsewhere/y", 1, 1)], CHANGE).num_files == 0

@@ -1,0 +1,225 @@
+"""The replay of a log, against delta-rs on real tables, and on logs written by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.storage.folders import LocalFolders
+from sbbf_tool.tables.delta.log import Log
+from sbbf_tool.tables.delta.segment import plan_segment, split_names, uncovered_checkpoints
+from sbbf_tool.tables.delta.statistics import statistics_text
+from sbbf_tool.tables.delta.table import DeltaTable
+from support.delta_logs import add, metadata, protocol, remove, write_version
+from support.delta_tables import copy_table, make_table
+
+ROOT = os.environ.get("SBBF_CONFORMANCE")
+REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
+UNREADABLE = {
+    "connectors__corrupted-last-checkpoint": "schemaString is missing",
+    "connectors__deltalog-invalid-protocol-version": "reader version 99",
+    "connectors__deltalog-state-reconstruction-without-metadata": "no action metaData",
+    "crates__simple_table_features": "blahabl",
+    "kernel__catalog-owned-preview": "catalogManaged",
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_live_files_are_those_of_delta_rs(conformance: Path, name: str):
+    # deltalake resolves links of the path.
+    path = (conformance / "delta" / name).resolve()
+    if name in UNREADABLE:
+        with pytest.raises(SbbfError, match=UNREADABLE[name]):
+            DeltaTable(str(path))
+        with pytest.raises(Exception, match=r".*"):
+            deltalake.DeltaTable(path)
+        return
+    theirs = deltalake.DeltaTable(path)
+    ours = DeltaTable(str(path))
+    assert ours.version == f"version {theirs.version()}"
+    assert sorted(file.path for file in ours.live_files()) == sorted(uri.removeprefix("file://") for uri in theirs.file_uris())
+    assert ours.properties == theirs.metadata().configuration
+
+
+def live(path: Path) -> list[str]:
+    return sorted(os.path.relpath(file.path, path) for file in DeltaTable(str(path)).live_files())
+
+
+def test_a_file_is_its_path_and_its_deletion_vector(tmp_path):
+    vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 3, "cardinality": 1}
+    write_version(tmp_path, 0, protocol(features=["deletionVectors"]), metadata(), add("x"), add("y", deletionVector=vector))
+    write_version(tmp_path, 1, remove("x", deletionVector=vector), remove("y"))
+    assert live(tmp_path) == ["x", "y"]
+    write_version(tmp_path, 2, remove("x"), add("x", deletionVector=vector), remove("y", deletionVector=vector))
+    assert live(tmp_path) == ["x"]
+
+
+def test_paths_are_decoded(tmp_path):
+    write_version(
+        tmp_path, 0, protocol(1, 2), metadata(), add("a%20b%2525"), add("c=%C3%A9/d"), add("file:///else/where%20x"), add("../up")
+    )
+    files = {file.path: file.unchangeable for file in DeltaTable(str(tmp_path)).live_files()}
+    assert files.pop(f"{tmp_path}/a b%25") is None
+    assert files.pop(f"{tmp_path}/c=é/d") is None
+    assert "shallow clone" in files.pop("/else/where x")
+    assert "leads out" in files.pop(f"{tmp_path}/../up")
+    assert not files
+
+
+def test_a_file_with_two_deletion_vectors_cannot_be_replaced(tmp_path):
+    vector = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 3, "cardinality": 1}
+    write_version(tmp_path, 0, protocol(features=["deletionVectors"]), metadata(), add("x"), add("x", deletionVector=vector))
+    assert [file.unchangeable for file in DeltaTable(str(tmp_path)).live_files()] == ["the log lists the file more than once"] * 2
+
+
+def test_a_version_that_is_missing_is_named(tmp_path):
+    make_table(tmp_path, 4)
+    (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()
+    with pytest.raises(UnreadableError, match="version 2 is missing"):
+        DeltaTable(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [b"", b"{", b"[]", b'{"version":true}', b'{"version":-1}', b'{"version":1}', b'{"version":99}', b'{"version":1' + b"0" * 5000 + b"}"],
+)
+def test_the_last_checkpoint_is_only_a_hint(tmp_path, hint):
+    make_table(tmp_path, 3)
+    deltalake.DeltaTable(tmp_path).create_checkpoint()
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_bytes(hint)
+    assert len(live(tmp_path)) == 3
+
+
+def test_commits_before_a_checkpoint_are_not_needed(tmp_path):
+    make_table(tmp_path, 3)
+    deltalake.DeltaTable(tmp_path).create_checkpoint()
+    for version in range(3):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    assert len(live(tmp_path)) == 3
+    (tmp_path / "_delta_log" / "_last_checkpoint").unlink()
+    assert len(live(tmp_path)) == 3
+
+
+def test_names_of_a_log():
+    zero = "0" * 20
+    parts = [f"{2:020d}.checkpoint.{part:010d}.{3:010d}.parquet" for part in (1, 2, 3)]
+    commits, checkpoints = split_names(
+        [f"{zero}.json", f"{zero}.crc", f"{zero}.0.compacted.json", "_last_checkpoint", f".{zero}.json", f"{zero}.json.tmp", *parts[:2]]
+    )
+    assert (list(commits), checkpoints) == ([0], [])
+    _, checkpoints = split_names([*parts, f"{1:020d}.checkpoint.parquet", f"{3:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"])
+    assert [(checkpoint.version, len(checkpoint.names)) for checkpoint in checkpoints] == [(1, 1), (2, 3), (3, 1)]
+    assert [checkpoint.version for checkpoint in uncovered_checkpoints([2, 3, 4], checkpoints)] == [1]
+    assert [checkpoint.version for checkpoint in uncovered_checkpoints([0, 1, 3, 4], checkpoints)] == [2]
+    assert plan_segment([]) is None
+    with pytest.raises(UnreadableError, match="version 0 is missing"):
+        plan_segment([f"{10**19 + 5:020d}.json"])
+
+
+def test_statistics_of_a_checkpoint_are_those_of_the_commits(conformance: Path, tmp_path):
+    path = copy_table(conformance / "delta" / "crates__delta-1.2.1-only-struct-stats", tmp_path / "t")
+    texts = {}
+    for file in sorted((path / "_delta_log").glob("*.json")):
+        for line in file.read_text().splitlines():
+            fields = json.loads(line).get("add")
+            if fields:
+                texts[fields["path"]] = fields["stats"]
+    snapshot = Log(LocalFolders(), str(path)).read(lambda path: True)
+    statistics = {entry.path: entry.action["stats"] for entry in snapshot.files.values() if entry.action}
+    assert len(statistics) == len(snapshot.files)
+
+    def parse(text: str) -> object:
+        return json.loads(text, parse_float=Decimal)
+
+    assert {name: parse(text) for name, text in statistics.items()} == {name: parse(texts[name]) for name in statistics}
+
+
+def test_values_of_statistics_as_text():
+    types = {"d": pa.date32(), "t": pa.timestamp("us", "UTC"), "n": pa.timestamp("us"), "i": pa.timestamp("ns"), "c": pa.decimal128(38, 4),
+             "f": pa.float64(), "g": pa.float64(), "s": pa.string(), "none": pa.int64()}  # fmt: skip
+    kind = pa.struct(list(types.items()))
+    value = {"d": -1, "t": 1_500, "n": 1_000_000, "i": 5_000_000, "c": Decimal("12345678901234567890.1200"), "f": float("nan"), "g": 0.1,
+             "s": 'é"\n', "none": None}  # fmt: skip
+    text = statistics_text(pa.scalar({"numRecords": 3, "minValues": value}, pa.struct([("numRecords", pa.int64()), ("minValues", kind)])))
+    assert text == (
+        '{"numRecords":3,"minValues":{"d":"1969-12-31","t":"1970-01-01T00:00:00.001500Z","n":"1970-01-01T00:00:01.000",'
+        '"i":"1970-01-01T00:00:00.005Z","c":12345678901234567890.1200,"f":null,"g":0.1,"s":"\\u00e9\\"\\n"}}'
+    ).replace('"f":null,', "")
+
+
+def field(name: str, kind: object, physical: str, number: int, **more: object) -> dict[str, object]:
+    properties = {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number, **more}
+    return {"name": name, "type": kind, "nullable": True, "metadata": properties}
+
+
+NESTED_FIELDS = [
+    field("name", "string", "p1", 1),
+    field(
+        "list",
+        {"type": "array", "elementType": {"type": "struct", "fields": [field("inner", "long", "p3", 3)]}, "containsNull": True},
+        "p2",
+        2,
+    ),
+    field("map", {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}, "p4", 4,
+          **{"delta.columnMapping.nested.ids": {"p4.key": 5, "p4.value": 6}}),
+    field("day", "date", "p7", 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["name", "id", "none"])
+def test_columns_have_the_names_that_users_know(tmp_path, mode):
+    partition = {("day" if mode == "none" else "p7"): "2026-01-01"}
+    configuration = {"delta.columnMapping.mode": mode}
+    files = [add("x", partitionValues=partition), add("y", partitionValues=dict.fromkeys(partition, ""))]
+    write_version(tmp_path, 0, protocol(2, 5), metadata(configuration, NESTED_FIELDS, ["day"]), *files)
+    table = DeltaTable(str(tmp_path))
+    assert [file.partition for file in table.live_files()] == [{"day": "2026-01-01"}, {"day": None}]
+    if mode == "none":
+        assert (table.columns.by_id, table.columns.by_path) == ({}, {})
+        return
+    assert table.columns.by_path == {
+        ("p1",): ("name",),
+        ("p2", "p3"): ("list", "inner"),
+        ("p4", "key"): ("map", "key"),
+        ("p4", "value"): ("map", "value"),
+        ("p7",): ("day",),
+    }
+    ids = {1: ("name",), 3: ("list", "inner"), 5: ("map", "key"), 6: ("map", "value"), 7: ("day",)}
+    assert table.columns.by_id == (ids if mode == "id" else {})
+
+
+@pytest.mark.parametrize("feature", ["catalogManaged", "redirectReaderWriter-preview", "somethingNew"])
+def test_a_reader_feature_that_is_not_supported_is_refused_by_its_name(tmp_path, feature):
+    write_version(tmp_path, 0, protocol(features=[feature]), metadata(), add("x"))
+    with pytest.raises(RefusedError, match=feature):
+        DeltaTable(str(tmp_path))
+
+
+@pytest.mark.parametrize("feature", ["coordinatedCommits-preview", "collations", "redirectWriterOnly-preview", "somethingNew"])
+def test_a_writer_feature_that_is_not_supported_is_refused_by_its_name(tmp_path, feature):
+    write_version(tmp_path, 0, protocol(writer_only=[feature]), metadata(), add("x"))
+    table = DeltaTable(str(tmp_path))
+    with pytest.raises(RefusedError, match=feature):
+        table.ensure_changeable()
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(1, 8), (3, 8)])
+def test_a_newer_writer_version_is_refused(tmp_path, reader, writer):
+    write_version(tmp_path, 0, protocol(reader, writer), metadata(), add("x"))
+    with pytest.raises(RefusedError, match="writer version 8"):
+        DeltaTable(str(tmp_path)).ensure_changeable()
+
+
+def test_a_table_of_files_that_are_not_parquet_is_refused(tmp_path):
+    fields = metadata()
+    fields["metaData"]["format"]["provider"] = "orc"
+    write_version(tmp_path, 0, protocol(1, 2), fields, add("x"))
+    with pytest.raises(RefusedError, match="not Parquet"):
+        DeltaTable(str(tmp_path))

@@ -1,0 +1,240 @@
+"""Tables of catalogs other than SQL: a REST catalog with its S3 store, and Glue; and PyIceberg's own configuration."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchTableError, RESTError
+from pyiceberg.table.update import UpgradeFormatVersionUpdate
+
+import sbbf_tool
+from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.storage import places
+from sbbf_tool.tables.iceberg import publish
+from sbbf_tool.tables.iceberg.catalog import CatalogSource
+from sbbf_tool.tables.iceberg.table import IcebergTable, open_in_catalog
+from sbbf_tool.tables.locate import find_table
+from sbbf_tool.tables.table import Change, Replacement
+from support.buckets import environment, forget_clients
+from support.environments import NotInstallableError
+from support.iceberg_rest import KEYS, RestServer, start_rest
+from support.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
+from support.swift_server import free_ports, wait_for
+
+pytestmark = pytest.mark.slow
+ADD = Change("ADD BLOOM FILTERS", ("id",), {"write.parquet.bloom-filter-enabled.column.x": "true"})
+
+
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory) -> Iterator[RestServer]:
+    try:
+        with start_rest(tmp_path_factory.mktemp("seaweedfs")) as server:
+            yield server
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def rest_catalog(rest, monkeypatch):
+    for name, value in {**environment(rest.s3_url), **KEYS}.items():
+        monkeypatch.setenv(name, value)
+    forget_clients()
+    # The port is open before the catalog answers.
+    for attempt in range(100):
+        try:
+            catalog = load_catalog("rest", **rest.properties())
+            catalog.create_namespace_if_not_exists("n")
+            break
+        except RESTError:
+            if attempt == 99:
+                raise
+            time.sleep(0.2)
+    yield catalog
+    forget_clients()
+
+
+def make_copies(table):
+    copies = []
+    for file in table.live_files():
+        path = table.copy_path(file, f"sbbf-1-0-{file.path.rpartition('/')[2]}")
+        sbbf_tool.add_filters(file.path, columns="id", output=path, allow_table_files=True)
+        with places.open_source(path) as source:
+            copies.append(Replacement(file.path, path, source.size, 0))
+    return copies
+
+
+@pytest.mark.heavy(1)
+@pytest.mark.environment(minutes=1)
+@pytest.mark.filterwarnings("ignore:Parquet writer option")
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
+    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    name = f"n.t{version}"
+    table = rest_catalog.create_table(name, schema=rows(0, 1).schema, properties={"format-version": version})
+    table.append(rows(0, 100))
+    table.append(rows(100, 100))
+    rival = rest_catalog.load_table(name)
+    iceberg = IcebergTable(RacingSource(CatalogSource(rest_catalog, "rest", name), lambda: rival.append(rows(200, 50))))
+    iceberg.ensure_changeable()
+    copies = make_copies(iceberg)
+    assert all(copy.new_path.startswith("s3://lake/") for copy in copies)
+    commit = iceberg.commit(copies, ADD)
+    assert (commit.num_files, commit.rebuilds) == (2, 1)
+    table.refresh()
+    assert ids_of(table) == list(range(250))
+    assert table.properties["write.parquet.bloom-filter-enabled.column.x"] == "true"
+    assert iceberg.referenced({copy.new_path for copy in copies}) == {copy.new_path for copy in copies}
+    table.append(rows(250, 10))
+    assert ids_of(table) == list(range(260))
+
+
+@pytest.mark.heavy(1)
+@pytest.mark.environment(minutes=1)
+def test_a_rest_catalog_writes_format_3(rest_catalog):
+    """PyIceberg writes no metadata and no manifests of format 3, but the catalog does, and the commit has manifests of its own."""
+    table = rest_catalog.create_table("n.t3", schema=rows(0, 1).schema, properties={"format-version": "2"})
+    table.append(rows(0, 100))
+    rest_catalog.commit_table(table, (), (UpgradeFormatVersionUpdate(format_version=3),))
+    iceberg = IcebergTable(CatalogSource(rest_catalog, "rest", "n.t3"))
+    iceberg.ensure_changeable()
+    assert iceberg.commit(make_copies(iceberg), ADD).num_files == 1
+    table = rest_catalog.load_table("n.t3")
+    assert table.metadata.format_version == 3
+    assert (table.current_snapshot().first_row_id, table.current_snapshot().added_rows) == (0, 100)
+    assert table.metadata.next_row_id == 100
+    assert ids_of(table) == list(range(100))
+
+
+def test_other_catalogs_do_not_write_format_3(configuration, monkeypatch):
+    iceberg = open_in_catalog("lake:n.t")
+    state = iceberg._state
+    monkeypatch.setattr(iceberg, "_state", replace(state, metadata=replace(state.metadata, format_version=3)))
+    with pytest.raises(RefusedError, match="PyIceberg cannot write metadata of format version 3"):
+        iceberg.ensure_changeable()
+
+
+@pytest.fixture
+def glue(monkeypatch, tmp_path):
+    """A Glue catalog of moto, with its tables in a local folder."""
+    pytest.importorskip("boto3", reason="boto3 is not installed")
+    (port,) = free_ports(1)
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for name, value in environment(f"http://127.0.0.1:{port}").items():
+        monkeypatch.setenv(name, value)
+    try:
+        wait_for(server, port)
+        catalog = load_catalog("glue", type="glue", warehouse=f"file://{tmp_path}", **{"glue.region": "us-east-1"})
+        catalog.create_namespace("n")
+        yield catalog
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.heavy(1)
+def test_a_glue_catalog(glue, monkeypatch):
+    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    table = glue.create_table("n.t", schema=rows(0, 1).schema)
+    table.append(rows(0, 100))
+    rival = glue.load_table("n.t")
+    iceberg = IcebergTable(RacingSource(CatalogSource(glue, "glue", "n.t"), lambda: rival.append(rows(100, 50))))
+    commit = iceberg.commit(make_copies(iceberg), ADD)
+    assert (commit.num_files, commit.rebuilds) == (1, 1)
+    table.refresh()
+    assert ids_of(table) == list(range(150))
+
+
+@pytest.fixture
+def configuration(tmp_path, monkeypatch):
+    """The configuration of one catalog on SQLite, `lake`."""
+    catalog = sql_catalog(tmp_path)
+    catalog.create_table("n.t", schema=rows(0, 1).schema).append(rows(0, 10))
+    catalog.close()
+    text = f"catalog:\n  lake:\n    type: sql\n    uri: sqlite:///{tmp_path}/catalog.db\n"
+    (tmp_path / ".pyiceberg.yaml").write_text(text)
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_catalogs_come_from_the_configuration(configuration):
+    table = open_in_catalog("lake:n.t")
+    assert (table.name, len(list(table.live_files()))) == ("lake:n.t", 1)
+    assert table.location == f"{configuration}/warehouse/n/t"
+    with pytest.raises(UnreadableError, match=r"lake:n.u: the catalog has no table n.u"):
+        open_in_catalog("lake:n.u")
+    with pytest.raises(UnreadableError, match=r"lake:no.t: the catalog has no table no.t"):
+        open_in_catalog("lake:no.t")
+
+
+def test_parts_of_names_are_quoted_as_in_sql(configuration):
+    catalog = sql_catalog(configuration)
+    catalog.create_namespace("s x")
+    for name in ("odd name", 'a.b"c'):
+        catalog.create_table(("s x", name), schema=rows(0, 1).schema).append(rows(0, 10))
+    catalog.close()
+    table = find_table('lake:"s x"."odd name"')
+    assert (table.name, len(table.live_files())) == ('lake:"s x"."odd name"', 1)
+    assert find_table('lake:"s x"."a.b""c"').live_files()
+    assert find_table("lake:n.t").live_files()
+    assert table._source.undo(5) == "CALL lake.system.rollback_to_snapshot('`s x`.`odd name`', 5)"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("nocat:s.t", MissingError, "no such file, and PyIceberg's configuration has no catalog 'nocat'; its catalogs are lake"),
+        ("nocat:s", MissingError, "no such file, and PyIceberg's configuration has no catalog 'nocat'"),
+        ("lake:s", UsageError, "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE"),
+        ("lake:s x.t", UsageError, "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE"),
+        ('lake:s."t', UsageError, "the name of a table in a catalog needs"),
+    ],
+)
+def test_wrong_names_say_what_the_catalog_lacks(configuration, name, kind, message):
+    with pytest.raises(kind) as caught:
+        find_table(name)
+    assert str(caught.value).startswith(f"{name}: {message}")
+
+
+@pytest.mark.parametrize("name", ["nocat:a/b.c", "x:a.parquet", "x:*", "a:b:c", "x:", "\0:a"])
+def test_names_of_files_are_not_looked_for_in_catalogs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_table(name) is None
+    (tmp_path / "a:b.c").touch()
+    assert find_table("a:b.c") is None
+
+
+@pytest.mark.parametrize("text", ["catalog: [", "catalog:\n  lake:\n    type: no\n", "catalog:\n  lake: 5\n"])
+def test_a_wrong_configuration_is_one_error(configuration, text):
+    Path(configuration, ".pyiceberg.yaml").write_text(text)
+    with pytest.raises(UnreadableError) as caught:
+        open_in_catalog("lake:n.t")
+    assert "\n" not in str(caught.value)
+
+
+def test_without_pyiceberg_there_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
+    monkeypatch.setitem(sys.modules, "pyiceberg.utils.config", None)
+    with pytest.raises(UsageError, match=r"needs the package pyiceberg; pip install 'sbbf-tool\[iceberg\]'"):
+        open_in_catalog("lake:n.t")
+
+
+def test_a_catalog_that_fails_is_one_error():
+    class Failing:
+        def load_table(self, name):
+            raise ConnectionError("the line\nis dead")
+
+    with pytest.raises(UnreadableError, match="the catalog cannot load the table: ConnectionError: the line is dead"):
+        IcebergTable(CatalogSource(Failing(), "lake", "n.t"))
+    assert issubclass(NoSuchTableError, Exception)

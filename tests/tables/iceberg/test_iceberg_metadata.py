@@ -1,0 +1,234 @@
+"""The parts of Iceberg's metadata one by one: schemas, partition values, locations, position deletes, and manifests of old writers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.avro.file import AvroHeader, build_file
+from sbbf_tool.avro.schema import parse_schema
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.tables.iceberg.manifest import (
+    ADDITION,
+    DELETION,
+    EXISTING,
+    ManifestFile,
+    build_entry,
+    build_manifest,
+    build_manifest_list,
+    parse_manifest,
+    parse_manifest_list,
+)  # fmt: skip
+from sbbf_tool.tables.iceberg.metadata import PartitionField, build_metadata, parse_metadata
+from sbbf_tool.tables.iceberg.partition import PartitionTexts
+from sbbf_tool.tables.iceberg.paths import identity, is_below, location_of, open_name
+from sbbf_tool.tables.iceberg.position_deletes import Reach, find_reachable
+from sbbf_tool.tables.iceberg.schema import build_column_names
+
+NESTED = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "required": True, "type": "long"},
+        {"id": 2, "name": "tags", "required": False, "type": {"type": "list", "element-id": 3, "element": "string"}},
+        {
+            "id": 4,
+            "name": "m",
+            "required": False,
+            "type": {"type": "map", "key-id": 5, "key": "string", "value-id": 6, "value": {
+                "type": "struct", "fields": [{"id": 7, "name": "x.y", "required": False, "type": "decimal(9, 2)"}],
+            }},
+        },
+    ],
+}  # fmt: skip
+
+
+def test_columns_have_paths_without_scaffolding():
+    mapping = [
+        {"field-id": 1, "names": ["id", "old_id"]},
+        {"field-id": 2, "names": ["t"], "fields": [{"field-id": 3, "names": ["element"]}]},
+        {"field-id": 4, "names": ["m"], "fields": [
+            {"field-id": 5, "names": ["key"]},
+            {"field-id": 6, "names": ["value"], "fields": [{"field-id": 7, "names": ["xy"]}]},
+        ]},
+        {"names": ["nothing"]},
+    ]  # fmt: skip
+    names = build_column_names(NESTED, {"schema.name-mapping.default": json.dumps(mapping)})
+    assert names.by_id == {1: ("id",), 3: ("tags",), 5: ("m", "key"), 7: ("m", "value", "x.y")}
+    assert names.by_path == {
+        ("id",): ("id",), ("old_id",): ("id",), ("t",): ("tags",), ("m", "key"): ("m", "key"), ("m", "value", "xy"): ("m", "value", "x.y"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("transform", "kind", "value", "text"),
+    [
+        ("identity", "string", "a", "a"),
+        ("identity", "long", -5, "-5"),
+        ("identity", "boolean", True, "true"),
+        ("identity", "date", 19782, "2024-02-29"),
+        ("identity", "date", 10**9, "1000000000"),
+        ("identity", "timestamp", 1_709_209_800_000_000, "2024-02-29T12:30:00"),
+        ("identity", "timestamptz", 1_709_209_800_000_000, "2024-02-29T12:30:00+00:00"),
+        ("identity", "timestamp_ns", 1_709_209_800_000_000_001, "2024-02-29T12:30:00.000000001"),
+        ("identity", "time", 45_000_000_000, "12:30:00"),
+        ("identity", "decimal(9, 2)", b"\x04\xe2", "12.50"),
+        ("identity", "decimal(9,2)", b"\xff\xff", "-0.01"),
+        ("identity", "uuid", bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        ("identity", "binary", b"ab", "YWI="),
+        ("identity", "float", 1.5, "1.5"),
+        ("identity", "uuid", "wrong", "wrong"),
+        ("truncate[2]", "string", "ab", "ab"),
+        ("bucket[16]", "date", 7, "7"),
+        ("year", "date", 54, "2024"),
+        ("month", "date", 649, "2024-02"),
+        ("month", "date", -1, "1969-12"),
+        ("day", "timestamp", 19782, "2024-02-29"),
+        ("hour", "timestamp", 474780, "2024-02-29-12"),
+        ("void", "string", "a", None),
+        ("identity", "string", None, None),
+        ("new transform", "string", 3, "3"),
+    ],
+)
+def test_partition_values_as_text(transform, kind, value, text):
+    field = PartitionField(1000, 1, "f", transform)
+    texts = PartitionTexts({1: (("a", "b"), kind)}, {0: [field]})
+    assert texts.text_of(field, value) == text
+    assert texts.names_of(field) == {"identity": ("f", "a.b"), "void": ()}.get(transform, ("f",))
+
+
+def test_a_name_of_partition_values_means_one_field_of_all_specs():
+    named_as_column = PartitionField(1000, 2, "a", "identity")
+    by_day, by_month = PartitionField(1001, 3, "time", "day"), PartitionField(1002, 3, "time", "month")
+    again = PartitionField(1003, 1, "x", "identity")
+    columns = {1: (("a",), "string"), 2: (("b",), "string"), 3: (("ts",), "timestamp")}
+    texts = PartitionTexts(columns, {2: [by_month, again], 1: [named_as_column, by_day]})
+    assert texts.names == {"a", "b", "time", "x"}
+    assert [texts.names_of(field) for field in (named_as_column, by_day, by_month, again)] == [("a", "b"), (), ("time",), ("x",)]
+
+
+def test_locations():
+    assert open_name("file:/a/b%20 c") == open_name("file:///a/b%20 c") == open_name("/a/b%20 c") == "/a/b%20 c"
+    assert identity("s3a://b/k") == identity("s3://b/k")
+    assert identity("file:/a//b") == identity("/a/b")
+    assert location_of("/a/new", ("file:/x", "file:///a")) == "file:///a/new"
+    assert location_of("/c/new", ("file:/x",)) == "/c/new"
+    assert is_below("/a/b/c", "file:/a/b/")
+    assert not is_below("/a/b/../c", "/a/b")
+    assert not is_below("/a/bc", "/a/b")
+
+
+@pytest.mark.parametrize("location", ["a/b", "", "file:a", "file://host/a", "file://host"])
+def test_other_locations_are_refused(location):
+    with pytest.raises(UnreadableError):
+        open_name(location)
+
+
+def test_position_deletes_reach_what_they_name():
+    table = pa.table({"file_path": ["/d/b", "/d/c"], "pos": pa.array([0, 1], pa.int64())})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    paths = {"/d/a", "/d/b", "/d/c", "/d/c2", "/d/d"}
+
+    def reach(lower, upper, is_readable=True):
+        return find_reachable([Reach(lower, upper, "/deletes", is_readable)], paths, lambda path: sink.getvalue().to_pybytes())
+
+    assert reach("/d/b", "/d/c") == reach(None, None) == {"/d/b", "/d/c"}
+    assert reach("/d/d", "/d/d") == {"/d/d"}
+    assert reach("/e", None) == set()
+    assert reach("/d/b", "/d/c", is_readable=False) == {"/d/b", "/d/c", "/d/c2"}
+    with pytest.raises(UnreadableError, match="position delete file"):
+        find_reachable([Reach(None, None, "/deletes", True)], paths, lambda path: b"PAR1 but not")
+
+
+def header_of(name, fields):
+    text = json.dumps({"type": "record", "name": name, "fields": [{"name": n, "field-id": i, "type": t} for n, i, t in fields]})
+    return AvroHeader(text, parse_schema(text), "deflate", bytes(16), 0)
+
+
+def test_a_table_of_format_1_that_became_format_2():
+    """Manifests of format 1 have other names of fields, and no sequence numbers: those of their files are 0."""
+    header = header_of(
+        "manifest_file",
+        [("manifest_path", 500, "string"), ("manifest_length", 501, "long"), ("partition_spec_id", 502, "int"),
+         ("added_snapshot_id", 503, ["null", "long"]), ("added_data_files_count", 504, ["null", "int"]), ("new", 9999, "string")],
+    )  # fmt: skip
+    records = [
+        {
+            "manifest_path": "/m", "manifest_length": 5, "partition_spec_id": 0, "added_snapshot_id": 7,
+            "added_data_files_count": 1, "new": "x",
+        },
+    ]  # fmt: skip
+    header, (file,) = parse_manifest_list(build_file(header, records))
+    assert (file.sequence_number, file.snapshot_id, file.record["added_files_count"]) == (0, 7, 1)
+    _, (upgrade,) = parse_manifest_list(build_manifest_list(header, [file.record], 2, {"snapshot-id": "8"}))
+    assert (upgrade.record["sequence_number"], upgrade.record["added_files_count"], upgrade.record["new"]) == (0, 1, "x")
+
+    data_file = {
+        "type": "record", "name": "r2", "fields": [
+            {"name": "file_path", "field-id": 100, "type": "string"}, {"name": "file_format", "field-id": 101, "type": "string"},
+            {"name": "partition", "field-id": 102, "type": {"type": "record", "name": "r102", "fields": []}},
+            {"name": "record_count", "field-id": 103, "type": "long"}, {"name": "file_size_in_bytes", "field-id": 104, "type": "long"},
+            {"name": "block_size_in_bytes", "field-id": 105, "type": "long"},
+            {"name": "split_offsets", "field-id": 132, "type": ["null", {"type": "array", "items": "long"}]},
+        ],
+    }  # fmt: skip
+    header = header_of("manifest_entry", [("status", 0, "int"), ("snapshot_id", 1, ["null", "long"]), ("data_file", 2, data_file)])
+    stored = {
+        "file_path": "/f", "file_format": "parquet", "partition": {}, "record_count": 3, "file_size_in_bytes": 4,
+        "block_size_in_bytes": 64, "split_offsets": [4],
+    }  # fmt: skip
+    manifest = parse_manifest(build_file(header, [{"status": 1, "snapshot_id": None, "data_file": stored}]), file)
+    (entry,) = manifest.entries()
+    assert (entry.sequence_number, entry.file_sequence_number, entry.snapshot_id, entry.format) == (0, 0, 7, "PARQUET")
+    records = [
+        build_entry(entry, EXISTING, 7, 3),
+        build_entry(entry, DELETION, 8, 3),
+        build_entry(entry, ADDITION, 8, 3, path="/g", size=9),
+    ]
+    data = build_manifest(manifest.header, records, 3)
+    existing, deletion, addition = parse_manifest(data, ManifestFile("/m2", 0, 0, 2, 8, 100, False, {})).entries()
+    assert [(each.status, each.sequence_number, each.file_sequence_number) for each in (existing, deletion, addition)] == [
+        (0, 0, 0), (2, 0, 0), (1, 0, 2),
+    ]  # fmt: skip
+    assert [each.first_row_id for each in (existing, deletion, addition)] == [100, None, 103]
+    assert addition.file == {**stored, "file_path": "/g", "file_size_in_bytes": 9, "content": 0, "first_row_id": None}
+
+
+METADATA = {
+    "format-version": 3, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "/t", "last-sequence-number": 3,
+    "last-updated-ms": 9_000, "schemas": [{"schema-id": 0, **NESTED}], "current-schema-id": 0, "partition-specs": [], "next-row-id": 50,
+    "current-snapshot-id": -1, "unknown": [1],
+}  # fmt: skip
+
+
+def test_metadata_keeps_what_it_does_not_know():
+    before = parse_metadata(gzip.compress(json.dumps(METADATA).encode()))
+    assert before.current is None
+    snapshot = {"snapshot-id": 5, "sequence-number": 4, "timestamp-ms": 9_001, "manifest-list": "/l", "first-row-id": 50, "added-rows": 7}
+    after = json.loads(build_metadata(before, "/t/metadata/v1.metadata.json", snapshot, {"a": "b"}))
+    changes = {name: value for name, value in after.items() if METADATA.get(name) != value}
+    assert changes == {
+        "last-sequence-number": 4,
+        "last-updated-ms": 9_001,
+        "next-row-id": 57,
+        "current-snapshot-id": 5,
+        "snapshots": [snapshot],
+        "refs": {"main": {"snapshot-id": 5, "type": "branch"}},
+        "snapshot-log": [{"timestamp-ms": 9_001, "snapshot-id": 5}],
+        "metadata-log": [{"timestamp-ms": 9_000, "metadata-file": "/t/metadata/v1.metadata.json"}],
+        "properties": {"a": "b"},
+    }
+
+
+def test_a_small_file_cannot_take_much_memory(monkeypatch):
+    from sbbf_tool.tables.iceberg import metadata
+
+    monkeypatch.setattr(metadata, "MAX_METADATA", 1000)
+    with pytest.raises(UnreadableError, match="decompresses to more than"):
+        parse_metadata(gzip.compress(b" " * 2000))
+    with pytest.raises(UnreadableError, match="not complete"):
+        parse_metadata(gzip.compress(b"{}")[:-3])
