@@ -122,3 +122,24 @@ def test_a_heavy_test_that_does_not_fit_is_not_run(pytester) -> None:
     assert run.ret == pytest.ExitCode.OK
     run.stdout.fnmatch_lines(["*3 not run, for want of time*", "*2 passed, 3 not run*"])
     assert not any("skipped" in line for line in run.outlines)
+
+
+def test_fixtures_end_before_a_heavy_test_that_is_not_run(pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    heavy\n")
+    module = """
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def server():
+            yield 1
+
+        @pytest.mark.heavy(minutes=1)
+        def test_short_{name}(server): pass
+
+        @pytest.mark.heavy(minutes=3)
+        def test_long_{name}(server): assert False
+        """
+    pytester.makepyfile(**{f"test_{name}": module.format(name=name) for name in "abc"})
+    run = pytester.runpytest_inprocess("-p", "support.heavy_order", "--heavy-seconds", "90")
+    run.stdout.fnmatch_lines(["*3 passed, 3 not run*"])
+    assert run.ret == pytest.ExitCode.OK

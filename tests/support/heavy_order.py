@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -74,6 +74,10 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple
     return (NOT_RUN, "-", ("NOT RUN", {"yellow": True})) if report.outcome == NOT_RUN else None
 
 
+class _OutOfTime(pytest.skip.Exception):
+    """A test would end too late."""
+
+
 class HeavyTests:
     """A plugin that orders the tests and starts those that can finish before `end` (of the monotonic clock)."""
 
@@ -87,15 +91,17 @@ class HeavyTests:
         items.sort(key=lambda item: order[names[item]])
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        if item.get_closest_marker("heavy") is None or time.monotonic() + 60 * stated_minutes(item) <= self._end:
-            return None
-        keywords = dict.fromkeys(item.keywords, 1)
-        report = pytest.TestReport(item.nodeid, item.location, keywords, NOT_RUN, None, "call")  # type: ignore[arg-type]
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        item.ihook.pytest_runtest_logreport(report=report)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-        return True
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        # As a skip, and not in place of the whole protocol: the teardown that follows ends the fixtures that the next test does not share.
+        if item.get_closest_marker("heavy") is not None and time.monotonic() + 60 * stated_minutes(item) > self._end:
+            raise _OutOfTime(NOT_RUN)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if call.excinfo is not None and call.excinfo.errisinstance(_OutOfTime):
+            report.outcome = NOT_RUN  # type: ignore[assignment]
+        return report
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         reports = terminalreporter.stats.get(NOT_RUN, [])
