@@ -36,12 +36,25 @@ def row_of(row: type[Row], path: FileName, work: Callable[[], Mapping[str, objec
     try:
         fields: Mapping[str, object] = work()
     except Exception as error:
-        # Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is imported, becomes a RuntimeError.
-        if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
-            raise error.__cause__ from None
+        if (interrupt := _interrupt_of(error)) is not None:
+            raise interrupt from None
         fields = {**failure(path, error), "error": error}
     values = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **fields}
     return row(path=os.fspath(path), **values)  # type: ignore[arg-type]
+
+
+def _interrupt_of(error: Exception) -> BaseException | None:
+    """Return the interrupt, such as KeyboardInterrupt or SystemExit, that led to an error; None if other errors did.
+
+    Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is imported, becomes a RuntimeError, and the
+    module that imports the other may raise a further error from it.
+    """
+    causes: list[BaseException] = []
+    cause = error.__cause__
+    while isinstance(cause, Exception) and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__
+    return None if isinstance(cause, Exception) else cause
 
 
 def failure(path: FileName, error: Exception) -> dict[str, object]:

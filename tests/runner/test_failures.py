@@ -1,0 +1,68 @@
+"""Errors become rows of their files, but an interrupt ends the run, also one that Python wraps while it imports a module."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.reports.rows import FAILED, FileRow
+from sbbf_tool.runner.failures import INTERNAL_ERROR, row_of
+
+
+def chain(error: BaseException, *wrappers: Exception) -> Callable[[], Mapping[str, object]]:
+    """Return work that raises `error` as the cause of the first wrapper, which is the cause of the next."""
+
+    def work() -> Mapping[str, object]:
+        cause = error
+        for wrapper in wrappers:
+            wrapper.__cause__ = cause
+            cause = wrapper
+        raise cause
+
+    return work
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit(143)], ids=repr)
+@pytest.mark.parametrize("wrappers", [(), (RuntimeError,), (RuntimeError, ImportError), (ValueError, RuntimeError, ImportError)], ids=repr)
+def test_an_interrupt_that_errors_wrap_is_an_interrupt(interrupt: BaseException, wrappers: tuple[type[Exception], ...]):
+    with pytest.raises(type(interrupt)) as info:
+        row_of(FileRow, "a.parquet", chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers)))
+    assert info.value is interrupt
+
+
+@pytest.mark.parametrize("interrupt", ["KeyboardInterrupt", "SystemExit(143)"])
+def test_an_interrupt_while_a_class_is_made_in_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: str):
+    """Python before 3.12 wraps it in a RuntimeError, which the module here wraps in an ImportError as libraries do."""
+    (tmp_path / "inner_of_test.py").write_text(
+        f"class Attribute:\n    def __set_name__(self, owner, name):\n        raise {interrupt}\n\n\nclass Owner:\n    attribute = Attribute()\n"
+    )
+    (tmp_path / "outer_of_test.py").write_text(
+        "try:\n    import inner_of_test\nexcept Exception as error:\n    raise ImportError('no inner') from error\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        row_of(FileRow, "a.parquet", lambda: vars(importlib.import_module("outer_of_test")))
+
+
+def test_an_interrupt_by_a_signal():
+    with pytest.raises(KeyboardInterrupt):
+        row_of(FileRow, "a.parquet", lambda: {"reason": os.kill(os.getpid(), signal.SIGINT)})
+
+
+@pytest.mark.parametrize(("error", "code"), [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)])
+def test_an_error_with_causes_is_a_row(error: Exception, code: int):
+    row = row_of(FileRow, "a.parquet", chain(OSError("cause"), error))
+    assert (row.path, row.status, row.exit_code, row.error) == ("a.parquet", FAILED, code, error)
+
+
+def test_a_circle_of_causes_ends():
+    first, second = ValueError("first"), ValueError("second")
+    second.__cause__ = first
+    row = row_of(FileRow, "a.parquet", chain(second, first))
+    assert (row.status, row.error) == (FAILED, first)
