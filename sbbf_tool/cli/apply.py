@@ -19,7 +19,6 @@ from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.settings import remembered
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Column
-from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 
@@ -37,7 +36,8 @@ _COLUMNS = (
     Column("filters", BYTES, 2),
     Column("to build, at most", BYTES, 2),
 )
-_NO_REPORT = "sbbf remove-filter --undo restores the files of a run with --report, which this was not"
+_NO_REPORT = "no report of this run was saved (--report), from which sbbf remove-filter --undo restores the files"
+_UNREADABLE_REPORT = f"sbbf remove-filter --undo restores the files from a report only if its format is one of {', '.join(READ_BACK)}"
 _COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
 
 
@@ -88,9 +88,8 @@ def command(
     view.commits = run.commits
     if changes and run.commits is None:
         options = ["--allow-table-files"] if allow_table_files else []
-        report = outputs.report if outputs.report_format in READ_BACK else None
-        reason = view.not_undone if report is not None else _NO_REPORT
-        view.undo = Undo(files.arguments, options, reason, report, files.keys_path)
+        reason = _NO_REPORT if outputs.report is None else view.not_undone if outputs.readable_report else _UNREADABLE_REPORT
+        view.undo = Undo(files.arguments, options, reason, outputs.readable_report, files.keys_path)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
     return report_files(run, work[parts[0]], view, outputs, names)
 
@@ -119,8 +118,10 @@ class _ApplyView(View["ApplyReport"]):
         return int(not report.holds)
 
     def answer(self, codes: set[int]) -> int:
+        from sbbf_tool.runner.declared_files import no_declared_file
+
         if not codes:
-            raise UsageError("no declared file is there", hint="the paths of a declaration name files, folders or tables")
+            raise no_declared_file()
         return max(codes)
 
     def show(self, page: Page, report: ApplyReport) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.formats import READ_BACK, Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Hint
@@ -109,8 +109,9 @@ class Change:
         if self.in_place and not self.dry_run:
             from sbbf_tool.cli.undo import Undo
 
-            report = self.outputs.report if self.outputs.report_format in READ_BACK else None
-            view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone, report, self.files.keys_path)
+            view.undo = Undo(
+                self.files.arguments, self._options_of_files(), view.not_undone, self.outputs.readable_report, self.files.keys_path
+            )
         return report_files(self.files, work, view, self.outputs, names)
 
     def _prepare_table_run(

@@ -10,10 +10,10 @@ from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.table_changes import Commits, show_cost
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
-    from sbbf_tool.rules.filter_declaration import FilterDeclaration
     from sbbf_tool.runner.declared_files import DeclaredFiles
     from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
@@ -33,13 +33,13 @@ class DeclaredRun(Files):
         changes: bool,
         files_per_commit: int | None,
         conditional_put: bool,
-        paths: Iterable[tuple[FilterDeclaration, str]] = (),
+        paths: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Take the work on each part, and the declared paths, which should each match a file."""
+        """Take the work on each part, and the declared paths, which should each match a file, with the folders that they start from."""
         super().__init__((), None, None, files.keys, files.jobs, files.spark, each_file=files.each_file)
         self.state = files.state
         self._unmatched = list(paths)
-        """Declared paths that no file has matched so far, with their declarations."""
+        """Declared paths that no file has matched so far, with their folders."""
         self._work = {files.of_selection(part.selection): own for part, own in work.items()}
         self.commits: Commits | None = None
         """The commits of all tables, if the command changes tables."""
@@ -59,9 +59,9 @@ class DeclaredRun(Files):
         """Yield the row of each file, from its own work."""
         for part, own in self._work.items():
             for row in part.rows(own):
-                self._unmatched = [(declaration, path) for declaration, path in self._unmatched if not declaration.names(path, row.path)]
+                self._unmatched = [(path, folder) for path, folder in self._unmatched if not matches_any((path,), folder, row.path)]
                 yield row
-        for _, path in self._unmatched:
+        for path, _ in self._unmatched:
             complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")
 
     def _table_run(self, part: Files, table: Table, changes: bool, files_per_commit: int | None, conditional_put: bool) -> TableRun:

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sbbf_tool.cli import render
+from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
 from sbbf_tool.cli.formats import Item, Output, Outputs, Run
 from sbbf_tool.cli.named_columns import NamedColumns, lacks_columns, reason_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 Report = TypeVar("Report")
 
-_INTERRUPT_CODE = 130
 _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
 _VANISHED = "vanished"
@@ -215,7 +214,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
             if not work.changes or is_single:
                 raise
             report = sinks[-1] if outputs.report is not None and view.commits is None else None
-            code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else _INTERRUPT_CODE
+            code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED
             _end_early(view, outcomes, report, code)
             if report is None:
                 raise

@@ -75,10 +75,6 @@ class FilterDeclaration:
         if self.where is not None:
             _predicate(self.where)
 
-    def names(self, path: str, file: str) -> bool:
-        """Return whether one of the declaration's paths matches a file."""
-        return matches_any((path,), self.folder, file)
-
     def matches(self, file: FileName) -> bool:
         """Return whether the declaration is for this file. Raises UsageError if the path lacks a partition column of `where`."""
         path = os.fspath(file)

@@ -8,12 +8,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import MissingError, UnreadableError, UsageError
+from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.file.partitions import PathPredicate, Values
 from sbbf_tool.rules.filter_declaration import FilterDeclaration, is_in_catalog
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage.globs import has_wildcard, literal_base
-from sbbf_tool.storage.places import entries, is_url
+from sbbf_tool.storage.listing import has_files
+from sbbf_tool.storage.places import is_url
 from sbbf_tool.tables.locate import find_table
 
 
@@ -69,7 +70,7 @@ def select_declared_files(
         if table is None:
             if not is_complete and not is_url(name) and not has_wildcard(name) and not os.path.lexists(name):
                 raise MissingError("no such file", file=name)
-            if not is_complete or not os.path.isdir(name) or _has_files(name):
+            if not is_complete or not os.path.isdir(name) or has_files(name):
                 paths.append(name)
             continue
         of_table = declare_for_table(filters, name)
@@ -79,32 +80,29 @@ def select_declared_files(
         [DeclaredFiles(Selection(_outermost(paths) if is_complete else paths, DeclaredPaths(filters, where)), filters)] if paths else []
     )
     if not selections and not tables:
-        reason = "no declared file is there" if is_complete else "no filters are declared for these names"
-        raise UsageError(reason, hint="the paths of a declaration name files, folders or tables")
+        raise no_declared_file() if is_complete else no_declared_file("no filters are declared for these names")
     return selections + tables
 
 
-def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[FilterDeclaration, str]]:
-    """Yield the declared paths that should match files: those that name no table."""
+def no_declared_file(reason: str = "no declared file is there") -> UsageError:
+    """Return the error of a run without files."""
+    return UsageError(reason, hint="the paths of a declaration name files, folders or tables")
+
+
+def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
+    """Yield the declared paths that should match files, because they name no table, each with the folder that it starts from."""
     parts = tuple(parts)
     tables = {part.selection.table.name for part in parts if part.selection.table is not None}
     for declaration in next((part.declarations for part in parts if part.selection.table is None), ()):
         for path in declaration.paths:
             if declaration.where is None and _name_of(declaration, path) not in tables:
-                yield declaration, path
+                yield path, declaration.folder
 
 
 def declare_for_table(declarations: Iterable[FilterDeclaration], name: str) -> tuple[FilterDeclaration, ...]:
     """Return the declarations that name this table, for all its files."""
     absolute = name if is_url(name) or is_in_catalog(name) else os.path.abspath(name)
     return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
-
-
-def _has_files(folder: str) -> bool:
-    try:
-        return next(entries(folder), None) is not None
-    except UnreadableError:
-        return False
 
 
 def _declared_names(declarations: Iterable[FilterDeclaration]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,32 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
         return
     else:
         matches = _match_glob(name)
-    has_files = False
+    is_empty = True
     for entry, is_folder in matches:
-        has_files = has_files or not is_folder
+        is_empty = is_empty and is_folder
         if linked_folders or not is_folder:
             yield entry
-    if not has_files:
+    if is_empty:
         raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
+
+
+def has_files(folder: str) -> bool:
+    """Return whether `entries` yields a file of this local folder. The first file that the file system lists ends the search."""
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as listing:
+                for entry, is_folder in _children(listing):
+                    if not is_folder:
+                        return True
+                    if not entry.is_symlink():
+                        waiting.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            # Its name stands in the listing, for the reason why it cannot be listed.
+            return True
+    return False
 
 
 def is_one_file(name: str) -> bool:
@@ -102,18 +121,20 @@ def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
             continue
         try:
             with os.scandir(path) as listing:
-                children = sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in listing if not is_hidden(entry.name))
+                children = sorted((entry.name, is_folder, entry.is_symlink()) for entry, is_folder in _children(listing))
         except FileNotFoundError:
             continue
         except OSError:
             yield Entry(path), False
             continue
-        below = (
-            (os.path.join(path, name), is_folder, is_link)
-            for name, is_folder, is_link in children
-            if is_folder or name.endswith(".parquet")
-        )
-        waiting.extend(reversed(list(below)))
+        waiting.extend((os.path.join(path, name), is_folder, is_link) for name, is_folder, is_link in reversed(children))
+
+
+def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], bool]]:
+    """Yield the entries of a folder that hold data of a lake: Parquet files, and folders or links to them, which come with True."""
+    for entry in listing:
+        if not is_hidden(entry.name) and ((is_folder := _is_folder(entry)) or entry.name.endswith(".parquet")):
+            yield entry, is_folder
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

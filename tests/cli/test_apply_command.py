@@ -107,7 +107,13 @@ def test_the_last_line_undoes_the_run(lake: Path, capsys):
     assert listing(lake / "events") == before
     capsys.readouterr()
     run(["apply", "--in-place"])
-    line = "undo: sbbf remove-filter --undo restores the files of a run with --report, which this was not"
+    line = "undo: no report of this run was saved (--report), from which sbbf remove-filter --undo restores the files"
+    assert capsys.readouterr().out.splitlines()[-1] == line
+
+
+def test_a_report_that_cannot_be_read_back_undoes_nothing(lake: Path, capsys):
+    run(["apply", "--in-place", "--report", "r.csv"])
+    line = "undo: sbbf remove-filter --undo restores the files from a report only if its format is one of json, ndjson, parquet"
     assert capsys.readouterr().out.splitlines()[-1] == line
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.storage.listing import entries
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.listing import entries, has_files
 from sbbf_tool.storage.places import parquet_files
 from support.places import as_user, needs_root, open_folder
 
@@ -53,6 +54,80 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(mode):
         with as_user(12345, 12345):
             files = names(folder)
         assert files == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
+
+
+def has_entries(folder: Path) -> bool:
+    try:
+        return bool(list(entries(str(folder))))
+    except UnreadableError:
+        return False
+
+
+SHAPES = {
+    (): False,
+    ("a.parquet",): True,
+    ("a.csv", "parquet"): False,
+    (".a.parquet", "_a.parquet"): False,
+    ("_a=1.parquet",): True,
+    ("day=1/b.parquet",): True,
+    ("_day=1/b.parquet",): True,
+    ("_tmp/b.parquet", ".git/b.parquet"): False,
+    ("a/b/c/d/e.parquet",): True,
+    ("a/", "b/c/", "d.parquet/"): False,
+    ("a/", "b.parquet/c.parquet"): True,
+    ("link -> elsewhere",): False,
+    ("link.parquet -> elsewhere",): False,
+    ("link.parquet -> elsewhere/c.parquet",): True,
+    ("link -> elsewhere/c.parquet",): False,
+    ("link.parquet -> nowhere",): True,
+    ("link -> .",): False,
+    ("folder/link -> ..", "folder/a.txt"): False,
+}
+
+
+@pytest.mark.parametrize(("shape", "expected"), SHAPES.items(), ids=lambda value: "+".join(value) if isinstance(value, tuple) else "")
+def test_a_folder_has_files_exactly_if_its_listing_has_entries(tmp_path, shape, expected):
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "c.parquet").touch()
+    for name in shape:
+        path, _, target = name.partition(" -> ")
+        place = tmp_path / "lake" / path
+        if path.endswith("/"):
+            place.mkdir(parents=True)
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if target:
+            place.symlink_to(tmp_path / target if target[0] != "." else target)
+        else:
+            place.touch()
+    assert (has_files(str(tmp_path / "lake")), has_entries(tmp_path / "lake")) == (expected, expected)
+
+
+def test_a_folder_that_is_missing_has_no_files(tmp_path):
+    assert not has_files(str(tmp_path / "lake"))
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o000, 0o311, 0o644])
+def test_a_folder_that_may_not_be_listed_counts_as_a_file(mode):
+    with open_folder() as folder:
+        (folder / "m").mkdir()
+        (folder / "m").chmod(mode)
+        with as_user(12345, 12345):
+            assert has_files(str(folder)) == has_entries(folder) == (mode != 0o644)
+
+
+def test_the_search_for_a_file_ends_at_the_first_one(lake, monkeypatch):
+    scandir, folders = os.scandir, []
+
+    def count(folder):
+        folders.append(folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", count)
+    assert has_files(str(lake))
+    assert folders == [str(lake)]
 
 
 def test_what_is_neither_file_nor_folder_stops_nothing(lake):

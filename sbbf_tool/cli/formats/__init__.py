@@ -129,6 +129,11 @@ class Outputs:
     report: str | None
     report_format: str
 
+    @property
+    def readable_report(self) -> str | None:
+        """The report file, if a later command can read it."""
+        return self.report if self.report_format in READ_BACK else None
+
     @contextmanager
     def open(self, run: Run) -> Iterator[list[Output]]:
         """Yield the outputs. The report file appears if the block ends without an error. Raises UsageError, RefusedError, WriteError."""
