@@ -87,6 +87,7 @@ def test_a_column_of_no_file_is_an_error(lake: Path, capsys):
     (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events"\ncolumns = ["id", "nam"]\n')
     code, _, error = call(capsys, "apply", "--in-place")
     assert (code, error) == (2, "sbbf: no file has the column: there is no column 'nam'; did you mean name?\n")
+    assert {column for path in (lake / "events").rglob("*.parquet") for _, column in places(path)} == {"id"}
 
 
 def test_columns_that_differ_between_files_are_reported_once(lake: Path, capsys):

@@ -39,9 +39,8 @@ def test_an_interrupt_that_errors_wrap_is_an_interrupt(interrupt: BaseException,
 @pytest.mark.parametrize("interrupt", ["KeyboardInterrupt", "SystemExit(143)"])
 def test_an_interrupt_while_a_class_is_made_in_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: str):
     """Python before 3.12 wraps it in a RuntimeError, which the module here wraps in an ImportError as libraries do."""
-    (tmp_path / "inner_of_test.py").write_text(
-        f"class Attribute:\n    def __set_name__(self, owner, name):\n        raise {interrupt}\n\n\nclass Owner:\n    attribute = Attribute()\n"
-    )
+    attribute = f"class Attribute:\n    def __set_name__(self, owner, name):\n        raise {interrupt}\n\n\n"
+    (tmp_path / "inner_of_test.py").write_text(f"{attribute}class Owner:\n    attribute = Attribute()\n")
     (tmp_path / "outer_of_test.py").write_text(
         "try:\n    import inner_of_test\nexcept Exception as error:\n    raise ImportError('no inner') from error\n"
     )
