@@ -129,6 +129,25 @@ def test_a_plan_and_a_dry_run_write_nothing(table, capsys):
     assert sorted(table.rglob("*")) == before
 
 
+def test_filters_that_exclude_hardly_any_value_are_not_committed(tmp_path, capsys):
+    """As for files: 64 bytes for 5,000 values are refused, while the file with 100 values gets its filter."""
+    large = tmp_path / "large"
+    for start in (0, 5000):
+        deltalake.write_deltalake(large, pa.table({"id": range(start, start + 5000)}), mode="append")
+    before = sorted(large.rglob("*"))
+    words = ("add-filter", large, "-c", "id", "--max-bytes", 64, "--in-place")
+    code, out, err = call(capsys, *words)
+    assert code == 4
+    assert out.splitlines() == ["2 files: 2 refused; 0 filters added, 0 bytes", "nothing was committed"]
+    assert err.count("column id: 1 filter left out, whose false-positive rate would be 100 % with 64 bytes") == 2
+    assert sorted(large.rglob("*")) == before, "no copy is left behind"
+    deltalake.write_deltalake(large, pa.table({"id": range(100)}), mode="append")
+    code, out, _ = call(capsys, *words)
+    assert (code, "committed 1 file as version 3; no row changed" in out) == (4, True)
+    assert call(capsys, *words, "--force")[0] == 0
+    assert deltalake.DeltaTable(large).version() == 4
+
+
 def test_abandoned_copies_are_listed_and_deleted(table, capsys):
     call(capsys, "add-filter", table, "-c", "id", "--in-place")
     abandoned = table / "day=d0" / f"sbbf-{RUN}-00000000-part.parquet"
