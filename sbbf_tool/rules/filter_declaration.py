@@ -11,7 +11,6 @@ In a `pyproject.toml` the table is `[[tool.sbbf.filters]]`. If several declarati
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,12 +31,10 @@ from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.globs import literal_base, matches_any
 from sbbf_tool.storage.places import is_url, local_path
+from sbbf_tool.storage.table_names import is_in_catalog
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
-
-_IN_CATALOG = re.compile(r"[\w.-]+:[^\s/:\\]+")
-"""Tables that are named by a catalog, `CATALOG:namespace.table`, or begin with `ducklake:`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +117,6 @@ def request_filters(file: ParquetFile, declarations: Iterable[FilterDeclaration]
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
     sizes = {key: chosen[key[1]].size_for(file.footer.chunk_meta(*key).bytes) for key in keys}
     return RequestedFilters(sizes, name_columns(file, names))
-
-
-def is_in_catalog(name: str) -> bool:
-    """Return whether a name is that of a table in a catalog, rather than a path."""
-    return name.startswith("ducklake:") or (not is_url(name) and _IN_CATALOG.fullmatch(name) is not None and not os.path.lexists(name))
 
 
 @cache

@@ -16,7 +16,6 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.numbers import format_percent
 
 SATISFIED, MISSING, WEAKER, TOO_LARGE, BROKEN, NOT_MEASURED = "satisfied", "missing", "weaker", "too large", "broken", "not measured"
-OUTCOMES = (SATISFIED, MISSING, WEAKER, TOO_LARGE, BROKEN, NOT_MEASURED)
 
 FPP_TOLERANCE = 1.25
 """Greatest measured FPP of a filter that satisfies a request, as a multiple of the target."""
@@ -29,7 +28,7 @@ class Judgment:
     """How one column chunk and its filter compare with a request."""
 
     outcome: str
-    """One of `OUTCOMES`."""
+    """`SATISFIED`, `MISSING`, `WEAKER`, `TOO_LARGE`, `BROKEN` or `NOT_MEASURED`."""
     fact: str = ""
     """The numbers or the defect behind the outcome, for people."""
     is_limited: bool = False

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.file.partitions import PathPredicate, Values
-from sbbf_tool.rules.filter_declaration import FilterDeclaration, is_in_catalog
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage.globs import has_wildcard, literal_base
 from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url
+from sbbf_tool.storage.table_names import is_in_catalog
 from sbbf_tool.tables.locate import find_table
 
 
@@ -123,9 +124,9 @@ def _name_of(declaration: FilterDeclaration, path: str) -> str:
 
 
 def _shorten(path: str) -> str:
-    """Return a path below the working folder as a relative one."""
+    """Return a path below the working folder as a relative one, which still names no table in a catalog."""
     relative = path if is_url(path) else os.path.relpath(path)
-    return path if relative.startswith("..") else relative
+    return path if relative.startswith("..") or is_in_catalog(relative) else relative
 
 
 def _outermost(names: Iterable[str]) -> list[str]:

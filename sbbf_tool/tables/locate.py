@@ -5,24 +5,18 @@ This module imports the formats only for names of tables, since commands on file
 
 from __future__ import annotations
 
-import os
-import re
 from typing import TYPE_CHECKING
 
 from sbbf_tool.storage import places
+from sbbf_tool.storage.table_names import DUCKLAKE, find_catalog
 
 if TYPE_CHECKING:
     from sbbf_tool.tables.table import Table
 
-_IN_CATALOG = re.compile(r"(?P<catalog>[\w.-]+):(?P<table>.+)", re.DOTALL)
-_FILES = re.compile(r"[/\\*?\[:]|\.(?:parquet|parq|index)\Z")
-"""What a name of files has, and one of a table in a catalog has not, outside of quotes."""
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-
 
 def is_table(name: str) -> bool:
     """Return whether a name means a table, without reading it."""
-    return name.startswith("ducklake:") or _in_catalog(name) or places.find_table_format(name) in ("Delta", "Iceberg")
+    return name.startswith(DUCKLAKE) or _in_catalog(name) or places.find_table_format(name) in ("Delta", "Iceberg")
 
 
 def find_table(name: str) -> Table | None:
@@ -31,11 +25,11 @@ def find_table(name: str) -> Table | None:
     A file of a table is not the table, and tables of Hudi and Paimon are files. Raises UnreadableError for a damaged table, RefusedError
     for one that cannot be read, and UsageError if a package for the format is missing or the name of a catalog's table is incomplete.
     """
-    if name.startswith("ducklake:"):
+    if name.startswith(DUCKLAKE):
         from sbbf_tool.tables.ducklake.table import DuckLakeTable
 
         return DuckLakeTable(name)
-    if _find_catalog(name) is not None:
+    if find_catalog(name) is not None:
         from sbbf_tool.tables.iceberg.table import open_in_catalog
 
         return open_in_catalog(name)
@@ -51,17 +45,9 @@ def find_table(name: str) -> Table | None:
     return None
 
 
-def _find_catalog(name: str) -> str | None:
-    """Return the catalog in a name that has the form of `CATALOG:NAMESPACE.TABLE`; None for names of files."""
-    match = _IN_CATALOG.fullmatch(name)
-    if match is None or _FILES.search(_QUOTED.sub("", match["table"])) or "\0" in name or os.path.lexists(name):
-        return None
-    return match["catalog"]
-
-
 def _in_catalog(name: str) -> bool:
     """Return whether a name is that of a table in a catalog of PyIceberg's configuration."""
-    catalog = _find_catalog(name)
+    catalog = find_catalog(name)
     if catalog is None:
         return False
     from sbbf_tool.tables.iceberg.catalog import has_catalog

@@ -174,6 +174,32 @@ def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(lake: Pa
     assert listing(outside) == before
 
 
+@pytest.mark.parametrize("path", ["ducklake:m.ducklake", "cat:n.t", 'cat:n."my t"', 'cat:n."a/b"'])
+def test_a_configuration_that_was_found_does_not_lead_to_a_catalog(lake: Path, capsys, path: str):
+    (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = '{path}'\ncolumns = \"id\"\n")
+    code, _, error = call(capsys, "apply")
+    assert (code, "paths must lie below" in error) == (2, True)
+
+
+@pytest.mark.parametrize("path", ["./ducklake:m.ducklake", "./cat:n.t", "cat:n.t/**", "x/cat:n.t", "cat:n.parquet", "run:*"])
+def test_a_declared_path_below_a_folder_names_no_table_of_a_catalog(lake: Path, capsys, monkeypatch, path: str):
+    (lake / "x").mkdir()
+    (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = ['{path}', 'events']\ncolumns = \"id\"\n")
+    for folder in (lake, lake / "x"):
+        monkeypatch.chdir(folder)
+        _, rows, error = call(capsys, "apply")
+        assert rows[-1]["files"] >= 6, "the files of the other path are compared"
+        assert not any(word in error for word in ("catalog", "CATALOG", "DuckLake"))
+
+
+def test_a_file_whose_name_has_a_colon_is_a_file(lake: Path, capsys):
+    small_files(lake / "run:1.a", 1)
+    for path in ("run:1.a", "run:1.a/**", "run:*"):
+        (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = '{path}'\ncolumns = \"id\"\n")
+        code, rows, error = call(capsys, "apply")
+        assert (code, rows[-1]["files"], error) == (1, 1, "")
+
+
 def test_comparing_and_changing_share_a_state(lake: Path, capsys):
     state = ("--state", lake / "s.parquet")
     call(capsys, "apply", "--in-place", *state)

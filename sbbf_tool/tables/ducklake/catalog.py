@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
-from sbbf_tool.tables.ducklake.name import DUCKDB, POSTGRES, PREFIX, SQLITE, TableName
+from sbbf_tool.storage.table_names import DUCKLAKE
+from sbbf_tool.tables.ducklake.name import DUCKDB, POSTGRES, SQLITE, TableName
 
 if TYPE_CHECKING:
     import duckdb
@@ -214,8 +215,8 @@ def _ensure_database(name: TableName) -> None:
         start = file.read(16)
         is_sqlite, is_duckdb = start == b"SQLite format 3\0", start[8:12] == b"DUCK"
         if is_sqlite if name.database == DUCKDB else is_duckdb:
-            kind, prefix = ("an SQLite", f"{PREFIX}{SQLITE}:") if is_sqlite else ("a DuckDB", PREFIX)
-            rest = name.text.removeprefix(PREFIX).removeprefix(f"{name.database}:")
+            kind, prefix = ("an SQLite", f"{DUCKLAKE}{SQLITE}:") if is_sqlite else ("a DuckDB", DUCKLAKE)
+            rest = name.text.removeprefix(DUCKLAKE).removeprefix(f"{name.database}:")
             raise UsageError(f"the catalog is {kind} file", file=name.text, hint=f"write {prefix}{rest}")
 
 

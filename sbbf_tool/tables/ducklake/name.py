@@ -17,8 +17,8 @@ from hashlib import sha256
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.storage.table_names import DUCKLAKE
 
-PREFIX = "ducklake:"
 DUCKDB, SQLITE, POSTGRES = "duckdb", "sqlite", "postgres"
 
 _PART = r'(?:"(?:[^"]|"")+"|[^".#]+)'
@@ -42,19 +42,14 @@ class TableName:
 
     def marker_text(self, table_id: int) -> str:
         """Return a text that differs between the tables of all catalogs, and has no password."""
-        place = redact(f"{PREFIX}{POSTGRES}:{self.place}") if self.database == POSTGRES else os.path.realpath(self.place)
+        place = redact(f"{DUCKLAKE}{POSTGRES}:{self.place}") if self.database == POSTGRES else os.path.realpath(self.place)
         return sha256(f"{self.database}:{place}#{table_id}".encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def is_ducklake(name: str) -> bool:
-    """Return whether a name is that of a DuckLake catalog."""
-    return name.startswith(PREFIX)
 
 
 def parse_name(text: str) -> TableName:
     """Split a name into its parts. Raises UsageError, and RefusedError for a catalog in another database."""
-    match = _LAST_TABLE.fullmatch(text.removeprefix(PREFIX))
-    catalog, table = (match["catalog"], match["table"]) if match else (text.removeprefix(PREFIX), None)
+    match = _LAST_TABLE.fullmatch(text.removeprefix(DUCKLAKE))
+    catalog, table = (match["catalog"], match["table"]) if match else (text.removeprefix(DUCKLAKE), None)
     database, place = DUCKDB, catalog
     for word in (DUCKDB, SQLITE, POSTGRES, "mysql"):
         if catalog.startswith(f"{word}:"):
