@@ -16,6 +16,7 @@ from sbbf_tool.cli.formats import Outputs, Run, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.cli.values import lines_of
 from sbbf_tool.errors import UnreadableError
@@ -235,7 +236,7 @@ class _LookupView(_Answers):
     def show_line(self, page: Page, report: LookupReport) -> None:
         page.say_all(f"{report.file}: {render.value(hit.value)}: {format_row_groups(hit.row_groups)}" for hit in report.hits)
         for inconclusive in report.inconclusive:
-            reason = f"{inconclusive.answer}: {inconclusive.reason}" if inconclusive.reason else inconclusive.answer
+            reason = f"{inconclusive.answer}: {spell(inconclusive.reason)}" if inconclusive.reason else inconclusive.answer
             page.say(f"{report.file}: any of the values: {format_row_groups(inconclusive.row_groups)} ({reason})")
 
     show = show_line

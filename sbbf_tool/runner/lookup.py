@@ -116,7 +116,7 @@ def _query_row_group(
     reason = file.encryption_of(number, question.column)
     stored = None if reason else file.stored_filter(number, question.column)
     if stored is not None:
-        reason = stored.header.unsupported_reason
+        reason = stored.header.refusal
         if dialect is not None:
             stored, hasher, reason = in_dialect(file, stored, dialect)
             rows = rows if hasher is None else question.rehash(hasher).row

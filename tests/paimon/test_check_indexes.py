@@ -45,7 +45,6 @@ def container_of(**filters: bytes | None) -> bytes:
 RIGHT = hash_longs(np.array(NUMBERS, np.int64))
 TEXTS = hash_bytes(str(number).encode() for number in NUMBERS)
 NAMES = hash_bytes(f"value {number}".encode() for number in NUMBERS)
-REVERSE = bytes(4) + bytes([7])
 DEFECTS: dict[str, Mapping[str, Any]] = {
     "index-false-negatives": {"embedded": container_of(id=filter_of(RIGHT[:90]))},
     "index-wrong-hash": {"embedded": container_of(id=filter_of(TEXTS))},

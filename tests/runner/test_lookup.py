@@ -71,7 +71,11 @@ def test_a_draft_filter_answers_only_with_its_dialect(lake, capsys):
         return next(document for document in documents if document.get("file") == str(lake / "draft1-thrift.parquet"))
 
     assert look_up()["hits"] == []
-    assert {answer["answer"] for answer in look_up()["inconclusive"]} == {"cannot say"}
+    (inconclusive,) = look_up()["inconclusive"]
+    assert inconclusive["answer"] == "cannot say"
+    assert inconclusive["reason"].endswith("; query it with --dialect")
+    run(["probe", str(lake), "-c", "id", "--value", "1000"])
+    assert "; query it with --dialect)\n" in capsys.readouterr().out
     report = look_up("--dialect", "draft1-thrift")
     assert report["inconclusive"] == []
     assert [hit["value"] for hit in report["hits"]] == ["1000"]

@@ -9,7 +9,7 @@ import click
 
 from sbbf_tool.cli import CommandsByName, cli
 
-FILE, TABLE, DATA_FILE, INDEX, COLUMN = "<FILE>", "<TABLE>", "<DATA_FILE>", "<INDEX>", "<COLUMN>"
+FILE, TABLE, DATA_FILE, COLUMN = "<FILE>", "<TABLE>", "<DATA_FILE>", "<COLUMN>"
 
 DECLARATION = str(Path(__file__).with_name("declared.toml"))
 
