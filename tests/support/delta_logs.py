@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import struct
 from base64 import b85encode
@@ -24,7 +25,7 @@ def copies_of(table: DeltaTable, files: Iterable[LiveFile] | None = None, run: s
     replacements = []
     for file in table.live_files() if files is None else files:
         if file.unchangeable is None and os.path.exists(file.path):
-            new = table.copy_path(file, f"sbbf-{run}-{os.path.basename(file.path)}")
+            new = _copy_path(table, file, run)
             shutil.copyfile(file.path, new)
             replacements.append(Replacement(file.path, new, os.path.getsize(new), 1_700_000_000_000))
     return replacements
@@ -32,8 +33,13 @@ def copies_of(table: DeltaTable, files: Iterable[LiveFile] | None = None, run: s
 
 def find_copies(table: DeltaTable, run: str = "run-1") -> list[Replacement]:
     """Return the replacements of live files whose copies are beside them."""
-    pairs = [(file.path, table.copy_path(file, f"sbbf-{run}-{os.path.basename(file.path)}")) for file in table.live_files()]
+    pairs = [(file.path, _copy_path(table, file, run)) for file in table.live_files()]
     return [Replacement(old, new, os.path.getsize(new), 1_700_000_000_000) for old, new in pairs if os.path.exists(new)]
+
+
+def _copy_path(table: DeltaTable, file: LiveFile, run: str) -> str:
+    """Return the path of a copy that has the name of the first file, as those of real runs: a name of many runs would be too long."""
+    return table.copy_path(file, f"sbbf-{run}-{re.sub(r'^(sbbf-[a-z]+-[0-9]+-)+', '', os.path.basename(file.path))}")
 
 
 def open_table(path: Path | str) -> DeltaTable:
