@@ -6,8 +6,10 @@
     planned = pipeline.plan(files, ["user_id"])
     outcomes = pipeline.publish(pipeline.build(planned, ["user_id"]), ["user_id"])
 
-Each stage after the listing is a lazy DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a
-dataclass in `sbbf_tool.reports.lake`; you can inspect, filter and save it before the next stage. `add_filters` runs all stages.
+Each stage is a DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a dataclass in
+`sbbf_tool.reports`; you can inspect, filter and save it before the next stage. Stages that read are lazy, as Spark's transformations are.
+Stages that change files (`publish`, `fill`, `apply`) are eager, as Spark's writes are: they do the work once and return its outcomes, which
+no action computes again. `add_filters` runs all stages.
 
 The work is the same as that of the local runner (`sbbf_tool.runner`). Filters are built in splits of row groups, so that one large file
 keeps all cores busy; bitsets, but never data, are shuffled to the one task that publishes the file. Only the file determines what to do:
@@ -61,6 +63,7 @@ from sbbf_tool.spark.rows import (
     Batches,
     Split,
     bundle_units,
+    compute_once,
     convert_errors,
     cores_of,
     ddl_of,
@@ -68,7 +71,6 @@ from sbbf_tool.spark.rows import (
     map_units,
     materialize,
     rows_of,
-    use_publish_settings,
 )
 from sbbf_tool.spark.session import quiet_about_pandas
 from sbbf_tool.storage.places import is_listed_here
@@ -131,12 +133,13 @@ def discover(
 
 
 def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
-    """Map each file to the row of the work. Links are skipped if the work changes files."""
+    """Map each file to the row of the work: lazily, or eagerly if the work changes files. Such work skips links."""
 
     def work_on(file: ListedFile) -> tuple[Row]:
         return (skip_link(work.row, file.path) if file.is_link else work(file.path),)
 
-    return map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, work_on)
+    rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, work_on)
+    return compute_once(rows, work.row) if work.changes else rows
 
 
 def inspect(
@@ -218,7 +221,7 @@ def check(
 def apply(
     files: DataFrame, policy: Policy, *, tasks: int | None = None, table_files: TableFiles | None = None, **options: Any
 ) -> DataFrame:
-    """Compare each file with the filters that `policy` declares, with the options of `sbbf_tool.apply`; rows are `ApplyRow`s."""
+    """Compare each file with the filters that `policy` declares, eagerly, with the options of `sbbf_tool.apply`; rows are `ApplyRow`s."""
     return run(files, works.apply_policy(policy.limits.filters, **options).of_table(table_files), tasks=tasks)
 
 
@@ -292,17 +295,18 @@ def publish(
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
+    report: str | None = None,
     tasks: int | None = None,
-    tally: Tally | None = None,
+    progress: Progress | None = None,
     table_files: TableFiles | None = None,
 ) -> DataFrame:
-    """Send the filters of each file to one task, which adds them to the file; rows are `AddRow`s."""
-    full_spec, full_edit = _spec(spec), _edit(edit)
+    """Send the filters of each file to one task, which adds them to the file, eagerly; return the outcomes (`AddRow`).
 
-    def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
-        return _count(tally, publish_file(_name(table_files, path), file_chunks, full_spec, full_edit))
-
-    return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
+    `report` and `progress` are those of `add_filters`.
+    """
+    tally = Tally.of(chunks.sparkSession)
+    with report_progress(tally, progress):
+        return compute_once(_publish(chunks, _spec(spec), _edit(edit), tasks, tally, table_files), AddRow, report)
 
 
 def fill(
@@ -310,18 +314,18 @@ def fill(
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
+    report: str | None = None,
     tasks: int | None = None,
-    tally: Tally | None = None,
+    progress: Progress | None = None,
     table_files: TableFiles | None = None,
 ) -> DataFrame:
-    """Plan, build and publish each file or planned file in one task, with many files per task; rows are `AddRow`s."""
-    full_spec, full_edit = _spec(spec), _edit(edit)
+    """Plan, build and publish each file or planned file in one task, with many files per task, eagerly; return the outcomes (`AddRow`).
 
-    def work(file: ListedFile) -> tuple[AddRow]:
-        name = _name(table_files, file.path)
-        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, full_spec, full_edit)),)
-
-    return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
+    `report` and `progress` are those of `add_filters`.
+    """
+    tally = Tally.of(files.sparkSession)
+    with report_progress(tally, progress):
+        return compute_once(_fill(files, _spec(spec), _edit(edit), tasks, tally, table_files), AddRow, report)
 
 
 # --- all stages ---
@@ -356,8 +360,8 @@ def add_filters(
     tally = Tally.of(spark)
     listing = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
-    with convert_errors(), quiet_about_pandas(), use_publish_settings(spark), report_progress(tally, progress):
-        fill_all = partial(fill, spec=full_spec, edit=full_edit, tasks=tasks, tally=tally, table_files=table_files)
+    with convert_errors(), quiet_about_pandas(), report_progress(tally, progress):
+        fill_all = partial(_fill, spec=full_spec, edit=full_edit, tasks=tasks, tally=tally, table_files=table_files)
         outcomes = fill_all(listing.where(is_small))
         large_files = listing.where(~is_small)
         if not large_files.isEmpty():
@@ -365,10 +369,10 @@ def add_filters(
             large = materialize(plans, PlannedFile)
             whole = fill_all(large.where("status in ('ok', 'skipped') and size(splits) <= 1"))
             chunks = build(large.where("size(splits) > 1"), full_spec, full_edit, tasks=tasks, table_files=table_files)
-            in_splits = publish(chunks, full_spec, full_edit, tally=tally, table_files=table_files)
+            in_splits = _publish(chunks, full_spec, full_edit, None, tally, table_files)
             without_work = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
             outcomes = reduce(DataFrame.unionByName, (whole, in_splits, without_work), outcomes)
-        return _compute_once(spark, outcomes, report)
+        return compute_once(outcomes, AddRow, report)
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
@@ -386,6 +390,29 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
     if path is not None:
         outcomes.write.parquet(path)
     return summed
+
+
+def _fill(
+    files: DataFrame, spec: FilterSpec, edit: Edit, tasks: int | None, tally: Tally | None, table_files: TableFiles | None
+) -> DataFrame:
+    """Return the lazy frame of `fill`."""
+
+    def work(file: ListedFile) -> tuple[AddRow]:
+        name = _name(table_files, file.path)
+        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, spec, edit)),)
+
+    return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
+
+
+def _publish(
+    chunks: DataFrame, spec: FilterSpec, edit: Edit, tasks: int | None, tally: Tally | None, table_files: TableFiles | None
+) -> DataFrame:
+    """Return the lazy frame of `publish`."""
+
+    def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
+        return _count(tally, publish_file(_name(table_files, path), file_chunks, spec, edit))
+
+    return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
 
 
 def _splits_of(plans: DataFrame) -> DataFrame:
@@ -446,11 +473,3 @@ def _as_add_rows(plans: DataFrame) -> DataFrame:
             yield to_batch(AddRow, [AddRow(row.path, row.status, row.reason, row.exit_code, row.seconds) for row in rows])
 
     return map_in_arrow(plans, run, ddl_of(AddRow))
-
-
-def _compute_once(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
-    """Compute the outcomes once: computing a lazy frame again would be a second run, which finds that every file has its filters."""
-    if report is not None:
-        outcomes.write.parquet(report)
-        return spark.read.parquet(report)
-    return spark.createDataFrame(outcomes.toArrow(), ddl_of(AddRow))

@@ -142,6 +142,19 @@ def materialize(frame: DataFrame, row: type) -> DataFrame:
         return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
 
 
+def compute_once(outcomes: DataFrame, row: type, report: str | None = None) -> DataFrame:
+    """Run the work that changes files, and return its outcomes; `report` names a folder for them as Parquet, instead of the driver.
+
+    A lazy frame would be a second run at each action, which finds that every file is changed already.
+    """
+    spark = outcomes.sparkSession
+    with convert_errors(), quiet_about_pandas(), use_publish_settings(spark):
+        if report is None:
+            return materialize(outcomes, row)
+        outcomes.write.parquet(report)
+        return spark.read.parquet(report)
+
+
 @contextmanager
 def use_publish_settings(spark: SparkSession) -> Iterator[None]:
     """Configure Spark for a job that changes the files that it reads, while the block runs; settings that this version lacks are skipped.
