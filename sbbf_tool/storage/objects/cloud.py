@@ -8,6 +8,7 @@ versions by ETag or modification time.
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -19,18 +20,18 @@ from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.storage.objects.retries import Budget, retries_of
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
-    TRIES,
     Answer,
     DeniedError,
     OtherVersionError,
     ReadOnlyStore,
     Version,
-    retry,
 )
 
+_TRIES = 3
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
 _HINTS = {
     "gs": "check GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
@@ -44,13 +45,14 @@ class CloudStore(ReadOnlyStore):
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
+        self._retries = retries_of(os.getpid(), service, root, Budget.of_tries(_TRIES))
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
             "allow_http": True,
             "user_agent": "sbbf",
         }
-        retries: Any = {"max_retries": TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * TRIES)}
+        retries: Any = {"max_retries": _TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * _TRIES)}
         if service == "http":
             url = f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
             self._store: Any = self._call(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
@@ -67,13 +69,13 @@ class CloudStore(ReadOnlyStore):
                 return self._get(key, {"range": (max(0, size - length), size)})
             return self._get(key, {"range": {"suffix": length}})
 
-        return self._call(lambda: retry(request, _is_retryable))
+        return self._call(lambda: self._retries.call(request, _is_retryable))
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         options: dict[str, Any] = {"range": (offset, offset + length)}
         if version.tag is not None:
             options["if_match"] = version.tag
-        data, current = self._call(lambda: retry(lambda: self._get(key, options), _is_retryable))
+        data, current = self._call(lambda: self._retries.call(lambda: self._get(key, options), _is_retryable))
         if current != version:
             raise OtherVersionError
         return data
@@ -163,11 +165,11 @@ class CloudStore(ReadOnlyStore):
         if status and status[1] == "416":
             return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
         if status:
-            return UnreadableError(f"the server answered {status[1]}{f' after {TRIES} tries' if status[1] >= '500' else ''}")
+            return UnreadableError(f"the server answered {status[1]}{f' after {_TRIES} tries' if status[1] >= '500' else ''}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
         return UnreadableError(
-            f"the service cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name"
+            f"the service cannot be reached ({type(error).__name__}, {_TRIES} tries)", hint="check the network and the name"
         )
 
 

@@ -93,7 +93,7 @@ class S3Store(S3Bucket):
     def create(self, key: str, data: bytes) -> None:
         place = {"Bucket": self.bucket, "Key": key}
         try:
-            self.client.put_object(**place, Body=data, ContentMD5=_md5(data), IfNoneMatch="*")
+            self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=_md5(data), IfNoneMatch="*"))
         except ERRORS as error:
             reason = describe(error, self.bucket)
             if isinstance(reason, OtherVersionError):
@@ -106,7 +106,7 @@ class S3Store(S3Bucket):
 
     def remove(self, key: str) -> None:
         try:
-            call(lambda: self.client.delete_object(Bucket=self.bucket, Key=key), self.bucket)
+            self.call(lambda: self.client.delete_object(Bucket=self.bucket, Key=key))
         except MissingError:
             return
         except UnreadableError as error:
@@ -237,7 +237,7 @@ class _Upload:
     def _request(self, request: Callable[[], Answer]) -> Answer:
         """Return the store's answer; convert its errors to this package's errors for writing."""
         try:
-            return request()
+            return self.store.send(request)
         except ERRORS as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
                 raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=_UNTOUCHED) from error

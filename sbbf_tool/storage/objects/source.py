@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -20,10 +19,12 @@ from typing import TYPE_CHECKING
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.storage.objects.store import IN_FLIGHT
 from sbbf_tool.storage.source import Source, ensure_within, open_stream
+from sbbf_tool.storage.threads import DaemonThreads, waiting
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from pyarrow import NativeFile
 
     from sbbf_tool.storage.objects.location import Location
@@ -36,6 +37,8 @@ _PART_BYTES = 8 << 20
 _NEAR_BYTES = 64 << 10
 _CACHE_BYTES = 64 << 20
 _READERS = 16
+_FETCHES = 16
+"""Maximum number of ranges that one process fetches in the background."""
 
 
 class ObjectSource(Source):
@@ -147,7 +150,9 @@ class ObjectSource(Source):
     def _fetch_all(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         if len(ranges) == 1:
             return [self._fetch(*ranges[0])]
-        return [future.result() for future in [self.begin_read(*byte_range) for byte_range in ranges]]
+        futures = [self.begin_read(*byte_range) for byte_range in ranges]
+        with waiting():
+            return [future.result() for future in futures]
 
     def _count(self, data: bytes) -> None:
         with self._lock:
@@ -156,8 +161,8 @@ class ObjectSource(Source):
 
 
 @cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="sbbf-fetch")
+def _threads(process: int) -> DaemonThreads:
+    return DaemonThreads(_FETCHES, "sbbf-fetch")
 
 
 def _clip(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:

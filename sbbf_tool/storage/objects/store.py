@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from sbbf_tool import log
-from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.hints import Hint
 
@@ -15,10 +13,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.source import Piece, Source
 
-TRIES = 3
 CONNECT_SECONDS, READ_SECONDS = 10, 60
-IN_FLIGHT = 16
-"""Maximum number of concurrent requests of one process."""
 
 Answer = TypeVar("Answer")
 
@@ -47,7 +42,7 @@ class DeniedError(UnreadableError):
 class ObjectStore(Protocol):
     """A bucket, container, host or cluster. It raises errors of this package, in one line, that name neither file nor secret.
 
-    A request is sent at most TRIES times, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
+    Requests are repeated as `retries` describes, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
     """
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
@@ -110,15 +105,3 @@ class ReadOnlyStore:
 
     def remove(self, key: str) -> None:
         raise RefusedError(f"sbbf cannot write to {self.service_name}")
-
-
-def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], bool]) -> Answer:
-    """Call `request` at most TRIES times, while its errors are retryable."""
-    for _ in range(TRIES - 1):
-        try:
-            return request()
-        except Exception as error:
-            if not is_retryable(error):
-                raise
-            log.info("repeating a request that failed: %s", redact_text(str(error)))
-    return request()
