@@ -110,10 +110,10 @@ def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
 def test_outcomes_of_a_stage_as_a_report(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     steps = []
-    kept = {"report": str(tmp_path / "report"), "progress": lambda *so_far: steps.append(so_far)}
-    frame = pipeline.fill(pipeline.discover(spark, str(lake)), ["id"], **kept)
+    options = {"report": str(tmp_path / "report"), "progress": lambda *so_far: steps.append(so_far)}
+    frame = pipeline.fill(pipeline.discover(spark, str(lake)), ["id"], **options)
     assert [row.status for row in outcomes(frame)] == ["ok"] * 3
-    assert spark.read.parquet(kept["report"]).count() == 3
+    assert spark.read.parquet(options["report"]).count() == 3
     assert steps[-1][:2] == (3, 3)
 
 
