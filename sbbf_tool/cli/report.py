@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -329,7 +329,7 @@ def _without_flood(rows: Iterable[Row], files: Files) -> Iterator[Row]:
     that the column cannot hold, or if other files were left out, it is reported for those files.
     """
     remaining = iter(rows)
-    held_rows: list[Row] = []
+    held_rows: deque[Row] = deque()
     for row in remaining:
         held_rows.append(row)
         if (row.exit_code != UsageError.exit_code and not lacks_columns(row)) or len(held_rows) > _MOST_IN_MEMORY:
@@ -337,5 +337,6 @@ def _without_flood(rows: Iterable[Row], files: Files) -> Iterator[Row]:
     else:
         if held_rows and not files.left_out:
             raise held_rows[0].error or UsageError(reason_of(held_rows[0]), file=held_rows[0].path)
-    yield from held_rows
+    while held_rows:
+        yield held_rows.popleft()
     yield from remaining

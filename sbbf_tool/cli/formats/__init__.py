@@ -1,7 +1,7 @@
 """The output formats of reports, each of which is imported when it is used.
 
-An output gets each report as soon as it is made. Formats of rows and documents write it at once; those that group findings over all files
-write at the end.
+An output gets each report as soon as it is made, and writes it at once, so that memory does not grow with the number of files. Formats
+that sum up the findings of all files write the sums at the end.
 """
 
 from __future__ import annotations
