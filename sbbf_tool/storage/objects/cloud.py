@@ -1,4 +1,6 @@
-"""Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store): read-only, but for the logs of tables.
+"""Reads of Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store), and the logs of tables.
+
+`azure_publish` and `google_publish` replace objects, with requests that obstore does not have.
 
 obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
 `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
@@ -82,9 +84,18 @@ class CloudStore(ReadOnlyStore):
 
     def version(self, key: str) -> Version | None:
         try:
-            return _version(self._call(lambda: obstore.head(self._store, self._path(key))))
+            return self._version(self._call(lambda: obstore.head(self._store, self._path(key))))
         except MissingError:
             return None
+
+    def modified(self, key: str) -> float | None:
+        if self._service == "http":
+            return None
+        try:
+            instant = self._call(lambda: obstore.head(self._store, self._path(key)))["last_modified"]
+        except MissingError:
+            return None
+        return float(instant.timestamp())
 
     def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
         return (key for key, _ in self.objects(prefix, limit, after))
@@ -96,7 +107,7 @@ class CloudStore(ReadOnlyStore):
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None, offset=after or None)
         metas = (meta for page in self._pages(pages) for meta in page if meta["path"].startswith(prefix))
-        yield from ((meta["path"], _version(meta)) for meta in islice(metas, limit))
+        yield from ((meta["path"], self._version(meta)) for meta in islice(metas, limit))
 
     def create(self, key: str, data: bytes) -> None:
         if self._service == "http":
@@ -134,12 +145,23 @@ class CloudStore(ReadOnlyStore):
 
     def _get(self, key: str, options: Any) -> tuple[bytes, Version]:
         response = obstore.get(self._store, self._path(key), options=options)
-        version = _version(response.meta)
+        version = self._version(response.meta)
         if version.tag is None and version.modified is None:
             raise UnreadableError(
                 "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change", hint="download the file"
             )
         return bytes(response.bytes()), version
+
+    def _version(self, meta: Any) -> Version:
+        tag, modified = meta["e_tag"], meta["last_modified"]
+        # A weak ETag does not guarantee equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 if the server sent no time.
+        modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
+        return Version(
+            meta["size"],
+            None if tag is None or tag.startswith("W/") else tag,
+            modified_time.isoformat() if modified_time else None,
+            meta["version"] if self._service == "gs" else None,
+        )
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
@@ -179,10 +201,3 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 def _is_retryable(error: Exception) -> bool:
     # obstore has already retried errors that occur before the response body; this error means that the body was cut off.
     return isinstance(error, exceptions.GenericError) and "retries" not in str(error)
-
-
-def _version(meta: Any) -> Version:
-    tag, modified = meta["e_tag"], meta["last_modified"]
-    # A weak ETag does not guarantee equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 if the server sent no time.
-    modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
-    return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, modified_time.isoformat() if modified_time else None)

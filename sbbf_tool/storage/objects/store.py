@@ -26,6 +26,8 @@ class Version:
     tag: str | None
     """The ETag, quotes included."""
     modified: str | None = None
+    generation: str | None = None
+    """Google's number of the version; None for other services, and in listings."""
 
 
 class OtherVersionError(UnreadableError):
