@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from sbbf_tool.storage.objects import rest
+from sbbf_tool.storage.objects.retries import Budget
 from support import azure_server, counting_proxy, google_server, http_site, swift_server
 from support.buckets import Bucket, environment, forget_clients
 from support.environments import NotInstallableError
@@ -104,6 +106,8 @@ def azurite() -> Iterator[counting_proxy.Proxy]:
 def container(azurite: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[azure_server.Container]:
     for name, value in azure_server.environment(azurite.url).items():
         monkeypatch.setenv(name, value)
+    # A request that a fault always fails is given up at once.
+    monkeypatch.setattr(rest, "BUDGET", Budget.of_tries(3))
     forget_clients()
     container = azure_server.Container(f"c{os.getpid()}x{next(_NUMBERS)}", azurite)
     container.create()
@@ -128,6 +132,7 @@ def google_bucket(
     google_storage: tuple[google_server.Server, counting_proxy.Proxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[google_server.Bucket]:
     server, proxy = google_storage
+    monkeypatch.setattr(rest, "BUDGET", Budget.of_tries(3))
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(google_server.write_account(tmp_path, proxy.url)))
     forget_clients()
     bucket = google_server.Bucket(f"b{os.getpid()}x{next(_NUMBERS)}", proxy, server)

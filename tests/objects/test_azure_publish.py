@@ -369,7 +369,7 @@ def test_changes_that_are_not_made(container, capsys):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "keep", "size", "can_copy", "kept", "parts"),
+    ("sizes", "keep", "size", "can_copy", "num_old", "parts"),
     [
         ([5, 5], 10, 12, True, 2, [(10, 12, False)]),
         ([5, 5], 9, 12, True, 1, [(5, 9, False), (9, 12, False)]),
@@ -388,10 +388,10 @@ def test_changes_that_are_not_made(container, capsys):
         ),
     ],
 )
-def test_planned_blocks(sizes, keep, size, can_copy, kept, parts):
+def test_planned_blocks(sizes, keep, size, can_copy, num_old, parts):
     plan = azure_blocks.plan_blocks(sizes, keep, size, can_copy)
-    assert (plan.kept, [tuple(part) for part in plan.parts]) == (kept, parts)
-    assert plan.kept + len(plan.parts) <= azure_blocks.MOST_BLOCKS
+    assert (plan.num_old, [tuple(part) for part in plan.parts]) == (num_old, parts)
+    assert plan.num_old + len(plan.parts) <= azure_blocks.MOST_BLOCKS
 
 
 def test_block_ids_have_one_length_and_are_new():

@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 class BlockPlan(NamedTuple):
-    kept: int
+    num_old: int
     """Number of old blocks with which the new blob begins."""
     parts: tuple[Part, ...]
     """The bytes after them; each part becomes a block."""
@@ -49,21 +49,21 @@ def plan_blocks(sizes: Sequence[int], keep: int, size: int, can_copy: bool) -> B
     block has old and new bytes, so that a later change keeps the blocks with the old ones.
     """
     ends = list(accumulate(sizes))
-    kept = sum(end <= keep for end in ends)
+    count = sum(end <= keep for end in ends)
     while True:
-        start = ends[kept - 1] if kept else 0
+        start = ends[count - 1] if count else 0
         copied = keep if can_copy and keep - start > MOST_UPLOADED_AGAIN else start
         parts = (
             *_split(start, copied, _COPY_BLOCK, True),
             *_split(copied, keep, UPLOAD_PART, False),
             *_split(keep, size, UPLOAD_PART, False),
         )
-        excess = kept + len(parts) - MOST_BLOCKS
+        excess = count + len(parts) - MOST_BLOCKS
         if excess <= 0:
-            return BlockPlan(kept, parts)
-        if not kept:
+            return BlockPlan(count, parts)
+        if not count:
             raise RefusedError(f"the object would have more than {MOST_BLOCKS:,} blocks", hint=ELSEWHERE)
-        kept = max(0, kept - excess)
+        count = max(0, count - excess)
 
 
 def _split(start: int, end: int, usual: int, is_copy: bool) -> list[Part]:
@@ -96,11 +96,11 @@ def new_ids(old: Sequence[str], count: int) -> list[str]:
         raise UnreadableError("a block id of the object is not Base64") from error
     if length < _LEAST_ID_BYTES:
         raise RefusedError(f"the object's block ids have {length} bytes: too few for new ones that no other run uses", hint=ELSEWHERE)
-    used, ids = set(old), list[str]()
+    in_use, ids = set(old), list[str]()
     while len(ids) < count:
         block_id = base64.b64encode(os.urandom(length)).decode()
-        if block_id not in used:
-            used.add(block_id)
+        if block_id not in in_use:
+            in_use.add(block_id)
             ids.append(block_id)
     return ids
 

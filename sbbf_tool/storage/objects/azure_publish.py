@@ -115,7 +115,7 @@ class _Upload:
         ids = new_ids(old_ids, len(plan.parts))
         scope = {name: value for name, value in headers.items() if name == "x-ms-encryption-scope"}
         write_parts(lambda numbered: self._put_block(*numbered, scope), list(zip(ids, plan.parts, strict=True)))
-        kept_ids = old_ids[: plan.kept]
+        kept_ids = old_ids[: plan.num_old]
         body = build_block_list(kept_ids, ids)
 
         def is_stored() -> bool:

@@ -24,8 +24,10 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.storage.objects import rest
 from sbbf_tool.storage.objects.conditional import md5_of
 from sbbf_tool.storage.objects.rest import Request, Response, RestClient, StatusError
+from sbbf_tool.storage.objects.retries import retries_of
 from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError
 
 _API_VERSION = "2021-12-02"
@@ -70,7 +72,7 @@ class AzureContainer:
             or (_EMULATOR_KEY if uses_emulator else "")
         )
         self._signature = _setting("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN").lstrip("?")
-        self._client = RestClient(self._authorize, _find_code, _describe, _HINT)
+        self._client = RestClient(retries_of(os.getpid(), "azure", self._url, rest.BUDGET), self._authorize, _find_code, _describe, _HINT)
 
     def send(
         self, method: str, key: str, *, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, body: bytes = b""

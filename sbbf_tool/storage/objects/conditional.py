@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
@@ -13,6 +12,7 @@ from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
 from sbbf_tool.storage.source import Source
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, stoppable, waiting
 
 UNTOUCHED = "the old object is untouched"
 PARQUET_TYPE = "application/vnd.apache.parquet"
@@ -68,13 +68,25 @@ def write_error(error: SbbfError) -> SbbfError:
 
 def write_parts(write: Callable[[Part], Answer], parts: Iterable[Part]) -> list[Answer]:
     """Call `write` for each part, several concurrently; return its results in order."""
-    with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
-        try:
-            return list(pool.map(write, parts))
-        except BaseException:
-            # A part that arrives after the clean-up would stay in the store: wait for the parts in flight.
-            pool.shutdown(cancel_futures=True)
-            raise
+
+    def write_part(part: Part) -> Answer:
+        ensure_running()
+        return write(part)
+
+    pool = DaemonThreads(_PARTS_IN_FLIGHT, "sbbf-put")
+    seconds: float | None = None
+    try:
+        with stoppable():
+            futures = [pool.submit(write_part, part) for part in parts]
+            with waiting():
+                return [future.result() for future in futures]
+    except BaseException as error:
+        # A part that arrives after the clean-up would stay in the store: wait for the parts in flight, after an interrupt not for long.
+        seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2
+        raise
+    finally:
+        with waiting():
+            pool.close(seconds)
 
 
 def write_once(write: Callable[[], object], is_stored: Callable[[], bool], in_place: bool) -> None:

@@ -121,21 +121,21 @@ class _Upload:
 
     def _compose(self, old: Metadata, attributes: Metadata, key: dict[str, str], condition: dict[str, str]) -> None:
         keeps_old = self.old is not None and self.old.location.bucket == self.target.bucket and self.planned_source.keep == self.old.size
-        kept = [_part_of(self.old.location.key, old)] if self.old is not None and keeps_old else []
+        old_parts = [_part_of(self.old.location.key, old)] if self.old is not None and keeps_old else []
         temporary = _Temporary(
             self.bucket, self.target.key, {name: attributes[name] for name in ("storageClass",) if name in attributes}, key
         )
         try:
-            start = self.planned_source.keep if kept else 0
+            start = self.planned_source.keep if old_parts else 0
             ranges = [
                 (offset, min(offset + UPLOAD_PART, self.planned_source.size))
                 for offset in range(start, self.planned_source.size, UPLOAD_PART)
             ]
             uploads = write_parts(lambda numbered: self._upload_part(temporary, *numbered), list(enumerate(ranges)))
-            while len(kept) + len(uploads) > MOST_SOURCES:
+            while len(old_parts) + len(uploads) > MOST_SOURCES:
                 groups = [uploads[first : first + MOST_SOURCES] for first in range(0, len(uploads), MOST_SOURCES)]
                 uploads = write_parts(temporary.compose, groups)
-            self._compose_target([*kept, *uploads], attributes, {**key, **condition})
+            self._compose_target([*old_parts, *uploads], attributes, {**key, **condition})
         finally:
             if warning := temporary.delete():
                 self.warnings.append(warning)
@@ -144,8 +144,8 @@ class _Upload:
         return temporary.upload(number, self.planned_source.read(bounds[0], bounds[1] - bounds[0]))
 
     def _compose_target(self, parts: list[_Part], attributes: Metadata, query: dict[str, str]) -> None:
-        known = [(part.checksum, part.size) for part in parts if part.checksum is not None]
-        checksum = combine(known) if len(known) == len(parts) else None
+        checksums = [(part.checksum, part.size) for part in parts if part.checksum is not None]
+        checksum = combine(checksums) if len(checksums) == len(parts) else None
         sources = [(part.name, part.generation) for part in parts]
 
         def is_composed(metadata: Metadata | None) -> bool:

@@ -19,7 +19,9 @@ from urllib.parse import quote
 import urllib3
 
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.storage.objects import rest
 from sbbf_tool.storage.objects.rest import Request, Response, RestClient, StatusError, connections, proxy_of
+from sbbf_tool.storage.objects.retries import retries_of
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError
 
 Metadata = dict[str, Any]
@@ -37,7 +39,7 @@ class GoogleBucket:
         self._bucket = bucket
         self._account = _service_account()
         self._endpoint = str(self._account.get("gcs_base_url") or _ENDPOINT).rstrip("/")
-        self._client = RestClient(self._authorize, _find_code, _describe, _HINT)
+        self._client = RestClient(retries_of(os.getpid(), "gs", bucket, rest.BUDGET), self._authorize, _find_code, _describe, _HINT)
         self._lock = Lock()
 
     def find_metadata(self, name: str, **query: str) -> Metadata:
@@ -74,8 +76,8 @@ class GoogleBucket:
         return self._send("POST", f"{self._object_url(name)}/compose", query, json.dumps(body).encode(), headers)
 
     def delete(self, name: str, **query: str) -> None:
-        """Delete an object. Raises MissingError."""
-        self._client.send(Request("DELETE", self._object_url(name), query))
+        """Delete an object, also after the run has been interrupted. Raises MissingError."""
+        self._client.send_last(Request("DELETE", self._object_url(name), query))
 
     def _object_url(self, name: str) -> str:
         return f"{self._endpoint}/storage/v1/b/{quote(self._bucket, safe='')}/o/{quote(name, safe='')}"

@@ -16,11 +16,13 @@ from urllib.parse import quote, urlsplit
 import urllib3
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError
-from sbbf_tool.storage.objects.store import CONNECT_SECONDS, IN_FLIGHT, READ_SECONDS, TRIES, DeniedError, OtherVersionError, retry
+from sbbf_tool.numbers import format_count
+from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, Retries, tries_of
+from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
 
-TRANSIENT = (408, 429, 500, 502, 503, 504)
-"""Statuses after which a request is sent again."""
-
+BUDGET = Budget()
+"""When a request to write is given up."""
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
 
@@ -69,24 +71,30 @@ Describe = Callable[[StatusError], SbbfError | None]
 
 @dataclass(frozen=True)
 class RestClient:
-    """Connections to one service. Threads may share one."""
+    """Connections to one bucket or container. Threads may share one."""
 
+    retries: Retries
     authorize: Authorize
     find_code: FindCode
     describe: Describe
     credentials_hint: str
 
     def send(self, request: Request) -> Response:
-        """Send a request, at most TRIES times. Raises errors of this package that name neither the object nor a secret."""
+        """Send a request, again after errors that may pass. Raises errors of this package that name neither the object nor a secret."""
+        return self._answer(lambda: self.retries.call(lambda: self._send_once(request), _is_temporary, _is_unreachable))
+
+    def send_last(self, request: Request) -> Response:
+        """Send a request once, also after the run has been interrupted: it removes what the run leaves."""
+        return self._answer(lambda: self._send_once(request))
+
+    def _answer(self, send: Callable[[], Response]) -> Response:
         try:
-            return retry(lambda: self._send_once(request), _is_retryable)
+            return send()
         except StatusError as error:
             raise self.describe(error) or self._translate(error) from None
         except (urllib3.exceptions.HTTPError, ValueError) as error:
-            name = type(error).__name__.removesuffix("Error")
-            raise UnreadableError(
-                f"the service cannot be reached ({name}, {TRIES} tries)", hint="check the network and the endpoint"
-            ) from None
+            name, tries = type(error).__name__.removesuffix("Error"), format_count(tries_of(error), "try", "tries")
+            raise UnreadableError(f"the service cannot be reached ({name}, {tries})", hint="check the network and the endpoint") from None
 
     def _send_once(self, request: Request) -> Response:
         authorized = self.authorize(request)
@@ -113,7 +121,7 @@ class RestClient:
             return DeniedError(f"access denied{code}", hint=self.credentials_hint)
         if error.status == 412:
             return OtherVersionError()
-        tries = f", {TRIES} tries" if error.status in TRANSIENT else ""
+        tries = f", {format_count(tries_of(error), 'try', 'tries')}" if error.status in _TRANSIENT else ""
         return UnreadableError(f"the service answered {error.status}{' ' + error.code if error.code else ''}{tries}")
 
 
@@ -132,7 +140,11 @@ def proxy_of(url: str) -> str | None:
     return None if proxy is None or urllib.request.proxy_bypass(parts.hostname or "") else proxy
 
 
-def _is_retryable(error: Exception) -> bool:
+def _is_temporary(error: Exception) -> bool:
     if isinstance(error, StatusError):
-        return error.status in TRANSIENT
+        return error.status in _TRANSIENT
     return isinstance(error, urllib3.exceptions.HTTPError) and not isinstance(error, urllib3.exceptions.LocationValueError)
+
+
+def _is_unreachable(error: Exception) -> bool:
+    return isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError)
