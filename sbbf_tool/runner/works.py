@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.add import AddRow, PlanRow
     from sbbf_tool.reports.apply import ApplyRow
     from sbbf_tool.reports.explain import ExplainRow
-    from sbbf_tool.reports.findings import CheckRow
+    from sbbf_tool.reports.findings import CheckReport, CheckRow
     from sbbf_tool.reports.inspect import InspectRow
     from sbbf_tool.reports.lake import SurveyRow
     from sbbf_tool.reports.lookup import LookupRow
@@ -227,23 +227,43 @@ def _page_limit(max_page_bytes: MaxPageBytes) -> int | None:
 
 
 def check(
-    policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True
+    policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True, brief: bool = False
 ) -> Work[CheckRow]:
-    from sbbf_tool.reports.findings import CheckRow
+    """Check each file; with `brief`, rows are `BriefCheckRow`s."""
+    from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 
-    fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+    fields = partial(_check, policy=policy, brief=brief, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
     request = Request("check", keys is not None, _page_limit(max_page_bytes), strict, policies=policy)
-    return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True, columns=policy.required, request=request)
+    row = BriefCheckRow if brief else CheckRow
+    return Work(row, fields, reads_data=not policy.quick, is_parallel=True, columns=policy.required, request=request)
 
 
-def _check(path: FileName, *, policy: Policy | PathPolicies, **options: Any) -> dict[str, object]:
+def _check(path: FileName, *, policy: Policy | PathPolicies, brief: bool, **options: Any) -> dict[str, object]:
     from sbbf_tool.operations.check import check, report_unreadable
 
     policy = policy.of(os.fspath(path))
+    fields: dict[str, object] = {}
     try:
-        return {"report": check(path, policy, **options)}
+        report = check(path, policy, **options)
     except SbbfError as error:
-        return {"report": report_unreadable(os.fspath(path), policy, error), **failure(path, error)}
+        report, fields = report_unreadable(os.fspath(path), policy, error), failure(path, error)
+    return {**fields, **(_shorten(report) if brief else {"report": report})}
+
+
+def _shorten(report: CheckReport) -> dict[str, object]:
+    """Return the report without the rules that have no findings, and the numbers of these; reasons count if no rule ran."""
+    from collections import Counter
+    from dataclasses import replace
+
+    from sbbf_tool.reports.findings import RuleCount
+
+    rules = {finding.rule for finding in report.findings}
+    has_reasons = all(outcome.outcome == "not run" for outcome in report.rules)
+    counts = Counter((outcome.outcome, outcome.reason if has_reasons else None) for outcome in report.rules if outcome.rule not in rules)
+    return {
+        "report": replace(report, rules=tuple(outcome for outcome in report.rules if outcome.rule in rules)),
+        "other_rules": tuple(RuleCount(outcome, reason, count) for (outcome, reason), count in counts.items()),
+    }
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:

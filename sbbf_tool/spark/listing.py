@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.file.partitions import PathPredicate
-from sbbf_tool.reports.arrow import from_batch, to_batch
+from sbbf_tool.reports.arrow import schema_of, to_batch
 from sbbf_tool.reports.rows import LINK, ListedFile
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark.rows import Batches, convert_errors, ddl_of, map_in_arrow
+from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -64,6 +64,14 @@ def list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
     return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
+def count_files(files: DataFrame) -> int | None:
+    """Return the number of rows of a listing; None for the rows of a stage, which may be lazy and would be computed for this alone."""
+    if "status" in files.columns:
+        return None
+    with convert_errors(), quiet_about_pandas():
+        return files.count()
+
+
 def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> DataFrame:
     """Convert a listing to rows of `ListedFile`, with paths as this package writes them, and select the partitions."""
     from pyspark.sql.functions import coalesce, col, lit
@@ -73,9 +81,20 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
         return (lit(None) if source is None else col(source)).cast(kind).alias(name)
 
     def choose(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        fields = schema_of(ListedFile)
         for batch in batches:
-            files = [replace(file, path=path_of(file.path)) for file in from_batch(ListedFile, batch)]
-            yield to_batch(ListedFile, [file for file in files if file.is_link or predicate is None or predicate.accepts(file.path)])
+            # Columns and not objects: there may be ten million files.
+            paths = [path_of(path) for path in batch.column("path").to_pylist()]
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {"path": pa.array(paths, pa.string())}
+            arrays = [columns[field.name] if field.name in columns else pa.nulls(batch.num_rows, field.type) for field in fields]
+            files = pa.RecordBatch.from_arrays(arrays, names=fields.names)
+            if predicate is not None:
+                links = batch.column("is_link").to_pylist()
+                choices = [link or predicate.accepts(path) for path, link in zip(paths, links, strict=True)]
+                files = files.filter(pa.array(choices, pa.bool_()))
+            yield files
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:

@@ -57,7 +57,7 @@ from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
-from sbbf_tool.spark.listing import find_location, list_hadoop, list_paths, list_table, normalize_listing
+from sbbf_tool.spark.listing import count_files, find_location, list_hadoop, list_paths, list_table, normalize_listing
 from sbbf_tool.spark.progress import Progress, Tally, report_progress
 from sbbf_tool.spark.rows import (
     Batches,
@@ -102,7 +102,8 @@ def discover(
     `open_table` takes, or a name in Spark's catalog. Its live files are listed; columns have the names that they have in the files.
 
     `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists paths and stores; Spark lists HDFS and
-    other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is eager, and is kept on the driver.
+    other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is eager, and is kept on the
+    driver, or, above 100,000 files, on the cluster: see `spark.settled`.
 
     Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
     skip both.
@@ -138,8 +139,9 @@ def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataF
     def work_on(file: ListedFile) -> tuple[Row]:
         return (skip_link(work.row, file.path) if file.is_link else work(file.path),)
 
-    rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, work_on)
-    return compute_once(rows, work.row) if work.changes else rows
+    count = count_files(files)
+    rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks, count), ListedFile, work.row, work_on)
+    return compute_once(rows, work.row, count=count) if work.changes else rows
 
 
 def inspect(
@@ -266,7 +268,8 @@ def plan(
         plan_of_file = partial(plan_file, name, full_spec, full_edit, split_bytes, measures=full_spec.ensure)
         return (skip_link(PlannedFile, file.path) if file.is_link else plan_of_file(),)
 
-    return map_units(bundle_units(normalize_listing(files, None), ListedFile, None, tasks), ListedFile, PlannedFile, work)
+    units = bundle_units(normalize_listing(files, None), ListedFile, None, tasks, count_files(files))
+    return map_units(units, ListedFile, PlannedFile, work)
 
 
 def build(
@@ -324,8 +327,9 @@ def fill(
     `report` and `progress` are those of `add_filters`.
     """
     tally = Tally.of(files.sparkSession)
+    count = count_files(files)
     with report_progress(tally, progress):
-        return compute_once(_fill(files, _spec(spec), _edit(edit), tasks, tally, table_files), AddRow, report)
+        return compute_once(_fill(files, _spec(spec), _edit(edit), tasks, tally, table_files, count), AddRow, report, count)
 
 
 # --- all stages ---
@@ -349,9 +353,9 @@ def add_filters(
 
     Each file of up to `whole_bytes` is processed in one task, with many files per task; filters of larger files are built in splits. `spec`
     is column names, or a `FilterSpec` with FPP, sizes and other settings; `edit` has the keys of encrypted files, and whether files of
-    tables may change. Links in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet:
-    use it for millions of files; otherwise outcomes are collected on the driver. `progress` is called twice a second with files, filters
-    and bytes added so far (not with Spark Connect, which has no accumulators).
+    tables may change. Links in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet;
+    otherwise up to 100,000 of them are kept on the driver, and more on the cluster, until the session ends. `progress` is called twice a
+    second with files, filters and bytes added so far (not with Spark Connect, which has no accumulators).
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
@@ -361,7 +365,8 @@ def add_filters(
     listing = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
     with convert_errors(), quiet_about_pandas(), report_progress(tally, progress):
-        fill_all = partial(_fill, spec=full_spec, edit=full_edit, tasks=tasks, tally=tally, table_files=table_files)
+        count = count_files(listing)
+        fill_all = partial(_fill, spec=full_spec, edit=full_edit, tasks=tasks, tally=tally, table_files=table_files, count=count)
         outcomes = fill_all(listing.where(is_small))
         large_files = listing.where(~is_small)
         if not large_files.isEmpty():
@@ -372,7 +377,7 @@ def add_filters(
             in_splits = _publish(chunks, full_spec, full_edit, None, tally, table_files)
             without_work = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
             outcomes = reduce(DataFrame.unionByName, (whole, in_splits, without_work), outcomes)
-        return compute_once(outcomes, AddRow, report)
+        return compute_once(outcomes, AddRow, report, count)
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
@@ -393,7 +398,13 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
 
 
 def _fill(
-    files: DataFrame, spec: FilterSpec, edit: Edit, tasks: int | None, tally: Tally | None, table_files: TableFiles | None
+    files: DataFrame,
+    spec: FilterSpec,
+    edit: Edit,
+    tasks: int | None,
+    tally: Tally | None,
+    table_files: TableFiles | None,
+    count: int | None,
 ) -> DataFrame:
     """Return the lazy frame of `fill`."""
 
@@ -401,7 +412,7 @@ def _fill(
         name = _name(table_files, file.path)
         return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, spec, edit)),)
 
-    return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
+    return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks, count), ListedFile, AddRow, work)
 
 
 def _publish(

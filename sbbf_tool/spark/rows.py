@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.reports.arrow import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.session import cause_of, quiet_about_pandas
+from sbbf_tool.spark.settled import PACKED, collect_few, count_tasks, is_many, keep_on_cluster, pack_batches, unpack_rows
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ _BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _FEW_ROWS = "64"
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum.enabled"
+_listings: dict[str, dict[str, list[str]]] = {}
+"""Of the last run whose tasks this worker process got: the temporary files per folder."""
 _CHECKSUM_RETRY = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
 _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
@@ -56,12 +60,13 @@ def _type_name(kind: pa.DataType) -> str:
     return {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean", "binary": "binary"}[str(kind)]
 
 
-def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
-    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks (if None, four per core).
+def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None, count: int | None = None) -> DataFrame:
+    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks.
 
-    `cost` names the field with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task
-    sorts and bundles all units: it needs no job to count them, and if an executor is lost, the same units are bundled in the same way
-    again.
+    If None, there are four tasks per core, or one per 1,000 units, if there are more of them: `count`, if known. `cost` names the field
+    with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task sorts and bundles the
+    units; above 100,000, each task gets a range of the paths, so that few tasks work in the same folder. If an executor is lost, the same
+    units are bundled in the same way again.
     """
     fields = list(schema_of(unit))
     schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"
@@ -76,8 +81,11 @@ def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | No
             yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
 
     names = [field.name for field in fields]
+    num_tasks = tasks or count_tasks(cores_of(frame), count, _TASKS_A_CORE)
+    if is_many(count):
+        return map_in_arrow(frame.select(names).repartitionByRange(num_tasks, "path").sortWithinPartitions(names), bundle, schema)
     bundles = map_in_arrow(frame.select(names).repartition(1).sortWithinPartitions(names), bundle, schema)
-    return bundles.repartition(tasks or _TASKS_A_CORE * cores_of(frame))
+    return bundles.repartition(num_tasks)
 
 
 def cores_of(frame: DataFrame) -> int:
@@ -96,8 +104,10 @@ def map_units(
 ) -> DataFrame:
     """Map each unit of the bundles to the rows of `work`, one batch per bundle; with `apart`, for large rows, one batch per row."""
 
+    run_id = uuid4().hex
+
     def run(batches: Batches) -> Batches:
-        with share_listings():
+        with share_listings(_listings_of(run_id)):
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
                     rows = (item for values in bundle for item in work(from_dict(unit, values)))
@@ -107,6 +117,21 @@ def map_units(
                         yield to_batch(row, rows)
 
     return map_in_arrow(bundles, run, ddl_of(row))
+
+
+def _listings_of(run_id: str) -> dict[str, list[str]]:
+    """Return what this worker has listed for earlier tasks of the run: each task would list a folder with all files of a lake again.
+
+    A second attempt of a task lists its folders again, and removes the temporary files of the first.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or context.attemptNumber() > 0:
+        return {}
+    if run_id not in _listings:
+        _listings.clear()
+    return _listings.setdefault(run_id, {})
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
@@ -123,34 +148,30 @@ def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
     """Yield the rows of a frame on the driver, one partition after another; the executors compute all rows first."""
     with convert_errors(), quiet_about_pandas():
-        persisted_frame = frame.persist()
+        persisted_frame = map_in_arrow(frame, pack_batches, PACKED).persist()
         try:
-            persisted_frame.count()
-            for values in persisted_frame.toLocalIterator(prefetchPartitions=True):
-                yield from_dict(row, values.asDict(recursive=True))
+            yield from unpack_rows(persisted_frame, row)
         finally:
             persisted_frame.unpersist()
 
 
 def materialize(frame: DataFrame, row: type) -> DataFrame:
-    """Compute the rows eagerly and keep them on the driver.
-
-    If an executor is lost, Spark computes a lazy frame again, from files that have changed; a unit could then be missing from both the old
-    and the new bundles.
-    """
+    """Compute the rows eagerly and keep them: see `settled`. If there are many, the first of them are computed twice."""
     with convert_errors(), quiet_about_pandas():
-        return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
+        rows = collect_few(frame)
+        return keep_on_cluster(frame) if rows is None else frame.sparkSession.createDataFrame(rows, ddl_of(row))
 
 
-def compute_once(outcomes: DataFrame, row: type, report: str | None = None) -> DataFrame:
-    """Run the work that changes files, and return its outcomes; `report` names a folder for them as Parquet, instead of the driver.
+def compute_once(outcomes: DataFrame, row: type, report: str | None = None, count: int | None = None) -> DataFrame:
+    """Run the work that changes files, and return its outcomes; `report` names a folder for them as Parquet.
 
-    A lazy frame would be a second run at each action, which finds that every file is changed already.
+    Without it, up to 100,000 outcomes are kept on the driver, and more on the cluster; `count` is their number, if known. A lazy frame
+    would be a second run at each action, which finds that every file is changed already.
     """
     spark = outcomes.sparkSession
     with convert_errors(), quiet_about_pandas(), use_publish_settings(spark):
         if report is None:
-            return materialize(outcomes, row)
+            return keep_on_cluster(outcomes) if is_many(count) else spark.createDataFrame(outcomes.toArrow(), ddl_of(row))
         outcomes.write.parquet(report)
         return spark.read.parquet(report)
 

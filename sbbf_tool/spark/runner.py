@@ -28,7 +28,7 @@ Row = TypeVar("Row", bound=FileRow)
 class SparkRunner:
     """Spark as a runner; a session that it starts ends with the block. `spell` renders the hints in rows."""
 
-    most_files: int | None = None
+    most_files: int | None = 100_000
 
     def __init__(
         self,

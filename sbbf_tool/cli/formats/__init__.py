@@ -130,6 +130,11 @@ class Outputs:
     report_format: str
 
     @property
+    def formats(self) -> set[str]:
+        """The formats of all outputs."""
+        return {self.format, *([] if self.report is None else [self.report_format])}
+
+    @property
     def readable_report(self) -> str | None:
         """The report file, if a later command can read it."""
         return self.report if self.report_format in READ_BACK else None
