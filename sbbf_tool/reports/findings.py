@@ -103,7 +103,7 @@ class CheckRow(FileRow):
 
 @dataclass(frozen=True)
 class RuleCount:
-    """Number of rules with the same outcome, and for the same reason if it is given."""
+    """Number of rules with the same outcome; if no rule ran, with the reason of most of them."""
 
     outcome: str
     reason: str | None

@@ -251,18 +251,19 @@ def _check(path: FileName, *, policy: Policy | PathPolicies, brief: bool, **opti
 
 
 def _shorten(report: CheckReport) -> dict[str, object]:
-    """Return the report without the rules that have no findings, and the numbers of these; reasons count if no rule ran."""
+    """Return the report without the rules that have no findings, and the numbers of these; if no rule ran, with the reason of most."""
     from collections import Counter
     from dataclasses import replace
 
     from sbbf_tool.reports.findings import RuleCount
 
     rules = {finding.rule for finding in report.findings}
-    has_reasons = all(outcome.outcome == "not run" for outcome in report.rules)
-    counts = Counter((outcome.outcome, outcome.reason if has_reasons else None) for outcome in report.rules if outcome.rule not in rules)
+    counts = Counter(outcome.outcome for outcome in report.rules if outcome.rule not in rules)
+    reasons = Counter(outcome.reason for outcome in report.rules)
+    reason = reasons.most_common(1)[0][0] if counts.keys() == {"not run"} and not rules else None
     return {
         "report": replace(report, rules=tuple(outcome for outcome in report.rules if outcome.rule in rules)),
-        "other_rules": tuple(RuleCount(outcome, reason, count) for (outcome, reason), count in counts.items()),
+        "other_rules": tuple(RuleCount(outcome, reason, count) for outcome, count in counts.items()),
     }
 
 
