@@ -197,6 +197,9 @@ class Files:
 
     def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
         """Yield the row of each file, and show progress; see `Runner.run`. Work that only reads also warns of an unfinished append."""
+        from sbbf_tool.storage.journal_folders import JournalFolders
+
+        folders = JournalFolders()
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
             runner = self.runner(progress)
             run = runner.run
@@ -210,7 +213,7 @@ class Files:
                 if self.spark is not None:
                     progress.finish_file()
                 elif not (work.changes or row.is_unchanged):
-                    warn_of_append(row.path)
+                    warn_of_append(row.path, folders)
                 yield row
             if self.state is not None:
                 self.left_out = incremental.left_out
@@ -299,11 +302,11 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def warn_of_append(path: str) -> None:
+def warn_of_append(path: str, folders: JournalFolders) -> None:
     """Warn of an unfinished append to a file, or of a journal that cannot be trusted; for commands that read."""
     from sbbf_tool.cli import render
     from sbbf_tool.file.interrupted import warning_of
     from sbbf_tool.storage.places import is_url
 
-    if not is_url(path) and (warning := warning_of(path)) is not None:
+    if not is_url(path) and folders.may_have_journal(path) and (warning := warning_of(path)) is not None:
         render.warn(f"{path}: {warning}")

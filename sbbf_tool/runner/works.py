@@ -14,6 +14,7 @@ from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.reports.rows import OK, SKIPPED, FileRow
 from sbbf_tool.runner.failures import failure, refusal_of, row_of
 
@@ -179,7 +180,7 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
     from sbbf_tool.operations.probe import probe as operation
     from sbbf_tool.reports.probe import ProbeRow
 
-    options: dict[str, Any] = {"column": column, "values": tuple(as_iterable(values)), "dialect": dialect, "keys": keys, "strict": strict}
+    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
     return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,))
 
 
@@ -189,7 +190,7 @@ def look_up(column: str, values: object, *, dialect: str | None = None, keys: Ke
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
 
-    options: dict[str, Any] = {"column": column, "values": tuple(as_iterable(values)), "dialect": dialect, "keys": keys, "strict": strict}
+    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
     return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,))
 
 
