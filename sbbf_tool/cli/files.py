@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.state import State
     from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
+    from sbbf_tool.storage.journal_folders import JournalFolders
     from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)

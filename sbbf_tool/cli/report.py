@@ -308,7 +308,7 @@ def _prepare(row: Row, view: View[Any]) -> Row:
     # Most rows stay as they are, and a copy of each would take a tenth of the time of a run over small files.
     if prepared_report is report and path == row.path:
         return row
-    changes = {} if report is None else {"report": prepared_report}
+    changes: dict[str, Any] = {} if report is None else {"report": prepared_report}
     return replace(row, path=path, **changes)
 
 

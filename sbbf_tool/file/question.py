@@ -76,7 +76,7 @@ class Question:
         literal = self.row.special.get(position)
         if literal is not None:
             return literal.text
-        value = self.values[position]
+        value = self.values.text(position) if isinstance(self.values, Texts) else self.values[position]
         return value if isinstance(value, str) else self.literals[position].text
 
     def rehash(self, hasher: ValueHasher) -> Question:

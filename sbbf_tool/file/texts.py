@@ -50,7 +50,11 @@ class Texts(Sequence["str | None"]):
         if isinstance(position, slice):
             return tuple(self[at] for at in range(*position.indices(len(self))))
         at = range(len(self))[position]
-        return None if at < self.nulls else self.data[self.offsets[at] : self.offsets[at + 1]].decode("utf-8", "surrogateescape")
+        return None if at < self.nulls else self.text(at)
+
+    def text(self, position: int) -> str:
+        """Return the value at a position from 0 to n - 1, which is not that of a null."""
+        return self.data[self.offsets[position] : self.offsets[position + 1]].decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[str | None]:
         yield from [None] * self.nulls

@@ -131,7 +131,7 @@ class ValueAnswers(Sequence[ValueAnswer]):
             if literal is not None and literal.verdict is not None:
                 yield literal.text, numbers
             else:
-                yield literal.text if literal is not None else self._texts[at] or "", tuple(numbers[number] for number in hits)
+                yield literal.text if literal is not None else self._texts[at] or "", tuple([numbers[number] for number in hits])
 
     def _answer(self, at: int, text: str | None, numbers: tuple[int, ...]) -> ValueAnswer:
         """Return the answers for one value, which these filters may hold."""

@@ -109,6 +109,11 @@ def _query_row_group(file: ParquetFile, number: int, question: Question, unreada
 def _find_hits(question: Question, filters: Sequence[FilterAnswers], numbers: Iterable[int]) -> Iterator[KeyHit]:
     """Yield the values that row groups may hold. Those that no filter can judge may be in all."""
     every = tuple(numbers)
+    answers = [each.values for each in filters]
     unknowable = question.row.unknowable if every else b""
-    for at, row_groups in bitmaps.iterate([*(each.values for each in filters), *([unknowable] if unknowable else [])]):
+    if not unknowable:
+        for at, row_groups in bitmaps.iterate(answers):
+            yield KeyHit(question.text(at), row_groups)
+        return
+    for at, row_groups in bitmaps.iterate([*answers, unknowable]):
         yield KeyHit(question.text(at), every if bitmaps.is_set(unknowable, at) else row_groups)

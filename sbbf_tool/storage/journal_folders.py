@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 
 from sbbf_tool.storage.journal import JOURNAL_SUFFIX
 
 _LEAST_AGE = 2.0
 """Seconds since the last change of a folder after which a later change has another time, on any file system."""
+
+_FILES_WITHOUT_LISTING = 20
+"""Files of a folder for which it is not listed, because it may have far more files than the run."""
 
 
 class JournalFolders:
@@ -19,11 +23,15 @@ class JournalFolders:
 
     def __init__(self) -> None:
         self._folders: dict[str, tuple[int, frozenset[str]] | None] = {}
+        self._num_files: Counter[str] = Counter()
 
     def may_have_journal(self, path: str) -> bool:
         """Return whether the file of a path may have a journal. False is certain."""
         folder, base = os.path.split(path)
         if folder not in self._folders:
+            self._num_files[folder] += 1
+            if self._num_files[folder] <= _FILES_WITHOUT_LISTING:
+                return True
             self._folders[folder] = _read_folder(folder or os.curdir)
         state = self._folders[folder]
         if state is None:
