@@ -52,12 +52,13 @@ def _number_blocks(name: str, stream: IO[bytes]) -> Iterator[tuple[int, list[byt
     first, parts = 1, [b""]
     while block := stream.read(_BLOCK_BYTES):
         head, line_feed, tail = block.rpartition(b"\n")
-        if not line_feed:
-            parts.append(tail)
-            if sum(map(len, parts)) > _MOST_LINE_BYTES:
-                raise click.UsageError(f"{_place(name, first)} has more than {_MOST_LINE_BYTES:,} bytes")
+        parts.append(head if line_feed else tail)
+        size = sum(map(len, parts))
+        if not line_feed and size <= _MOST_LINE_BYTES:
             continue
-        lines = b"".join([*parts, head]).split(b"\n")
+        lines = b"".join(parts).split(b"\n")
+        if size > _MOST_LINE_BYTES and (number := next((at for at, line in enumerate(lines) if len(line) > _MOST_LINE_BYTES), -1)) >= 0:
+            raise click.UsageError(f"{_place(name, first + number)} has more than {_MOST_LINE_BYTES:,} bytes")
         yield first, lines
         first += len(lines)
         parts = [tail]

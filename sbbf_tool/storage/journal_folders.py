@@ -36,10 +36,10 @@ class JournalFolders:
         state = self._folders[folder]
         if state is None:
             return True
-        changed, journals = state
+        change_time, journals = state
         try:
             # A link leads to a file in another folder.
-            return os.path.islink(path) or os.stat(folder or os.curdir).st_mtime_ns != changed or f".{base}{JOURNAL_SUFFIX}" in journals
+            return os.path.islink(path) or os.stat(folder or os.curdir).st_mtime_ns != change_time or f".{base}{JOURNAL_SUFFIX}" in journals
         except OSError:
             return True
 
