@@ -96,7 +96,7 @@ def command(
     COLUMN` takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42,
     0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with
     --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files.
-    For several files, the command lists those that may hold a value.
+    For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
