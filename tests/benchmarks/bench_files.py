@@ -295,7 +295,7 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             return time.perf_counter() - start
 
     times = in_turn(rounds, {"ours": ours, "peer": python(bound, count)})
-    listed = answers.read_bytes().count(b"\n") - 2
+    num_lines = answers.read_bytes().count(b"\n") - 2
     yield Figure(
         f"probe of {count:,} values, 30 row groups with 1 MiB filters",
         times["ours"],
@@ -303,7 +303,7 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["peer"],
         times["ours"] / times["peer"],
         "at most 1.0 s, 250 MB",
-        f"peak of {_peak_bytes([SBBF, 'probe', str(source), 'id', '--values-file', str(keys)]) / 1e6:,.0f} MB; {listed:,} values listed",
+        f"peak of {_peak_bytes([SBBF, 'probe', str(source), 'id', '--values-file', str(keys)]) / 1e6:,.0f} MB; {num_lines:,} values listed",
     )
     source.unlink()
     lake = folder / "keys"

@@ -126,7 +126,7 @@ def test_each_odd_text_is_the_same_question_among_others(name):
 
 
 @pytest.fixture
-def parsed(monkeypatch):
+def parses(monkeypatch):
     """The values that became literals."""
     values = []
 
@@ -142,14 +142,14 @@ def parsed(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "special"), [("INT64", ["null", "0x2a00000000000000"]), ("STRING", []), ("BYTE_ARRAY", ["0x2a", "0X00"])], ids=str
 )
-def test_only_special_values_become_literals(name, special, parsed):
+def test_only_special_values_become_literals(name, special, parses):
     values = [str(number) for number in range(20_000)]
     values[5000:5000] = special
     question = question_of(column_of(name), texts_of(values))
-    assert parsed == special
+    assert parses == special
     assert len(question.row.special) == len([value for value in special if name == "INT64"])
     assert [question.text(at) for at in (0, 4999, len(values) - 1)] == ["0", "4999", "19999"]
-    assert parsed == special
+    assert parses == special
 
 
 def test_one_hash_per_value_needs_no_list_of_owners():

@@ -90,11 +90,11 @@ def test_each_filter_is_read_once_and_queried_by_one_call_of_the_kernel(path, ke
 
 def test_values_with_the_same_answers_share_them(path):
     report = probe(path, "id", [str(number) for number in range(1_000_000, 1_002_000)])
-    kept = [*report.values]
-    answers = {id(value.row_groups) for value in kept if value.is_absent}
-    assert len(kept) == 2000
+    values = [*report.values]
+    answers = {id(value.row_groups) for value in values if value.is_absent}
+    assert len(values) == 2000
     assert len(answers) == 1
-    assert len({id(each) for value in kept for each in value.row_groups}) <= 2 * ROW_GROUPS
+    assert len({id(each) for value in values for each in value.row_groups}) <= 2 * ROW_GROUPS
 
 
 def test_memory_is_bounded_by_bitmaps(path):
