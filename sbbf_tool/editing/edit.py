@@ -182,7 +182,7 @@ class OpenEdit:
     def ensure_replaceable(self) -> None:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
         if self._edit.in_place and not self.is_copied:
-            places.ensure_replaceable(self.target, append=self._edit.append)
+            places.ensure_replaceable(self.target, self.file.source, append=self._edit.append)
 
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
         """Write this filter for a chunk, unless it is saturated. Raises WriteError."""

@@ -21,6 +21,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
+from sbbf_tool.storage.threads import holding
 
 if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
@@ -85,7 +86,7 @@ class CrossChecks:
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
         kind = self._kind(file, key, values)
-        with kind.lock:
+        with holding(kind.lock):
             if kind.is_checked:
                 return NO_FINDING
             try:

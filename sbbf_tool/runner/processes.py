@@ -21,6 +21,8 @@ from typing import Generic, TypeVar
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 class Task(Generic[Unit, Row]):
     """Units of work, and the function that returns their rows."""
@@ -56,10 +58,10 @@ class Processes:
     def submit(self, task: Task[Unit, Row]) -> Task[Unit, Row]:
         """Submit a task, to start as soon as a worker is free."""
         try:
-            task.future = self._running().submit(_work, task.work, task.units)
+            task.future = _submit(self._running(), task.work, task.units)
         except BrokenProcessPool:
             self._stop()
-            task.future = self._running().submit(_work, task.work, task.units)
+            task.future = _submit(self._running(), task.work, task.units)
         task.pool = self._pool
         return task
 
@@ -79,7 +81,7 @@ class Processes:
     ) -> list[Row]:
         with self._new_pool(1) as pool:
             try:
-                return pool.submit(_work, work, units).result()
+                return _submit(pool, work, units).result()
             except BrokenProcessPool:
                 pass
         if len(units) == 1:
@@ -108,6 +110,15 @@ class Processes:
             self._pool = None
 
 
+def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> Future[list[Row]]:
+    """Submit a task. The pool may start workers for it, in which signals stay blocked until `_begin` has replaced the owner's handlers."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        return pool.submit(_work, work, units)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _begin(alive: tuple[int, int] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _refuse)
@@ -115,6 +126,7 @@ def _begin(alive: tuple[int, int] | None) -> None:
         reading, writing = alive
         os.close(writing)
         Thread(target=_end_with_owner, args=(reading,), daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:

@@ -81,6 +81,18 @@ def pause(seconds: float) -> None:
     (_STOP.get() or Stop()).wait(seconds)
 
 
+def result_of(future: Future[Answer]) -> Answer:
+    """Wait for a result. Raises StoppedError as soon as the run of this thread ends early."""
+    while True:
+        try:
+            return future.result(_POLL_SECONDS)
+        except TimeoutError:
+            # Also an error of the task itself, which is the result.
+            if future.done():
+                raise
+            ensure_running()
+
+
 class Turns:
     """The right to compute, for at most `count` threads at the same time."""
 
@@ -130,6 +142,17 @@ def waiting() -> Iterator[None]:
     else:
         with turns._without_turn():
             yield
+
+
+@contextmanager
+def holding(lock: threading.Lock) -> Iterator[None]:
+    """Hold a lock whose holder may wait for requests: while this thread waits for the lock, another one has its turn."""
+    with waiting():
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class DaemonThreads:

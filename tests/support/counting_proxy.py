@@ -47,6 +47,8 @@ class Exchange:
                 return "ListMultipartUploads"
             case "GET" if "list-type" in query:
                 return "ListObjectsV2"
+            case "GET" if "ownershipControls" in query:
+                return "GetBucketOwnershipControls"
             case "GET" if "tagging" in query or "acl" in query:
                 return "GetObjectTagging" if "tagging" in query else "GetObjectAcl"
             case "GET":

@@ -27,6 +27,22 @@ from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, retries_of
 from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call, is_cut_off, is_temporary, is_unreachable
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, Answer, OtherVersionError, Version
 
+COPIED_ATTRIBUTES = (
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Expires",
+    "Metadata",
+    "WebsiteRedirectLocation",
+    "StorageClass",
+    "ServerSideEncryption",
+    "SSEKMSKeyId",
+    "BucketKeyEnabled",
+)
+"""The attributes of an object that its new version keeps, by their names in requests and answers."""
+_ATTRIBUTES = (*COPIED_ATTRIBUTES, "ObjectLockMode", "ObjectLockLegalHoldStatus")
 _PAGE_KEYS = 1000
 _TRIES_OF_MODES = 3
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -82,7 +98,8 @@ class S3Bucket:
             elif not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
                 answer["Body"].close()
                 raise UnreadableError("the store does not support range requests: it sent the whole object")
-            return answer["Body"].read(), Version(size, answer.get("ETag"))
+            attributes = {name: answer[name] for name in _ATTRIBUTES if answer.get(name)}
+            return answer["Body"].read(), Version(size, answer.get("ETag"), attributes=attributes)
 
         return self.call(request)
 

@@ -14,6 +14,8 @@ from sbbf_tool.storage.objects.retries import tries_of
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+"""The storage classes whose objects cannot be read before they are restored."""
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
 # botocore parses a response before it checks it: pages, headers or XML of other servers raise one of the last six errors.
@@ -116,7 +118,9 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
     if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
         return DeniedError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
     if code == "InvalidObjectState":
-        return UnreadableError("the object is archived", hint="restore it first")
+        storage_class = str(error.response.get("Error", {}).get("StorageClass"))
+        name = f" in storage class {storage_class}" if storage_class in ARCHIVES else ""
+        return UnreadableError(f"the object is archived{name}", hint="restore it first, and write its new version elsewhere")
     if status == 404:
         return MissingError("no such object")
     if status in (401, 403):

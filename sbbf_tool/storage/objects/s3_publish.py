@@ -12,8 +12,8 @@ from __future__ import annotations
 import base64
 import errno
 import hashlib
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,50 +26,43 @@ from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWri
 from sbbf_tool.hints import ELSEWHERE, Hint
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
-from sbbf_tool.storage.objects.s3_bucket import S3Bucket
-from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, call, code_of, describe
+from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
+from sbbf_tool.storage.objects.s3_errors import ARCHIVES, ERRORS, NotS3Error, call, code_of, describe
+from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError, Version
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
 
-_COPIED_ATTRIBUTES = (
-    "CacheControl",
-    "ContentDisposition",
-    "ContentEncoding",
-    "ContentLanguage",
-    "ContentType",
-    "Expires",
-    "Metadata",
-    "WebsiteRedirectLocation",
-    "StorageClass",
-    "ServerSideEncryption",
-    "SSEKMSKeyId",
-    "BucketKeyEnabled",
-)
-_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 _PARTS_IN_FLIGHT = 4
+_ABORTS, _ABORT_PAUSE = 3, 0.1
 _UNTOUCHED = "the old object is untouched"
+_UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
 _UNCONDITIONAL = "this store has no conditional writes: a concurrent write to the object may have been overwritten"
 
 
 class S3Store(S3Bucket):
     """An `ObjectStore` of S3."""
 
+    def __init__(self, bucket: str) -> None:
+        super().__init__(bucket)
+        self.facts = S3Facts(self)
+
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError if the key is taken, or if the object is of a kind that cannot be replaced."""
+        """Raise RefusedError if the key is taken. Whether an object can be replaced is known when it is open, without another request."""
         if not target.key or target.key.endswith("/"):
             raise UsageError("the URL names a prefix, not an object")
-        if not in_place:
-            if self.version(target.key) is not None:
-                raise _exists()
-            return
-        metadata = self.head(target.key)
-        if metadata.get("StorageClass") in _ARCHIVES:
+        if not in_place and self.version(target.key) is not None:
+            raise _exists()
+
+    def ensure_replaceable(self, version: Version) -> None:
+        """Raise RefusedError for archived and locked objects."""
+        if (storage_class := version.attributes.get("StorageClass")) in ARCHIVES:
             raise RefusedError(
-                f"the object is in storage class {metadata['StorageClass']}, in which a new version could not be read",
+                f"the object is in storage class {storage_class}, in which a new version could not be read",
                 hint=ELSEWHERE,
             )
-        if metadata.get("ObjectLockMode") or metadata.get("ObjectLockLegalHoldStatus") == "ON":
+        if version.attributes.get("ObjectLockMode") or version.attributes.get("ObjectLockLegalHoldStatus") == "ON":
             raise RefusedError(
                 "the object is locked, and its new version would not be",
                 hint=Hint("write elsewhere with {output}, and lock the new object", output=...),
@@ -80,7 +73,11 @@ class S3Store(S3Bucket):
         in_place = old is not None and old.location == target
         attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
         if in_place:
-            warnings += _warn_of_uploads(self, target.key)
+            assert old is not None
+            self.ensure_replaceable(old.version)
+            if self.facts.count_unfinished_uploads(target.key):
+                # They cost money and are invisible.
+                warnings.append(_UNFINISHED)
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
             upload = _Upload(self, target, old, in_place, planned_source, attributes)
             parts = plan_parts(keep, planned_source.size, can_copy=old is not None)
@@ -117,7 +114,7 @@ class S3Store(S3Bucket):
 class _Upload:
     """The upload of one object."""
 
-    store: S3Bucket
+    store: S3Store
     target: Location
     old: ObjectSource | None
     in_place: bool
@@ -139,14 +136,7 @@ class _Upload:
     def put_in_parts(self, parts: tuple[Part, ...]) -> None:
         upload_id = self._request(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
         try:
-            with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
-                try:
-                    numbered_parts = enumerate(parts, 1)
-                    tags = list(pool.map(lambda part: self._request(lambda: self._write_part(upload_id, *part)), numbered_parts))
-                except BaseException:
-                    # A part that arrives after the abort would stay in the store: wait for the parts in flight.
-                    pool.shutdown(cancel_futures=True)
-                    raise
+            tags = self._write_parts(upload_id, parts)
             self._ensure_complete(upload_id, parts, tags)
             part_list = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
             self._on_condition(
@@ -158,6 +148,28 @@ class _Upload:
         except BaseException as error:
             self._abort(upload_id, error)
             raise
+
+    def _write_parts(self, upload_id: str, parts: tuple[Part, ...]) -> list[str]:
+        """Write the parts, some of them concurrently; return their ETags."""
+
+        def write(number: int, part: Part) -> str:
+            ensure_running()
+            return self._request(lambda: self._write_part(upload_id, number, part))
+
+        pool = DaemonThreads(_PARTS_IN_FLIGHT, "sbbf-put")
+        seconds: float | None = None
+        try:
+            with stoppable():
+                futures = [pool.submit(write, number, part) for number, part in enumerate(parts, 1)]
+                with waiting():
+                    return [result_of(future) for future in futures]
+        except BaseException as error:
+            # A part that arrives after the abort would stay in the store: wait for the parts in flight, after an interrupt not for long.
+            seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2
+            raise
+        finally:
+            with waiting():
+                pool.close(seconds)
 
     def _write_part(self, upload_id: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
@@ -209,8 +221,12 @@ class _Upload:
             assert self.old is not None
             condition = {"IfMatch": self.old.version.tag or "*"}
         try:
+            if self.in_place and not self.store.facts.has_conditions:
+                raise _NoConditionsError("the store has no conditional writes")
             self._request(lambda: write(condition))
         except _NoConditionsError:
+            if self.in_place:
+                self.store.facts.has_conditions = False
             now = self.store.version(self._place["Key"])
             if self.in_place and (self.old is None or now != self.old.version):
                 raise OtherVersionError from None
@@ -249,14 +265,19 @@ class _Upload:
             raise WriteError(reason.message, hint=_UNTOUCHED) from error
 
     def _abort(self, upload_id: str, cause: BaseException) -> None:
-        try:
-            with suppress(MissingError):
-                call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
-        except SbbfError as error:
-            if isinstance(cause, SbbfError):
-                cause.hint = (
-                    f"{_UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
-                )
+        # Not by `send`, which sends nothing after an interrupt.
+        for tries in range(1, _ABORTS + 1):
+            try:
+                with suppress(MissingError):
+                    call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
+                return
+            except SbbfError as error:
+                if tries < _ABORTS and not isinstance(error, DeniedError):
+                    time.sleep(_ABORT_PAUSE)
+                elif isinstance(cause, SbbfError):
+                    cause.hint = (
+                        f"{_UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
+                    )
 
 
 class _NoConditionsError(RefusedError):
@@ -269,29 +290,27 @@ def _exists() -> RefusedError:
 
 def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the attributes that the new object keeps from the old one, as request arguments, and warnings about those that are lost."""
-    assert isinstance(old.store, S3Bucket)
-    client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
-    head = old.store.head(old.location.key)
-    carried = {name: head[name] for name in _COPIED_ATTRIBUTES if head.get(name)}
+    assert isinstance(old.store, S3Store)
+    store, place = old.store, {"Bucket": old.location.bucket, "Key": old.location.key}
+    attributes = old.version.attributes
+    carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
     warnings = []
-    try:
-        if tags := call(lambda: _tags(client, place), place["Bucket"]):
-            carried["Tagging"] = urlencode(tags)
-    except DeniedError as error:
-        if in_place:
-            hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
-            raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
-        warnings.append("the old object's tags could not be read, so the new object lacks them")
-    except SbbfError as error:
-        if "NotImplemented" not in error.message:
-            raise
-    with suppress(SbbfError):
-        acl = call(lambda: client.get_object_acl(**place), place["Bucket"])
-        owner = acl.get("Owner", {}).get("ID")
-        if any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ())):
-            warnings.append(
-                "the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one"
-            )
+    # The answer to a GET has the number of tags only if the user may read them, so tags are requested of every object.
+    if store.facts.has_tags:
+        try:
+            if tags := store.call(lambda: _tags(store.client, place)):
+                carried["Tagging"] = urlencode(tags)
+        except DeniedError as error:
+            if in_place:
+                hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
+                raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
+            warnings.append("the old object's tags could not be read, so the new object lacks them")
+        except SbbfError as error:
+            if "NotImplemented" not in error.message:
+                raise
+            store.facts.has_tags = False
+    if store.facts.has_access_lists and _is_granted_to_others(store, place):
+        warnings.append("the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one")
     return carried, warnings
 
 
@@ -299,15 +318,13 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
     return [(tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())]
 
 
-def _warn_of_uploads(store: S3Bucket, key: str) -> list[str]:
-    """Warn of uploads of this key, by any client, that were neither completed nor aborted: they cost money and are invisible."""
+def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
+    """Return whether the access list of an object has others than its owner; False if it cannot be read."""
     with suppress(SbbfError):
-        answer = call(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
-        count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
-        if count:
-            uploads = f"{count} earlier unfinished upload{'s' * (count > 1)} of the object"
-            return [f"{uploads}: remove with aws s3api abort-multipart-upload, or a lifecycle rule"]
-    return []
+        acl = store.call(lambda: store.client.get_object_acl(**place))
+        owner = acl.get("Owner", {}).get("ID")
+        return any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ()))
+    return False
 
 
 def _md5(data: bytes) -> str:

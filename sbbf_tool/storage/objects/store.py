@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.hints import Hint
@@ -28,6 +28,8 @@ class Version:
     modified: str | None = None
     generation: str | None = None
     """Google's number of the version; None for other services, and in listings."""
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What else the service reported with the first bytes, such as metadata and storage class, by its own names; often empty."""
 
 
 class OtherVersionError(UnreadableError):
@@ -83,7 +85,10 @@ class ObjectStore(Protocol):
         """
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError if `replace` would, as far as this can be checked without the bytes."""
+        """Raise RefusedError if `replace` would, as far as this can be checked before the object is opened."""
+
+    def ensure_replaceable(self, version: Version) -> None:
+        """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be replaced."""
 
 
 class ReadOnlyStore:
@@ -97,6 +102,9 @@ class ReadOnlyStore:
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         hint = Hint("write to a local file with {output}, verify it, and copy it there", output=...)
         raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
+
+    def ensure_replaceable(self, version: Version) -> None:
+        """Accept any version: `ensure_writable` refuses them all."""
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         self.ensure_writable(target, in_place=False)
