@@ -18,6 +18,8 @@ from multiprocessing import get_context
 from threading import Thread
 from typing import Generic, TypeVar
 
+from sbbf_tool.storage.threads import result_of
+
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
 
@@ -69,7 +71,7 @@ class Processes:
         """Wait for a task and return its rows; `build_lost_row` returns the row of a unit that kills its worker."""
         try:
             assert task.future is not None
-            return task.future.result()
+            return result_of(task.future)
         except BrokenProcessPool:
             # Any of the tasks may have killed the worker. Each is run again separately; halving a task finds the unit.
             if task.pool is self._pool:

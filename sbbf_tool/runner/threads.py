@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Turns, stoppable
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, result_of, stoppable
 
 Unit = TypeVar("Unit")
 Answer = TypeVar("Answer")
@@ -40,23 +40,25 @@ def map_in_order(
 
     ahead: deque[tuple[Future[Answer], int]] = deque()
     pool = DaemonThreads(MOST_OPEN, "sbbf-file")
-    seconds: float | None = STOP_SECONDS
+    stop: Stop | None = None
     try:
-        with stoppable():
+        with stoppable() as stop:
             for unit in units:
                 size = held_bytes(unit)
                 while ahead and (len(ahead) >= _MOST_AHEAD or size + _held(ahead) > MOST_BYTES):
-                    yield ahead.popleft()[0].result()
+                    yield result_of(ahead.popleft()[0])
                 ahead.append((pool.submit(call, unit), size))
                 while ahead and ahead[0][0].done():
-                    yield ahead.popleft()[0].result()
+                    yield result_of(ahead.popleft()[0])
             while ahead:
-                yield ahead.popleft()[0].result()
-            seconds = None
+                yield result_of(ahead.popleft()[0])
     finally:
         for future, _ in ahead:
             future.cancel()
-        pool.close(seconds)
+        is_ended = stop is not None and stop.is_set
+        pool.close(STOP_SECONDS if is_ended else None)
+        if stop is not None and is_ended:
+            stop.clean_up()
 
 
 def _held(ahead: Iterable[tuple[Future[Answer], int]]) -> int:

@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 
-STOP_SECONDS = 1.2
+STOP_SECONDS = 1.0
 """How long a run that ends early waits for its threads, so that a command ends within two seconds."""
+_CLEANUP_SECONDS = 0.7
+_CLEANUPS_IN_FLIGHT = 8
 _POLL_SECONDS = 0.05
 
 
@@ -33,6 +35,7 @@ class Stop:
     def __init__(self, run: Stop | None = None) -> None:
         self._run = run
         self._event = threading.Event()
+        self._cleanups: dict[object, Callable[[], object]] = {}
 
     @property
     def is_set(self) -> bool:
@@ -40,6 +43,27 @@ class Stop:
 
     def set(self) -> None:
         self._event.set()
+
+    @contextmanager
+    def cleaning_up(self, cleanup: Callable[[], object]) -> Iterator[None]:
+        """Call `cleanup` if the run ends early while this thread, which then is abandoned, is still in the block."""
+        if self._run is not None:
+            with self._run.cleaning_up(cleanup):
+                yield
+            return
+        key = object()
+        self._cleanups[key] = cleanup
+        try:
+            yield
+        finally:
+            self._cleanups.pop(key, None)
+
+    def clean_up(self) -> None:
+        """Call what abandoned threads would have called; wait for it only for a moment."""
+        pool = DaemonThreads(_CLEANUPS_IN_FLIGHT, "sbbf-cleanup")
+        for cleanup in tuple(self._cleanups.values()):
+            pool.submit(cleanup)
+        pool.close(_CLEANUP_SECONDS)
 
     def wait(self, seconds: float) -> None:
         """Wait for so many seconds. Raises StoppedError as soon as the run ends early."""
@@ -69,6 +93,12 @@ def stoppable() -> Iterator[Stop]:
         _STOP.reset(token)
 
 
+def cleaning_up(cleanup: Callable[[], object]) -> AbstractContextManager[None]:
+    """Call `cleanup` if the run of this thread ends early while the thread is in the block and does not return."""
+    stop = _STOP.get()
+    return nullcontext() if stop is None else stop.cleaning_up(cleanup)
+
+
 def ensure_running() -> None:
     """Raise StoppedError if the run of this thread has ended early."""
     stop = _STOP.get()
@@ -82,14 +112,17 @@ def pause(seconds: float) -> None:
 
 
 def result_of(future: Future[Answer]) -> Answer:
-    """Wait for a result. Raises StoppedError as soon as the run of this thread ends early."""
+    """Wait for a result. Raises StoppedError as soon as the run of this thread ends early.
+
+    The system may give a signal to any thread, but only the main thread handles it, and only if it does not wait for long.
+    """
     while True:
         try:
             return future.result(_POLL_SECONDS)
         except TimeoutError:
-            # Also an error of the task itself, which is the result.
+            # It may be the error of the task itself, or the task has ended since.
             if future.done():
-                raise
+                return future.result()
             ensure_running()
 
 

@@ -32,7 +32,7 @@ from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError, Version
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
-from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, cleaning_up, ensure_running, result_of, stoppable, waiting
 
 _PARTS_IN_FLIGHT = 4
 _ABORTS, _ABORT_PAUSE = 3, 0.1
@@ -135,6 +135,10 @@ class _Upload:
 
     def put_in_parts(self, parts: tuple[Part, ...]) -> None:
         upload_id = self._request(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
+        with cleaning_up(lambda: self._abort(upload_id)):
+            self._complete(upload_id, parts)
+
+    def _complete(self, upload_id: str, parts: tuple[Part, ...]) -> None:
         try:
             tags = self._write_parts(upload_id, parts)
             self._ensure_complete(upload_id, parts, tags)
@@ -264,7 +268,7 @@ class _Upload:
                 raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from error
             raise WriteError(reason.message, hint=_UNTOUCHED) from error
 
-    def _abort(self, upload_id: str, cause: BaseException) -> None:
+    def _abort(self, upload_id: str, cause: BaseException | None = None) -> None:
         # Not by `send`, which sends nothing after an interrupt.
         for tries in range(1, _ABORTS + 1):
             try:

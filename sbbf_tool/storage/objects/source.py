@@ -21,7 +21,7 @@ from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.source import Source, ensure_within, open_stream
-from sbbf_tool.storage.threads import DaemonThreads, waiting
+from sbbf_tool.storage.threads import DaemonThreads, result_of, waiting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -186,7 +186,7 @@ class ObjectSource(Source):
             return [self._fetch(*ranges[0], is_kept)]
         futures = [_threads(os.getpid()).submit(self._fetch, *byte_range, is_kept) for byte_range in ranges]
         with waiting():
-            return [future.result() for future in futures]
+            return [result_of(future) for future in futures]
 
     def _count(self, data: bytes) -> None:
         with self._lock:
