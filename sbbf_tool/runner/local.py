@@ -34,9 +34,9 @@ _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
-_MOST_HELD = 128 << 20
+_DATA_MEMORY = 128 << 20
 """Number of bytes that work holds of an object at most, if it reads its data; a quarter if the size of the object is unknown."""
-_LITTLE_HELD = 4 << 20
+_FOOTER_MEMORY = 4 << 20
 """Number of bytes that work holds of an object at most, if it reads only footer and filters."""
 
 
@@ -124,7 +124,7 @@ class LocalRunner:
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
         with closing(
-            map_in_order(lambda file: work(file.path, jobs), chain(head, files), partial(_held_bytes, work=work), self.workers)
+            map_in_order(lambda file: work(file.path, jobs), chain(head, files), partial(_memory_of, work=work), self.workers)
         ) as rows:
             yield from rows
 
@@ -143,11 +143,11 @@ def _cost(file: ListedFile, work: Work[Row]) -> int:
     return (file.bytes or 0) if work.reads_data else 0
 
 
-def _held_bytes(file: ListedFile, work: Work[Row]) -> int:
-    """Return how many bytes of an object its work may hold at the same time: of one that is read, what its source keeps."""
+def _memory_of(file: ListedFile, work: Work[Row]) -> int:
+    """Return how many bytes of an object its work may keep in memory: of one that is read, what its source keeps."""
     if file.bytes is None:
-        return _MOST_HELD // 4
-    return min(file.bytes, _MOST_HELD if work.reads_data else _LITTLE_HELD)
+        return _DATA_MEMORY // 4
+    return min(file.bytes, _DATA_MEMORY if work.reads_data else _FOOTER_MEMORY)
 
 
 def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:

@@ -25,7 +25,7 @@ _MOST_AHEAD = 4 * MOST_OPEN
 
 
 def map_in_order(
-    function: Callable[[Unit], Answer], units: Iterable[Unit], held_bytes: Callable[[Unit], int], workers: int
+    function: Callable[[Unit], Answer], units: Iterable[Unit], memory_of: Callable[[Unit], int], workers: int
 ) -> Generator[Answer, None, None]:
     """Call a function for each unit in threads, of which at most `workers` compute at the same time; yield the answers in order.
 
@@ -44,8 +44,8 @@ def map_in_order(
     try:
         with stoppable() as stop:
             for unit in units:
-                size = held_bytes(unit)
-                while ahead and (len(ahead) >= _MOST_AHEAD or size + _held(ahead) > MOST_BYTES):
+                size = memory_of(unit)
+                while ahead and (len(ahead) >= _MOST_AHEAD or size + _open_memory(ahead) > MOST_BYTES):
                     yield result_of(ahead.popleft()[0])
                 ahead.append((pool.submit(call, unit), size))
                 while ahead and ahead[0][0].done():
@@ -61,5 +61,5 @@ def map_in_order(
             stop.clean_up()
 
 
-def _held(ahead: Iterable[tuple[Future[Answer], int]]) -> int:
+def _open_memory(ahead: Iterable[tuple[Future[Answer], int]]) -> int:
     return sum(size for future, size in ahead if not future.done())

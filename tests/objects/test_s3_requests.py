@@ -55,7 +55,7 @@ def test_an_access_list_is_a_fifth_request_if_the_bucket_has_them(moto_bucket):
     assert counts["HeadObject"] == 0
 
 
-def test_a_store_without_conditions_is_asked_for_them_once(bucket):
+def test_a_store_without_conditions_gets_one_conditional_request(bucket):
     """Each object then takes one more request, which compares its version before the write."""
     put_lake(bucket)
     sbbf_tool.add_filters(bucket.url("lake/000.parquet"), ["id"], in_place=True)

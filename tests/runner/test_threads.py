@@ -58,18 +58,18 @@ def test_units_that_hold_much_memory_are_not_in_work_together():
     assert working.most == 1
 
 
-def test_units_are_taken_as_they_are_needed():
-    taken = 0
+def test_units_are_num_units_as_they_are_needed():
+    num_units = 0
 
     def units():
-        nonlocal taken
+        nonlocal num_units
         for number in range(100_000):
-            taken += 1
+            num_units += 1
             yield number
 
     with closing(map_in_order(str, units(), lambda number: 0, 2)) as answers:
         assert next(answers) == "0"
-    assert taken <= 5 * MOST_OPEN
+    assert num_units <= 5 * MOST_OPEN
 
 
 def test_an_error_ends_the_run_without_waiting_for_the_others():
