@@ -46,7 +46,14 @@ def keep_on_cluster(frame: DataFrame) -> DataFrame:
         has_folder = frame.sparkSession.sparkContext.getCheckpointDir() is not None
     except Exception:  # a client of Spark Connect has no context; it raises errors of several kinds
         has_folder = False
-    return frame.checkpoint() if has_folder else frame.localCheckpoint()
+    if has_folder:
+        return frame.checkpoint()
+    try:
+        return frame.localCheckpoint()
+    except (AttributeError, NotImplementedError):  # Spark Connect has checkpoints since 4.0
+        persisted_frame = frame.persist()
+        persisted_frame.count()
+        return persisted_frame
 
 
 def pack_batches(batches: Batches) -> Batches:
