@@ -22,7 +22,7 @@ pytestmark = pytest.mark.heavy(minutes=8)
 
 FEW = 200
 MANY = int(os.environ.get("SBBF_MANY_FILES", "3000"))
-LISTED = int(os.environ.get("SBBF_LISTED_FILES", "150000"))
+LISTING_ROWS = int(os.environ.get("SBBF_LISTED_FILES", "150000"))
 BYTES_PER_FILE = 100
 """Of the parent. It counts from the peak of a run over few files; `SLACK` is what reports in flight, and Spark's modules, may add to it."""
 SLACK = 48 << 20
@@ -113,11 +113,11 @@ def test_a_listing_of_any_size_passes_the_driver(tmp_path):
     """Each row passes the driver once, as a stream; `spark.driver.maxResultSize` has its default."""
     pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, "-c", _LISTING, str(LISTED), str(tmp_path)], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", _LISTING, str(LISTING_ROWS), str(tmp_path)], cwd=tmp_path, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"{LISTED:,} rows: {1e6 * seconds / LISTED:.1f} us of CPU per row; driver {result['peak'] >> 20} MiB")
-    assert (result["bundled"], result["received"], result["tasks"]) == (LISTED, LISTED, -(-LISTED // 1000))
+    print(f"{LISTING_ROWS:,} rows: {1e6 * seconds / LISTING_ROWS:.1f} us of CPU per row; driver {result['peak'] >> 20} MiB")
+    assert (result["bundled"], result["received"], result["tasks"]) == (LISTING_ROWS, LISTING_ROWS, -(-LISTING_ROWS // 1000))
     assert result["peak"] < 400 << 20
