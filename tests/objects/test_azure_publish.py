@@ -6,6 +6,8 @@ import base64
 import hashlib
 import hmac
 import os
+import subprocess
+import sys
 import urllib.parse
 import urllib.request
 
@@ -366,6 +368,30 @@ def test_changes_that_are_not_made(container, capsys):
     with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
         sbbf_tool.add_filters(container.put("orders/x.parquet", small()), ["id"], in_place=True)
     assert container.proxy.uploaded == 0
+
+
+@pytest.mark.heavy(minutes=1)
+@pytest.mark.parametrize("step", ["PutBlock", "PutBlockList"])
+def test_a_kill_leaves_a_whole_blob_and_the_next_run_removes_the_rest(container, step):
+    url = container.put_blocks("x.parquet", blocks_of(large()))
+    running: list[subprocess.Popen[bytes]] = []
+
+    def kill(exchange):
+        if operation(exchange) == step and running and running[0].poll() is None:
+            running[0].kill()
+            return 500  # the request does not arrive
+        return None
+
+    container.proxy.fault = kill
+    command = [sys.executable, "-m", "sbbf_tool", "add-filter", url, "-c", "id", "--in-place"]
+    running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    assert running[0].wait(timeout=60) == -9
+    container.proxy.forget()
+    assert container.get("x.parquet") == large()
+    assert len(container.block_ids("x.parquet", "uncommitted")) == (step == "PutBlockList")
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert container.block_ids("x.parquet", "uncommitted") == []
+    assert sbbf_tool.verify(url).is_sound
 
 
 @pytest.mark.parametrize(
