@@ -12,7 +12,7 @@ from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
 from sbbf_tool.storage.source import Source
-from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, stoppable, waiting
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
 
 UNTOUCHED = "the old object is untouched"
 PARQUET_TYPE = "application/vnd.apache.parquet"
@@ -79,7 +79,7 @@ def write_parts(write: Callable[[Part], Answer], parts: Iterable[Part]) -> list[
         with stoppable():
             futures = [pool.submit(write_part, part) for part in parts]
             with waiting():
-                return [future.result() for future in futures]
+                return [result_of(future) for future in futures]
     except BaseException as error:
         # A part that arrives after the clean-up would stay in the store: wait for the parts in flight, after an interrupt not for long.
         seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2

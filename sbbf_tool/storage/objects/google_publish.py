@@ -40,6 +40,7 @@ from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
+from sbbf_tool.storage.threads import cleaning_up
 
 TEMPORARY_SUFFIX = ".sbbf-tail"
 MOST_SOURCES = 32
@@ -125,6 +126,10 @@ class _Upload:
         temporary = _Temporary(
             self.bucket, self.target.key, {name: attributes[name] for name in ("storageClass",) if name in attributes}, key
         )
+        with cleaning_up(temporary.delete):
+            self._compose_with(temporary, old_parts, attributes, {**key, **condition})
+
+    def _compose_with(self, temporary: _Temporary, old_parts: list[_Part], attributes: Metadata, query: dict[str, str]) -> None:
         try:
             start = self.planned_source.keep if old_parts else 0
             ranges = [
@@ -135,7 +140,7 @@ class _Upload:
             while len(old_parts) + len(uploads) > MOST_SOURCES:
                 groups = [uploads[first : first + MOST_SOURCES] for first in range(0, len(uploads), MOST_SOURCES)]
                 uploads = write_parts(temporary.compose, groups)
-            self._compose_target([*old_parts, *uploads], attributes, {**key, **condition})
+            self._compose_target([*old_parts, *uploads], attributes, query)
         finally:
             if warning := temporary.delete():
                 self.warnings.append(warning)
@@ -231,7 +236,7 @@ class _Temporary:
     def delete(self) -> str | None:
         """Delete all objects; return a warning if some remain."""
         reason = None
-        for name, generation in self.generations.items():
+        for name, generation in tuple(self.generations.items()):
             try:
                 self.bucket.delete(name, **({} if generation is None else {"ifGenerationMatch": generation}))
             except (MissingError, OtherVersionError):
