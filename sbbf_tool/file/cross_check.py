@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TESTED = frozenset(
     {
-        ("parquet-cpp-arrow", "20.0.0"),
+        ("parquet-cpp-arrow", "14.0.1"),
         ("parquet-cpp-arrow", "26.0.1"),
         ("DuckDB", "v2.0.0"),
         ("parquet-mr", "1.17.0"),
