@@ -120,7 +120,7 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, text, code, version)
 
 def test_no_java_gets_one_line_before_spark_is_started(machine):
     pytest.importorskip("pyspark")
-    with pytest.raises(UsageError, match=r"needs Java 17, 21 or 25 .* there is none by JAVA_HOME or on PATH; install one"):
+    with pytest.raises(UsageError, match=r"needs Java .*17.* there is none by JAVA_HOME or on PATH; install one"):
         session("local[2]")
 
 

@@ -20,7 +20,7 @@ from sbbf_tool.spark.runner import SparkRunner
 from sbbf_tool.tables.table import Change
 from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("whole_bytes", [None, 0])
