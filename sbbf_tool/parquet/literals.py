@@ -177,7 +177,10 @@ def write_object(value: object) -> str | None:
     import numbers
     import uuid
 
-    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's bool is not Python's
+    if isinstance(value, bool) or type(value).__name__ in (
+        "bool",
+        "bool_",
+    ):  # numpy's bool is not Python's; numpy 1 has another name for it
         return None
     if isinstance(value, datetime.timedelta):
         seconds = value.seconds + value.microseconds / 1_000_000

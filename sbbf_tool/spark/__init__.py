@@ -2,7 +2,7 @@
 
 - `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
 - `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
-- `pipeline` (`rows`, `progress`): stages that read, and stages that add filters; `runner` runs them for the commands
+- `pipeline` (`rows`, `arrow_frames`, `progress`): stages that read, and stages that add filters; `runner` runs them for the commands
 - `shipping`: send this package to executors that do not have it
 """
 
@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("sbbf")` in this session. Not needed if Spark can import the module `pyspark_sbbf`."""
+    """Register `spark.read.format("sbbf")` in this session. Not needed if Spark can import the module `pyspark_sbbf`.
+
+    Raises UsageError with PySpark 3.5, which has no data sources in Python.
+    """
     from pyspark.errors import PySparkException
 
+    from sbbf_tool.spark.session import ensure_data_sources
+
+    ensure_data_sources()
     from sbbf_tool.spark.source import SbbfDataSource
 
     try:

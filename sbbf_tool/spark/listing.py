@@ -12,6 +12,7 @@ from sbbf_tool.reports.rows import LINK, ListedFile
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.spark.arrow_frames import frame_of_arrow
 from sbbf_tool.spark.rows import Batches, convert_errors, ddl_of, map_in_arrow
 from sbbf_tool.spark.session import quiet_about_pandas
 
@@ -38,7 +39,7 @@ def frame_of(spark: SparkSession, files: Iterable[ListedFile]) -> DataFrame:
     """Return a listing that this process has made as a DataFrame."""
     import pyarrow as pa
 
-    return spark.createDataFrame(pa.Table.from_batches([to_batch(ListedFile, files)]), ddl_of(ListedFile))
+    return frame_of_arrow(spark, pa.Table.from_batches([to_batch(ListedFile, files)]), ddl_of(ListedFile))
 
 
 def list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate | None, links: bool) -> DataFrame:

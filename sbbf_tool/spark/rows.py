@@ -15,12 +15,14 @@ from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.reports.arrow import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.runner.pack import pack
+from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
 from sbbf_tool.spark.session import cause_of, quiet_about_pandas
 from sbbf_tool.spark.settled import PACKED, collect_few, count_tasks, is_many, keep_on_cluster, pack_batches, unpack_rows
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 Unit = TypeVar("Unit")
@@ -159,7 +161,7 @@ def materialize(frame: DataFrame, row: type) -> DataFrame:
     """Compute the rows eagerly and keep them: see `settled`. If there are many, the first of them are computed twice."""
     with convert_errors(), quiet_about_pandas():
         rows = collect_few(frame)
-        return keep_on_cluster(frame) if rows is None else frame.sparkSession.createDataFrame(rows, ddl_of(row))
+        return keep_on_cluster(frame) if rows is None else frame_of_arrow(frame.sparkSession, rows, ddl_of(row))
 
 
 def compute_once(outcomes: DataFrame, row: type, report: str | None = None, count: int | None = None) -> DataFrame:
@@ -171,7 +173,7 @@ def compute_once(outcomes: DataFrame, row: type, report: str | None = None, coun
     spark = outcomes.sparkSession
     with convert_errors(), quiet_about_pandas(), use_publish_settings(spark):
         if report is None:
-            return keep_on_cluster(outcomes) if is_many(count) else spark.createDataFrame(outcomes.toArrow(), ddl_of(row))
+            return keep_on_cluster(outcomes) if is_many(count) else frame_of_arrow(spark, collect_arrow(outcomes), ddl_of(row))
         outcomes.write.parquet(report)
         return spark.read.parquet(report)
 
@@ -220,13 +222,19 @@ def convert_errors() -> Iterator[None]:
         if ours is not None and hasattr(errors, ours[1]):
             kind: type[SbbfError] = getattr(errors, ours[1])
             raise kind(ours[2]) from error
-        if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
+        if isinstance(error, PySparkException) and _condition_of(error) == "PATH_NOT_FOUND":
             path = (error.getMessageParameters() or {}).get("path", "")
             raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
         raise SbbfError(
             f"Spark failed: {cause_of(message) or type(error).__name__}",
             hint="files that are published stay changed; run the command again",
         ) from error
+
+
+def _condition_of(error: PySparkException) -> str | None:
+    # PySpark 3.5 has another name for it.
+    condition: str | None = error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
+    return condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from sbbf_tool.spark.scratch import scratch_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OLDEST_SPARK: Version = (4, 0)
+OLDEST_SPARK: Version = (3, 5)
+FIRST_WITH_DATA_SOURCES: Version = (4, 0)
 """The first version of Spark with data sources in Python."""
 
 _INSTALL = "pip install 'sbbf-tool[spark]'"
@@ -51,8 +52,8 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
     """Return the session of this process, or start a new one.
 
     `master` is a cluster's address, or `local[2]` for example; if None, Spark's own configuration determines it. `remote` is the address of
-    a Spark Connect server (`sc://host`), instead of `master`. `conf` overrides the settings of this tool. Raises UsageError if PySpark 4 or
-    a supported Java is missing, or if Spark does not start.
+    a Spark Connect server (`sc://host`), instead of `master`. `conf` overrides the settings of this tool. Raises UsageError if PySpark 3.5
+    or newer or a supported Java is missing, or if Spark does not start.
     """
     if master is not None and remote is not None:
         raise UsageError("both a master and a remote were given", hint="give one of them: a session has one server")
@@ -98,12 +99,30 @@ def spark_version() -> Version:
         import pyspark
     except ImportError as error:
         raise UsageError("PySpark is not installed", hint=_INSTALL) from error
-    version = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:3])
+    version = _version_of(pyspark.__version__)
     if version < OLDEST_SPARK:
-        raise UsageError(f"PySpark {pyspark.__version__} is too old: 4.0 is the first with data sources in Python", hint=_INSTALL)
+        raise UsageError(f"PySpark {pyspark.__version__} is too old: 3.5 is the first that is supported", hint=_INSTALL)
+    if version < (4, 0) and find_spec("distutils") is None:
+        # Python 3.12 removed it; setuptools brings it.
+        raise UsageError(f"PySpark {pyspark.__version__} needs distutils, and it is not installed", hint="pip install setuptools")
     if find_spec("pandas") is None:
         raise UsageError("PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL)
     return version
+
+
+def _version_of(text: str) -> Version:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
+
+
+def ensure_data_sources() -> None:
+    """Raise UsageError if the installed PySpark has no data sources in Python."""
+    import pyspark
+
+    if _version_of(pyspark.__version__) < FIRST_WITH_DATA_SOURCES:
+        raise UsageError(
+            f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0",
+            hint="with 3.5, use sbbf_tool.spark.pipeline, or a command with --master",
+        )
 
 
 @contextmanager

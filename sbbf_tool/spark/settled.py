@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.arrow import from_batch
+from sbbf_tool.spark.arrow_frames import collect_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ def is_many(count: int | None) -> bool:
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
     """Return the rows of a frame; None if there are many."""
-    rows: pa.Table = frame.limit(MOST_ON_DRIVER + 1).toArrow()
+    rows: pa.Table = collect_arrow(frame.limit(MOST_ON_DRIVER + 1))
     return None if is_many(rows.num_rows) else rows
 
 

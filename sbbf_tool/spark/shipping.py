@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyspark_sbbf
 import sbbf_tool
 from sbbf_tool.spark.scratch import scratch_folder
+from sbbf_tool.spark.session import FIRST_WITH_DATA_SOURCES, spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,8 @@ def ship(spark: SparkSession) -> None:
 
     # Classic Spark serves the file from this path while the session lives.
     spark.addArtifacts(write_zip(scratch_folder("shipping") / ZIP_NAME), pyfile=True)
-    register(spark)
+    if spark_version() >= FIRST_WITH_DATA_SOURCES:
+        register(spark)
 
 
 def write_zip(path: str | os.PathLike[str]) -> str:
