@@ -180,7 +180,7 @@ def write_object(value: object) -> str | None:
     if isinstance(value, bool) or type(value).__name__ in (
         "bool",
         "bool_",
-    ):  # numpy's bool is not Python's; numpy 1 has another name for it
+    ):  # numpy's, by either of its names
         return None
     if isinstance(value, datetime.timedelta):
         seconds = value.seconds + value.microseconds / 1_000_000

@@ -24,6 +24,7 @@ Version = tuple[int, ...]
 
 _SINCE_4_2: Version = (25, 0, 3)
 _BUNDLED: Version = (21,)
+_INSTALL_OR_EXTRA = "install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
 _SECONDS_TO_ANSWER = 60
 _VERSION = re.compile(r'version "(?:1\.)?(\d+(?:\.\d+)*)')
 _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)

@@ -121,7 +121,7 @@ def ensure_data_sources() -> None:
     if _version_of(pyspark.__version__) < FIRST_WITH_DATA_SOURCES:
         raise UsageError(
             f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0",
-            hint="with 3.5, use sbbf_tool.spark.pipeline, or a command with --master",
+            hint="with 3.5, use sbbf_tool.spark.pipeline",
         )
 
 
