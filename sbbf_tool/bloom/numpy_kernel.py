@@ -123,12 +123,10 @@ def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
 
 def _count_bits(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Count the bits set in each word, in parallel in fields of 2, 4 and 8 bits (Hacker's Delight, 5-1); numpy 1 has no `bitwise_count`."""
-    counts: NDArray[np.uint32] = words - ((words >> 1) & 0x55555555)
-    counts = (counts & 0x33333333) + ((counts >> 2) & 0x33333333)
-    counts = (counts + (counts >> 4)) & 0x0F0F0F0F
-    counts *= 0x01010101
-    counts >>= 24
-    return counts
+    counts = words - ((words >> np.uint32(1)) & np.uint32(0x55555555))
+    counts = (counts & np.uint32(0x33333333)) + ((counts >> np.uint32(2)) & np.uint32(0x33333333))
+    sums: NDArray[np.uint32] = (((counts + (counts >> np.uint32(4))) & np.uint32(0x0F0F0F0F)) * np.uint32(0x01010101)) >> np.uint32(24)
+    return sums
 
 
 # --- Hashing ---
