@@ -67,7 +67,8 @@ class PrebuiltFilters:
 
     def keep_filters_of(self, file: ParquetFile) -> None:
         """Discard the filters unless they were built from this version of the file. Raises RefusedError if it changed a second time."""
-        if self.fingerprint == file.fingerprint:
+        fingerprint = file.fingerprint
+        if self.fingerprint == fingerprint:
             return
         if self.fingerprint is not None:
             if self._has_changed:
@@ -75,7 +76,7 @@ class PrebuiltFilters:
             self._has_changed = True
         self.filters.clear()
         self.spool.clear()
-        self.fingerprint = file.fingerprint
+        self.fingerprint = fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,7 @@ class OpenEdit:
         self._moved_checksums: dict[ChunkKey, int] = {}
         """Checksums of the filters that `patch` moves, header and bitset as stored."""
         self._edit, self._prebuilt = edit, prebuilt
+        self._own_tail: OwnTail | None = None
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
@@ -246,16 +248,21 @@ class OpenEdit:
         pieces: dict[ChunkKey, tuple[Piece, ...]] = {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}
         keep = size
         if not self._edit.append:
-            keep, moved_filters = _plan_own_tail(find_own_tail(self.file), dropped | pieces.keys())
+            keep, moved_filters = _plan_own_tail(self._find_own_tail(), dropped | pieces.keys())
             for key, place in moved_filters.items():
                 stored = self.file.source.read(place.offset, place.length or 0)
                 self._moved_checksums[key] = hash_value(stored)
                 pieces[key] = (self.spool.append(stored),)
         return plan_append(self.file.footer, keep, pieces, dropped, correct)
 
+    def _find_own_tail(self) -> OwnTail:
+        if self._own_tail is None:
+            self._own_tail = find_own_tail(self.file)
+        return self._own_tail
+
     def leftover_bytes(self, patch: Patch) -> int:
         """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them."""
-        tail = find_own_tail(self.file)
+        tail = self._find_own_tail()
         kept_filters = [place for key, place in tail.filters.items() if key not in patch.places and place.offset < patch.keep]
         return max(0, patch.keep - tail.start - sum(place.length or 0 for place in kept_filters))
 
