@@ -104,7 +104,9 @@ def index_chunks(raw: bytes) -> ChunkIndex | None:
 
 def describe() -> str:
     """Describe in one line how footers are read."""
-    return "footers: indexed" if has_walker else "footers: parsed as a whole, which takes longer (no compiled walker)"
+    return (
+        f"footers: {'indexed' if has_walker else 'parsed as a whole, so that wide ones take longer (the extension _compact was not built)'}"
+    )
 
 
 @cache

@@ -318,8 +318,13 @@ def _chunk_positions(raw: bytes, chunks: set[ChunkKey], index: ChunkIndex | None
     """Locate the `ColumnChunk` struct of each of these chunks in the footer's bytes."""
     if index is None:
         index = index_chunks(raw)
-    if index is not None:
-        return [(key, start) for key in sorted(chunks) if (start := index.chunk_start(*key)) is not None]
+    if index is None:
+        return walk_to_chunks(raw, chunks)
+    return [(key, start) for key in sorted(chunks) if (start := index.chunk_start(*key)) is not None]
+
+
+def walk_to_chunks(raw: bytes, chunks: set[ChunkKey]) -> list[tuple[ChunkKey, int]]:
+    """Locate these chunks as the index does, in any footer. Raises UnreadableError, IndexError."""
     columns: dict[int, set[int]] = {}
     for row_group, column in chunks:
         columns.setdefault(row_group, set()).add(column)
