@@ -104,9 +104,7 @@ def index_chunks(raw: bytes) -> ChunkIndex | None:
 
 def describe() -> str:
     """Describe in one line how footers are read."""
-    return (
-        f"footers: {'indexed' if has_walker else 'parsed as a whole, so that wide ones take longer (the extension _compact was not built)'}"
-    )
+    return f"footers: {'indexed' if has_walker else 'parsed as a whole, so that wide ones take longer (no extension _compact)'}"
 
 
 @cache

@@ -24,9 +24,8 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_hostile_calls(sanitized):
     footers = [str(path) for path in sorted(CORPUS.iterdir())]
-    walker, answers, refused = run_sanitized(
-        [str(HERE.parent / "support" / "hostile_walks.py"), str(SECONDS), "1", *footers], sanitized
-    ).split()
+    program = str(HERE.parent / "support" / "hostile_walks.py")
+    walker, answers, refused = run_sanitized([program, str(SECONDS), "1", *footers], sanitized).split()
     assert walker.startswith(sanitized["PYTHONPATH"])
     assert int(answers) > 1000
     assert int(refused) > 1000

@@ -1,5 +1,5 @@
-"""The targets of fuzzing: footer and the index of its chunks, filter header, page header, column chunk, the splice that writes footers; Paimon's containers and
-manifests; key material.
+"""The targets of fuzzing: footer and the index of its chunks, filter header, page header, column chunk, the splice that writes footers;
+Paimon's containers and manifests; key material.
 
 Each target takes any bytes and raises only the package's own errors; parsed input must also have the properties that it asserts.
 """
