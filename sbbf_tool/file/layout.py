@@ -87,7 +87,7 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
 
 def end_of_data(footer: Footer) -> int:
     """Return the end of the last page or page index."""
-    return max((end for _, end in _owned(footer)), default=len(MAGIC))
+    return max([end for _, end in _owned(footer)], default=len(MAGIC))
 
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
@@ -122,11 +122,11 @@ def _parts(footer: Footer) -> list[_Part]:
     return [_Part(PAGES, starts, lengths), _Part("column index", *indexes[:2]), _Part("offset index", *indexes[2:])]
 
 
-def _lower(one: Sequence[int], other: Sequence[int]) -> Sequence[int]:
+def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
     """Return the lower of each two offsets; an offset that is not positive is none."""
-    if not any(other):
-        return one
-    return [b if b > 0 and (b < a or a <= 0) else a for a, b in zip(one, other, strict=True)]
+    if not any(second):
+        return first
+    return [b if b > 0 and (b < a or a <= 0) else a for a, b in zip(first, second, strict=True)]
 
 
 def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:

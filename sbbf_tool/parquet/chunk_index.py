@@ -82,12 +82,12 @@ class ChunkIndex:
         at = self._at(row_group)
         return self._chunks[at.first_chunk + column] if 0 <= column < at.num_chunks else None
 
-    def numbers(self, names: Iterable[str], *, stated: bool = False) -> tuple[Sequence[int], ...]:
+    def numbers(self, names: Iterable[str], *, presence: bool = False) -> tuple[Sequence[int], ...]:
         """Read the fields with these names, of `ColumnChunk` or `ColumnMetaData`, of all chunks, row group by row group.
 
-        The number is 0 if a chunk does not state the field, and the length of text; with `stated` it is 1 if the chunk states the field.
+        The number is 0 if a chunk does not state the field, and the length of text; with `presence` it is 1 if the chunk states the field.
         """
-        flag = _PRESENCE if stated else 0
+        flag = _PRESENCE if presence else 0
         fields = b"".join(bytes([field_id, kind | flag]) for field_id, kind in map(_field_ids().__getitem__, names))
         return tuple(memoryview(values).cast("q") for values in _compact.numbers(self.raw, self._chunks, fields))
 

@@ -105,6 +105,11 @@ class Footer:
         return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
 
     @property
+    def index(self) -> ChunkIndex | None:
+        """The positions of the column chunks in `raw`, if they are known."""
+        return self._row_groups.index
+
+    @property
     def has_encrypted_chunks(self) -> bool:
         """Whether a column chunk is encrypted with any key, or has no metadata."""
         return self._row_groups.has_encrypted_chunks
@@ -146,9 +151,9 @@ class Footer:
         """
         return self._row_groups.numbers(*names)
 
-    def stated(self, *names: str) -> tuple[Sequence[int], ...]:
+    def presence(self, *names: str) -> tuple[Sequence[int], ...]:
         """Return, as `numbers` does, 1 for each chunk that states the field, and 0 for each other one."""
-        return self._row_groups.stated(*names)
+        return self._row_groups.presence(*names)
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
         """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this one, then length and magic."""
@@ -195,7 +200,7 @@ class Footer:
         offsets, lengths = self.numbers("bloom_filter_offset", "bloom_filter_length")
         if not any(offsets):
             return {}
-        (has_length,) = self.stated("bloom_filter_length")
+        (has_length,) = self.presence("bloom_filter_length")
         places = {
             divmod(at, len(self.columns)): FilterPlace(offset, lengths[at] if has_length[at] else None)
             for at, offset in enumerate(offsets)
@@ -205,8 +210,8 @@ class Footer:
 
     def recorded_chunks(self) -> set[ChunkKey]:
         """Return the chunks that are not locked for which a filter offset or length is stated, valid or not."""
-        stated = zip(*self.stated("bloom_filter_offset", "bloom_filter_length"), strict=True)
-        chunks = {divmod(at, len(self.columns)) for at, fields in enumerate(stated) if any(fields)}
+        presence = zip(*self.presence("bloom_filter_offset", "bloom_filter_length"), strict=True)
+        chunks = {divmod(at, len(self.columns)) for at, flags in enumerate(presence) if any(flags)}
         return {key for key in chunks if not self.is_locked(*key)} if self.has_encrypted_chunks else chunks
 
     def has_locked_chunks(self) -> bool:
@@ -216,7 +221,7 @@ class Footer:
 
     def set_filters(self, places: Mapping[ChunkKey, FilterPlace | None], *, leave_decrypted: bool = False) -> bytes:
         """Return the struct with these filters: see the function `set_filters`."""
-        return set_filters(self.raw, places, self.cipher, leave_decrypted=leave_decrypted, index=self._row_groups.index)
+        return set_filters(self.raw, places, self.cipher, leave_decrypted=leave_decrypted, index=self.index)
 
 
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:

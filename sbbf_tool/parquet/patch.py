@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sbbf_tool.parquet.footer import ChunkKey as ChunkKey
-from sbbf_tool.parquet.footer import FilterPlace, Footer
+from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 
 Bytes = bytes | bytearray | memoryview
 
@@ -61,5 +61,5 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = footer.set_filters({**dict.fromkeys(drop), **(correct or {}), **places})
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher, index=footer.index)
     return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)

@@ -48,7 +48,7 @@ class RowGroups(Protocol):
         The number is 0 for a chunk that does not state the field; for text it is 0 only if the text is empty.
         """
 
-    def stated(self, *names: str) -> tuple[Sequence[int], ...]:
+    def presence(self, *names: str) -> tuple[Sequence[int], ...]:
         """Return, as `numbers` does, 1 for each chunk that states the field, and 0 for each other one."""
 
 
@@ -101,7 +101,7 @@ class ParsedRowGroups:
     def numbers(self, *names: str) -> tuple[Sequence[int], ...]:
         return tuple([_as_number(value) for value in self._values(name)] for name in names)
 
-    def stated(self, *names: str) -> tuple[Sequence[int], ...]:
+    def presence(self, *names: str) -> tuple[Sequence[int], ...]:
         return tuple([int(value is not None) for value in self._values(name)] for name in names)
 
     def _values(self, name: str) -> Iterator[int | str | None]:
@@ -126,7 +126,7 @@ class IndexedRowGroups:
         self._row_groups: dict[int, RowGroup] = {}
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
         self._most_chunks = max(_FEW_CHUNKS, index.num_chunks // LEAST_SHARE)
-        self._parsed: ParsedRowGroups | None = None
+        self._whole: ParsedRowGroups | None = None
         self._known: dict[tuple[str, bool], Sequence[int]] = {}
 
     def __len__(self) -> int:
@@ -141,31 +141,31 @@ class IndexedRowGroups:
         return self._row_groups[number]
 
     def chunk(self, row_group: int, column: int) -> ColumnChunk:
-        if self._parsed is not None:
-            return self._parsed.chunk(row_group, column)
+        if self._whole is not None:
+            return self._whole.chunk(row_group, column)
         chunk = self._chunks.get((row_group, column))
         if chunk is None:
             if len(self._chunks) >= self._most_chunks:
-                self._parsed = ParsedRowGroups(parse_struct(FileMetaData, self._index.raw).row_groups)
+                self._whole = ParsedRowGroups(parse_struct(FileMetaData, self._index.raw).row_groups)
                 self._chunks.clear()
-                return self._parsed.chunk(row_group, column)
+                return self._whole.chunk(row_group, column)
             chunk = self._chunks[row_group, column] = parse_struct(ColumnChunk, self._index.chunk(row_group, column))
         return chunk
 
     def chunks(self, row_group: int) -> Iterator[ColumnChunk]:
-        if self._parsed is not None:
-            return self._parsed.chunks(row_group)
+        if self._whole is not None:
+            return self._whole.chunks(row_group)
         return iter(parse_struct(RowGroup, self._index.row_group(row_group)).columns)
 
     def numbers(self, *names: str) -> tuple[Sequence[int], ...]:
-        return self._numbers(names, stated=False)
+        return self._numbers(names, presence=False)
 
-    def stated(self, *names: str) -> tuple[Sequence[int], ...]:
-        return self._numbers(names, stated=True)
+    def presence(self, *names: str) -> tuple[Sequence[int], ...]:
+        return self._numbers(names, presence=True)
 
-    def _numbers(self, names: Sequence[str], *, stated: bool) -> tuple[Sequence[int], ...]:
+    def _numbers(self, names: Sequence[str], *, presence: bool) -> tuple[Sequence[int], ...]:
         # Eight bytes per chunk and field are kept, so that the footer is read once for each set of fields.
-        missing = [name for name in names if (name, stated) not in self._known]
+        missing = [name for name in names if (name, presence) not in self._known]
         if missing:
-            self._known |= zip(((name, stated) for name in missing), self._index.numbers(missing, stated=stated), strict=True)
-        return tuple(self._known[name, stated] for name in names)
+            self._known |= zip(((name, presence) for name in missing), self._index.numbers(missing, presence=presence), strict=True)
+        return tuple(self._known[name, presence] for name in names)

@@ -128,7 +128,7 @@ def nested(depth: int) -> Field:
 
 CHUNK = column_chunk(column_metadata())
 
-TAKEN = {
+INDEXED = {
     "no row group": (*file_metadata([], 1)[:2], Field(4, wire.LIST, wire.items(wire.STRUCT, ()))),
     "many chunks": file_metadata([row_group([CHUNK] * 40)] * 20, 40),
     "no chunk": file_metadata([row_group([])], 0),
@@ -144,7 +144,7 @@ TAKEN = {
     "chunks of another number than columns": file_metadata([row_group([CHUNK, CHUNK])], 1),
     "structs 25 deep": with_meta(nested(25)),
 }
-LEFT = {
+UNUSUAL = {
     "two lists of row groups": (*with_meta(), Field(4, wire.LIST, wire.items(wire.STRUCT, ()))),
     "two lists of chunks": file_metadata([row_group([CHUNK], Field(1, wire.LIST, wire.items(wire.STRUCT, (CHUNK,))))], 1),
     "two ColumnMetaData": with_chunk(Field(3, wire.STRUCT, column_metadata(num_values=1))),
@@ -164,12 +164,12 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("footer", TAKEN.values(), ids=list(TAKEN))
+@pytest.mark.parametrize("footer", INDEXED.values(), ids=list(INDEXED))
 def test_the_walker_takes(footer):
     assert is_indexed(footer)
 
 
-@pytest.mark.parametrize("footer", LEFT.values(), ids=list(LEFT))
+@pytest.mark.parametrize("footer", UNUSUAL.values(), ids=list(UNUSUAL))
 def test_the_walker_leaves_to_the_parser(footer):
     assert not is_indexed(footer)
 
@@ -209,20 +209,20 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """Structs of the footer that are parsed, by name, and passes over its bytes."""
+    """How often a struct of the footer is parsed, by name, and how often all bytes are read."""
     counts: Counter[str] = Counter()
 
-    def counting(name: str | None, call: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **more: Any) -> Any:
+    def count_calls(name: str | None, call: Callable[..., Any]) -> Callable[..., Any]:
+        def count_and_call(*arguments: Any, **options: Any) -> Any:
             counts[name or arguments[0].__name__] += 1
-            return call(*arguments, **more)
+            return call(*arguments, **options)
 
-        return counted
+        return count_and_call
 
-    monkeypatch.setattr(row_groups, "parse_struct", counting(None, row_groups.parse_struct))
+    monkeypatch.setattr(row_groups, "parse_struct", count_calls(None, row_groups.parse_struct))
     for module in ("row_groups", "footer"):
-        monkeypatch.setattr(f"sbbf_tool.parquet.{module}.index_chunks", counting("walks", chunk_index.index_chunks))
-    monkeypatch.setattr(chunk_index.ChunkIndex, "numbers", counting("passes", chunk_index.ChunkIndex.numbers))
+        monkeypatch.setattr(f"sbbf_tool.parquet.{module}.index_chunks", count_calls("walks", chunk_index.index_chunks))
+    monkeypatch.setattr(chunk_index.ChunkIndex, "numbers", count_calls("passes", chunk_index.ChunkIndex.numbers))
     return counts
 
 

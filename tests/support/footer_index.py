@@ -41,39 +41,39 @@ def assert_index_agrees(raw: bytes) -> bool:
     """Return whether the walker takes the footer. If it does, both ways must state the same; Footer must not depend on it in any case."""
     index = chunk_index.index_chunks(raw)
     if index is not None:
-        metadata, indexed = parse_metadata(raw)
-        expected_metadata, parsed = parse_metadata(raw, whole=True)
-        assert indexed is not None
-        assert isinstance(parsed, ParsedRowGroups)
+        metadata, row_groups = parse_metadata(raw)
+        expected_metadata, expected = parse_metadata(raw, whole=True)
+        assert row_groups is not None
+        assert isinstance(expected, ParsedRowGroups)
         assert repr(metadata) == repr(expected_metadata)
-        assert_same_row_groups(indexed, parsed)
-        keys = {(number, column) for number in range(len(parsed)) for column in range(parsed.num_chunks(number) or 0)}
+        assert_same_row_groups(row_groups, expected)
+        keys = {(number, column) for number in range(len(expected)) for column in range(expected.num_chunks(number) or 0)}
         assert [(key, index.chunk_start(*key)) for key in sorted(keys)] == walk_to_chunks(raw, keys)
-        assert index.chunk_start(len(parsed), 0) is index.chunk_start(-1, 0) is None
+        assert index.chunk_start(len(expected), 0) is index.chunk_start(-1, 0) is None
     with_index = describe_footer(raw)
     with without_walker():
         assert describe_footer(raw) == with_index
     return index is not None
 
 
-def assert_same_row_groups(indexed: RowGroups, parsed: ParsedRowGroups) -> None:
-    assert len(indexed) == len(parsed)
-    assert not indexed.has_encrypted_chunks
-    assert not parsed.has_encrypted_chunks
-    for number in range(len(parsed)):
-        num_chunks = parsed.num_chunks(number)
-        assert indexed.num_chunks(number) == num_chunks is not None
-        assert _without_chunks(indexed.row_group(number)) == _without_chunks(parsed.row_group(number))
-        expected = [repr(chunk) for chunk in parsed.chunks(number)]
-        assert [repr(chunk) for chunk in indexed.chunks(number)] == expected
-        assert [repr(indexed.chunk(number, column)) for column in range(num_chunks)] == expected
+def assert_same_row_groups(row_groups: RowGroups, expected: ParsedRowGroups) -> None:
+    assert len(row_groups) == len(expected)
+    assert not row_groups.has_encrypted_chunks
+    assert not expected.has_encrypted_chunks
+    for number in range(len(expected)):
+        num_chunks = expected.num_chunks(number)
+        assert row_groups.num_chunks(number) == num_chunks is not None
+        assert _without_chunks(row_groups.row_group(number)) == _without_chunks(expected.row_group(number))
+        chunks = [repr(chunk) for chunk in expected.chunks(number)]
+        assert [repr(chunk) for chunk in row_groups.chunks(number)] == chunks
+        assert [repr(row_groups.chunk(number, column)) for column in range(num_chunks)] == chunks
     for name in NUMBERS:
         if name != TEXT:
-            assert [*indexed.numbers(name)[0]] == [*parsed.numbers(name)[0]], name
-    assert [bool(length) for length in indexed.numbers(TEXT)[0]] == [bool(length) for length in parsed.numbers(TEXT)[0]]
-    for values, expected_values, name in zip(indexed.stated(*FIELDS), parsed.stated(*FIELDS), FIELDS, strict=True):
+            assert [*row_groups.numbers(name)[0]] == [*expected.numbers(name)[0]], name
+    assert [bool(length) for length in row_groups.numbers(TEXT)[0]] == [bool(length) for length in expected.numbers(TEXT)[0]]
+    for flags, expected_flags, name in zip(row_groups.presence(*FIELDS), expected.presence(*FIELDS), FIELDS, strict=True):
         # A generated class has 0 in place of a `file_offset` that is not stated.
-        assert name == "file_offset" or [*values] == [*expected_values], name
+        assert name == "file_offset" or [*flags] == [*expected_flags], name
 
 
 def _without_chunks(row_group: RowGroup) -> dict[str, object]:

@@ -23,7 +23,7 @@ class Calls:
         self._table = chunk_index._table()
         self._fields = b"".join(bytes(pair) for pair in chunk_index._field_ids().values())
 
-    def damaged(self, data: bytes, most: int) -> bytes:
+    def damage(self, data: bytes, most: int) -> bytes:
         copy = bytearray(data)
         for _ in range(self._random.randrange(most)):
             at = self._random.randrange(len(copy) or 1)
@@ -44,15 +44,15 @@ class Calls:
 
     def call_once(self) -> bool:
         """Make one call; return whether it answered."""
-        data = self.damaged(self._random.choice(self._footers), 6)
+        data = self.damage(self._random.choice(self._footers), 6)
         if self._random.random() < 0.3:
-            return _compact.walk(data, self.damaged(self._table, 3)) is not None
-        found = _compact.walk(data, self._table)
-        fields = self.damaged(self._fields, 2)
-        if found is None or self._random.random() < 0.3:
+            return _compact.walk(data, self.damage(self._table, 3)) is not None
+        positions = _compact.walk(data, self._table)
+        fields = self.damage(self._fields, 2)
+        if positions is None or self._random.random() < 0.3:
             return bool(_compact.numbers(data, self.positions(len(data)), fields))
         # The positions of a footer that has changed since.
-        return bool(_compact.numbers(self.damaged(data, 3), found[3], fields))
+        return bool(_compact.numbers(self.damage(data, 3), positions[3], fields))
 
 
 def main(seconds: float, seed: int, paths: list[str]) -> None:
@@ -62,11 +62,11 @@ def main(seconds: float, seed: int, paths: list[str]) -> None:
     while time.monotonic() < end:
         for _ in range(200):
             try:
-                answered = calls.call_once()
+                is_answer = calls.call_once()
             except ValueError:
-                answered = False
-            answers += answered
-            refused += not answered
+                is_answer = False
+            answers += is_answer
+            refused += not is_answer
     print(f"{_compact.__file__} {answers} {refused}")
 
 

@@ -36,7 +36,7 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
     if ring is None:
         return footer
     if algorithm is None:
-        if any(*footer.stated("crypto_metadata")):
+        if any(*footer.presence("crypto_metadata")):
             raise AuthenticationError("the file has encrypted columns, but its footer is neither encrypted nor signed")
         return footer
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
