@@ -77,7 +77,7 @@ class Footer:
         self.metadata, row_groups = parse_metadata(raw, whole=cipher is not None)
         if not self.metadata.schema or row_groups is None:
             raise UnreadableError("the footer has no schema or no list of row groups")
-        self._row_groups = row_groups
+        self.row_groups = row_groups
         if not len(row_groups) and (self.metadata.num_rows or 0) > 0:
             raise UnreadableError(f"the footer states {self.metadata.num_rows:,} rows, but has no row group")
         self.columns: tuple[Column, ...] = leaves(self.metadata.schema)
@@ -97,7 +97,7 @@ class Footer:
 
     @property
     def num_row_groups(self) -> int:
-        return len(self._row_groups)
+        return len(self.row_groups)
 
     @property
     def is_writable(self) -> bool:
@@ -107,12 +107,12 @@ class Footer:
     @property
     def index(self) -> ChunkIndex | None:
         """The positions of the column chunks in `raw`, if they are known."""
-        return self._row_groups.index
+        return self.row_groups.index
 
     @property
     def has_encrypted_chunks(self) -> bool:
         """Whether a column chunk is encrypted with any key, or has no metadata."""
-        return self._row_groups.has_encrypted_chunks
+        return self.row_groups.has_encrypted_chunks
 
     def is_locked(self, row_group: int, column: int) -> bool:
         """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
@@ -121,7 +121,7 @@ class Footer:
 
     def row_group(self, number: int) -> RowGroup:
         """Return the struct of a row group, which may lack its column chunks."""
-        return self._row_groups.row_group(number)
+        return self.row_groups.row_group(number)
 
     def num_rows(self, row_group: int) -> int | None:
         """Return the rows of a row group as stated."""
@@ -134,11 +134,11 @@ class Footer:
 
     def chunk_metas(self, row_group: int) -> Iterator[ChunkMeta]:
         """Iterate over what the footer states about each column chunk of a row group, in the columns' order."""
-        return map(ChunkMeta, self._row_groups.chunks(row_group))
+        return map(ChunkMeta, self.row_groups.chunks(row_group))
 
     def column_chunk(self, row_group: int, column: int) -> ColumnChunk:
         """Return the struct of a column chunk."""
-        return self._row_groups.chunk(row_group, column)
+        return self.row_groups.chunk(row_group, column)
 
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
         """Return the struct with the metadata of a column chunk, for readers of its pages; None if it is locked."""
@@ -149,11 +149,11 @@ class Footer:
 
         The number is 0 for a chunk that does not state the field; for text it is 0 only if the text is empty. Much faster than `chunk`.
         """
-        return self._row_groups.numbers(*names)
+        return self.row_groups.numbers(*names)
 
     def presence(self, *names: str) -> tuple[Sequence[int], ...]:
         """Return, as `numbers` does, 1 for each chunk that states the field, and 0 for each other one."""
-        return self._row_groups.presence(*names)
+        return self.row_groups.presence(*names)
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
         """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this one, then length and magic."""

@@ -127,7 +127,7 @@ class IndexedRowGroups:
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
         self._most_chunks = max(_FEW_CHUNKS, index.num_chunks // LEAST_SHARE)
         self._whole: ParsedRowGroups | None = None
-        self._known: dict[tuple[str, bool], Sequence[int]] = {}
+        self._fields: dict[tuple[str, bool], Sequence[int]] = {}
 
     def __len__(self) -> int:
         return self._index.num_row_groups
@@ -165,7 +165,7 @@ class IndexedRowGroups:
 
     def _numbers(self, names: Sequence[str], *, presence: bool) -> tuple[Sequence[int], ...]:
         # Eight bytes per chunk and field are kept, so that the footer is read once for each set of fields.
-        missing = [name for name in names if (name, presence) not in self._known]
+        missing = [name for name in names if (name, presence) not in self._fields]
         if missing:
-            self._known |= zip(((name, presence) for name in missing), self._index.numbers(missing, presence=presence), strict=True)
-        return tuple(self._known[name, presence] for name in names)
+            self._fields |= zip(((name, presence) for name in missing), self._index.numbers(missing, presence=presence), strict=True)
+        return tuple(self._fields[name, presence] for name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import Column, find_column
@@ -11,9 +11,7 @@ from sbbf_tool.parquet.encryption import modules
 from sbbf_tool.parquet.encryption.keys import Keys, describe_key
 from sbbf_tool.parquet.encryption.modules import Bytes, FileAad, Key, Module
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm
-
-if TYPE_CHECKING:
-    from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.row_groups import RowGroups
 
 ChunkKey = tuple[int, int]
 
@@ -79,17 +77,17 @@ class FileCipher:
         self.missing: dict[ChunkKey, str] = {}
         """Description of the missing key, by chunk."""
 
-    def learn(self, footer: Footer) -> None:
+    def learn(self, row_groups: RowGroups, columns: Sequence[Column]) -> None:
         """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
-        self.columns = columns = footer.columns
+        self.columns = columns
         keys_by_index = _by_index(self._ring.keys.columns, columns)
         # The key service is called once per key, however many row groups there are.
         keys: dict[tuple[int, bytes | None], Key | None] = {}
-        for number in range(footer.num_row_groups):
-            ordinal = footer.row_group(number).ordinal
+        for number in range(len(row_groups)):
+            ordinal = row_groups.row_group(number).ordinal
             self._ordinals.append(number if ordinal is None else ordinal)
             for index in range(len(columns)):
-                chunk = footer.column_chunk(number, index)
+                chunk = row_groups.chunk(number, index)
                 if chunk.crypto_metadata is None:
                     continue
                 own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY

@@ -70,7 +70,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Le
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> None:
     """Replace the plaintext metadata of each chunk whose key is known with the full metadata."""
-    cipher.learn(footer)
+    cipher.learn(footer.row_groups, footer.columns)
     for number in range(footer.num_row_groups):
         for index in range(len(footer.columns)):
             chunk = footer.column_chunk(number, index)
