@@ -229,10 +229,10 @@ class _ProbeView(_Answers):
         page.say_all(list_values())
         reasons: dict[str, list[int]] = {}
         for each in values.open_filters:
-            reasons.setdefault(f"{each.answer}: {each.reason}" if each.reason else each.answer, []).append(each.row_group)
+            reasons.setdefault(f"{each.answer}: {spell(each.reason)}" if each.reason else each.answer, []).append(each.row_group)
         for reason, row_groups in reasons.items():
             page.say(f"any of the values: {format_row_groups(row_groups)} ({reason})")
-        ending = "; the other row groups hold none of the others" if reasons else f", {len(values) - count:,} are absent"
+        ending = "; the row groups without an answer may hold any of them" if reasons else f", {len(values) - count:,} are absent"
         page.say(f"{format_count(len(values), 'value')}: {count:,} may be in the file{ending}")
 
 

@@ -142,8 +142,15 @@ def test_the_text_names_row_groups_without_an_answer(tmp_path, capfd):
     _, *lines = capfd.readouterr().out.splitlines()
     assert lines == [
         "any of the values: row groups 0-1 (no filter)",
-        "3,000 values: 0 may be in the file; the other row groups hold none of the others",
+        "3,000 values: 0 may be in the file; the row groups without an answer may hold any of them",
     ]
+
+
+def test_the_text_names_the_option_for_filters_of_a_draft(fixtures, tmp_path, capfd):
+    values_file = tmp_path / "values"
+    values_file.write_text("".join(f"{value}\n" for value in VALUES))
+    assert run(["probe", str(fixtures / "drafts" / "draft1-thrift.parquet"), "id", "--values-file", str(values_file)]) == 0
+    assert "; query it with --dialect)\n" in capfd.readouterr().out
 
 
 def test_formats_for_programs_are_complete(path, tmp_path, capfd):
