@@ -329,8 +329,8 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     )
 
 
-def _cost_of(command: list[str]) -> str:
-    """The processor time and the largest memory of a process, on which other processes have less influence than on its time."""
+def _usage_of(command: list[str]) -> tuple[float, int]:
+    """Return the processor time of a process in seconds, and its peak memory in bytes."""
     program = (
         "import resource, subprocess, sys\n"
         "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
@@ -338,7 +338,17 @@ def _cost_of(command: list[str]) -> str:
         "print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, *command], check=True, capture_output=True, text=True)
-    seconds, peak = map(float, done.stdout.split())
+    seconds, peak = done.stdout.split()
+    return float(seconds), int(peak)
+
+
+def _peak_bytes(command: list[str]) -> int:
+    return _usage_of(command)[1]
+
+
+def _cost_of(command: list[str]) -> str:
+    """Describe the cost on which other processes have less influence than on the time."""
+    seconds, peak = _usage_of(command)
     return f"{seconds:.2f} s of processor time, peak of {peak / 1e6:,.0f} MB"
 
 
