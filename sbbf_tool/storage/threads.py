@@ -10,11 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Answer = TypeVar("Answer")
 
@@ -200,6 +202,9 @@ class DaemonThreads:
 
     def submit(self, function: Callable[..., Answer], *arguments: Any) -> Future[Answer]:
         """Call a function in a thread, with the context variables of the caller."""
+        # It imports `logging`, which commands that start no thread need not load.
+        from concurrent.futures import Future
+
         future: Future[Answer] = Future()
         context = copy_context()
         with self._lock:

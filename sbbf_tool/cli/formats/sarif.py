@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from tempfile import SpooledTemporaryFile
 from typing import Any
 from urllib.parse import quote
 
@@ -24,7 +23,6 @@ from sbbf_tool.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
-_MOST_BYTES_IN_MEMORY = 1 << 20
 _INDENT = 2
 _TAIL = "\n    }\n  ]\n}"
 """End of a document: of the run, of the array of runs and of the document."""
@@ -39,11 +37,17 @@ class Sarif:
     """One document about all files."""
 
     def __init__(self, target: Target, rules: Sequence[Rule | IndexRule]) -> None:
-        self._target = target
+        self._target, self._rules = target, rules
         self._numbers = {rule.name: at for at, rule in enumerate(rules)}
-        self._notifications = SpooledTemporaryFile(_MOST_BYTES_IN_MEMORY)  # noqa: SIM115  (closed by `end`; it has no name)
-        self._has_results = self._has_notifications = self._has_unreadable_parts = False
-        driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in rules]}
+        self._notifications = target.scratch()
+        self._has_begun = self._has_results = self._has_notifications = self._has_unreadable_parts = False
+
+    def _begin(self) -> None:
+        """Write the document up to the results, unless it is written: a command that fails before its first report prints nothing."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in self._rules]}
         document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}}]}
         # The document ends after the run's first member; `end` writes what is cut off.
         self._target.write(self._to_json(document, 0).removesuffix(_TAIL) + ',\n      "results": [')
@@ -51,6 +55,7 @@ class Sarif:
     def add(self, item: Item) -> None:
         if item.report is None:
             return
+        self._begin()
         report: CheckReport = item.report
         for finding in report.findings:
             self._target.write(self._item(_result(finding, self._numbers[finding.rule]), 8, is_first=not self._has_results))
@@ -62,6 +67,7 @@ class Sarif:
             self._notify("warning", describe_locked(report.locked_columns), report.file)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        self._begin()
         success = "false" if self._has_unreadable_parts else "true"
         self._target.write("\n      ]" if self._has_results else "]")
         self._target.write(f',\n      "invocations": [\n        {{\n          "executionSuccessful": {success},\n')
@@ -70,7 +76,6 @@ class Sarif:
         for line in self._notifications:
             self._target.write(line.decode(self._target.encoding))
         self._target.write(("\n          ]" if self._has_notifications else "]") + f"\n        }}\n      ]{_TAIL}\n")
-        self._notifications.close()
 
     def _notify(self, level: str, text: str, file: str) -> None:
         notification = {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _file(file)}]}
