@@ -9,7 +9,6 @@ storage class and encryption are kept. An upload that cannot be completed is abo
 
 from __future__ import annotations
 
-import base64
 import errno
 import hashlib
 import time
@@ -24,6 +23,17 @@ import botocore.exceptions as wrong
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
 from sbbf_tool.hints import ELSEWHERE, Hint
+from sbbf_tool.storage.objects.conditional import (
+    PARQUET_TYPE,
+    UNTOUCHED,
+    ensure_object_key,
+    exists_error,
+    md5_of,
+    old_object,
+    write_error,
+    write_once,
+    write_parts,
+)
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
@@ -32,11 +42,9 @@ from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError, Version
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
-from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, cleaning_up, ensure_running, result_of, stoppable, waiting
+from sbbf_tool.storage.threads import cleaning_up
 
-_PARTS_IN_FLIGHT = 4
 _ABORTS, _ABORT_PAUSE = 3, 0.1
-_UNTOUCHED = "the old object is untouched"
 _UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
 _UNCONDITIONAL = "this store has no conditional writes: a concurrent write to the object may have been overwritten"
 
@@ -50,10 +58,9 @@ class S3Store(S3Bucket):
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         """Raise RefusedError if the key is taken. Whether an object can be replaced is known when it is open, without another request."""
-        if not target.key or target.key.endswith("/"):
-            raise UsageError("the URL names a prefix, not an object")
+        ensure_object_key(target)
         if not in_place and self.version(target.key) is not None:
-            raise _exists()
+            raise exists_error()
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
@@ -69,9 +76,9 @@ class S3Store(S3Bucket):
             )
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
+        old = old_object(source, "s3")
         in_place = old is not None and old.location == target
-        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
+        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": PARQUET_TYPE}, [])
         if in_place:
             assert old is not None
             self.ensure_replaceable(old.version)
@@ -90,7 +97,7 @@ class S3Store(S3Bucket):
     def create(self, key: str, data: bytes) -> None:
         place = {"Bucket": self.bucket, "Key": key}
         try:
-            self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=_md5(data), IfNoneMatch="*"))
+            self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*"))
         except ERRORS as error:
             reason = describe(error, self.bucket)
             if isinstance(reason, OtherVersionError):
@@ -129,7 +136,9 @@ class _Upload:
     def put(self) -> None:
         data = self.planned_source.read(0, self.planned_source.size)
         self._on_condition(
-            lambda condition: self.store.client.put_object(**self._place, Body=data, ContentMD5=_md5(data), **self.attributes, **condition),
+            lambda condition: self.store.client.put_object(
+                **self._place, Body=data, ContentMD5=md5_of(data), **self.attributes, **condition
+            ),
             expected=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         )
 
@@ -155,31 +164,13 @@ class _Upload:
 
     def _write_parts(self, upload_id: str, parts: tuple[Part, ...]) -> list[str]:
         """Write the parts, some of them concurrently; return their ETags."""
-
-        def write(number: int, part: Part) -> str:
-            ensure_running()
-            return self._request(lambda: self._write_part(upload_id, number, part))
-
-        pool = DaemonThreads(_PARTS_IN_FLIGHT, "sbbf-put")
-        seconds: float | None = None
-        try:
-            with stoppable():
-                futures = [pool.submit(write, number, part) for number, part in enumerate(parts, 1)]
-                with waiting():
-                    return [result_of(future) for future in futures]
-        except BaseException as error:
-            # A part that arrives after the abort would stay in the store: wait for the parts in flight, after an interrupt not for long.
-            seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2
-            raise
-        finally:
-            with waiting():
-                pool.close(seconds)
+        return write_parts(lambda numbered: self._request(lambda: self._write_part(upload_id, *numbered)), enumerate(parts, 1))
 
     def _write_part(self, upload_id: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
         if not part.is_copy:
             data = self.planned_source.read(part.start, part.end - part.start)
-            return str(self.store.client.upload_part(**place, Body=data, ContentMD5=_md5(data))["ETag"])
+            return str(self.store.client.upload_part(**place, Body=data, ContentMD5=md5_of(data))["ETag"])
         assert self.old is not None
         answer = self.store.client.upload_part_copy(
             **place,
@@ -189,7 +180,7 @@ class _Upload:
         )
         tag = answer.get("CopyPartResult", {}).get("ETag")
         if not tag:
-            raise WriteError("the store reports that it copied a part, but does not return the ETag of the part", hint=_UNTOUCHED)
+            raise WriteError("the store reports that it copied a part, but does not return the ETag of the part", hint=UNTOUCHED)
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
@@ -202,13 +193,13 @@ class _Upload:
             if next_marker is None:
                 break
             if next_marker <= marker:
-                raise WriteError(NotS3Error().message, hint=_UNTOUCHED)
+                raise WriteError(NotS3Error().message, hint=UNTOUCHED)
             marker = next_marker
         expected_parts = {
             number: (part.end - part.start, _strip_quotes(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
         }
         if stored_parts != expected_parts:
-            raise WriteError("the parts in the store are not those that were sent and copied", hint=_UNTOUCHED)
+            raise WriteError("the parts in the store are not those that were sent and copied", hint=UNTOUCHED)
         if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
             raise OtherVersionError().at(file=self.old.name)
 
@@ -224,29 +215,27 @@ class _Upload:
         if self.in_place:
             assert self.old is not None
             condition = {"IfMatch": self.old.version.tag or "*"}
-        try:
-            if self.in_place and not self.store.facts.has_conditions:
-                raise _NoConditionsError("the store has no conditional writes")
-            self._request(lambda: write(condition))
-        except _NoConditionsError:
-            if self.in_place:
-                self.store.facts.has_conditions = False
-            now = self.store.version(self._place["Key"])
-            if self.in_place and (self.old is None or now != self.old.version):
-                raise OtherVersionError from None
-            if not self.in_place and now is not None:
-                raise _exists() from None
-            self.was_unconditional = True
-            self._request(lambda: write({}))
-        except OtherVersionError:
-            if self._is_stored(expected):
-                # The first try succeeded but its response was lost, so the retry found the new object.
-                return
-            raise (OtherVersionError() if self.in_place else _exists()) from None
-        except SbbfError:
-            if self._is_stored(expected):
-                return
-            raise
+
+        def write_conditionally() -> None:
+            try:
+                if self.in_place and not self.store.facts.has_conditions:
+                    raise _NoConditionsError("the store has no conditional writes")
+                self._request(lambda: write(condition))
+            except _NoConditionsError:
+                self._write_without_condition(write)
+
+        write_once(write_conditionally, lambda: self._is_stored(expected), self.in_place)
+
+    def _write_without_condition(self, write: Callable[[dict[str, str]], object]) -> None:
+        if self.in_place:
+            self.store.facts.has_conditions = False
+        now = self.store.version(self._place["Key"])
+        if self.in_place and (self.old is None or now != self.old.version):
+            raise OtherVersionError from None
+        if not self.in_place and now is not None:
+            raise exists_error() from None
+        self.was_unconditional = True
+        self._request(lambda: write({}))
 
     def _is_stored(self, tag: str | None) -> bool:
         with suppress(SbbfError):
@@ -260,13 +249,8 @@ class _Upload:
             return self.store.send(request)
         except ERRORS as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
-                raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=_UNTOUCHED) from error
-            reason = describe(error, self._place["Bucket"])
-            if isinstance(reason, OtherVersionError | UsageError):
-                raise reason from error
-            if isinstance(reason, DeniedError):
-                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from error
-            raise WriteError(reason.message, hint=_UNTOUCHED) from error
+                raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=UNTOUCHED) from error
+            raise write_error(describe(error, self._place["Bucket"])) from error
 
     def _abort(self, upload_id: str, cause: BaseException | None = None) -> None:
         # Not by `send`, which sends nothing after an interrupt.
@@ -280,16 +264,12 @@ class _Upload:
                     time.sleep(_ABORT_PAUSE)
                 elif isinstance(cause, SbbfError):
                     cause.hint = (
-                        f"{_UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
+                        f"{UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
                     )
 
 
 class _NoConditionsError(RefusedError):
     """The store does not support a condition for this request."""
-
-
-def _exists() -> RefusedError:
-    return RefusedError("the target exists", hint="name another, or remove it first")
 
 
 def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
@@ -329,10 +309,6 @@ def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
         owner = acl.get("Owner", {}).get("ID")
         return any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ()))
     return False
-
-
-def _md5(data: bytes) -> str:
-    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
 def _strip_quotes(tag: str) -> str:
