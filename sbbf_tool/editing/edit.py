@@ -28,14 +28,14 @@ from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chu
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
 from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, table_warnings, undo_append
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, fingerprint_of
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.hints import Hint
+from sbbf_tool.hints import ELSEWHERE, Hint, join
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
@@ -134,7 +134,12 @@ class Edit:
         target = self.target_of(path)
         warnings, truncated_to = undo_append(path, target, self.keys, self.dry_run)
         with ExitStack() as stack:
-            file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
+            try:
+                file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
+            except ArchivedError as error:
+                if self.in_place:
+                    raise RefusedError(error.message, file=error.file, hint=join("restore it first, and ", ELSEWHERE)) from error
+                raise
             if prebuilt is None:
                 prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
             prebuilt.keep_filters_of(file)

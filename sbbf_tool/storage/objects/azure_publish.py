@@ -231,7 +231,7 @@ def _ensure_replaceable(head: Response) -> None:
     if kind != "BlockBlob":
         raise RefusedError(f"the object is no block blob but {kind}, which cannot be replaced in one step", hint=ELSEWHERE)
     if tier == "Archive" or headers.get("x-ms-archive-status"):
-        raise RefusedError("the object is in tier Archive, in which a new version could not be read", hint=ELSEWHERE)
+        raise RefusedError("the object is in tier Archive, in which a new version could not be read", hint="rehydrate it first")
     if headers.get("x-ms-lease-state") in ("leased", "breaking"):
         hint = "run the command again when the lease has ended"
         raise RefusedError("the object is leased: another client has reserved it", hint=hint)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import botocore.exceptions as wrong
 from botocore.parsers import ResponseParserError
 
-from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.objects.retries import tries_of
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
@@ -120,7 +120,7 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
     if code == "InvalidObjectState":
         storage_class = str(error.response.get("Error", {}).get("StorageClass"))
         name = f" in storage class {storage_class}" if storage_class in ARCHIVES else ""
-        return UnreadableError(f"the object is archived{name}", hint="restore it first, and write its new version elsewhere")
+        return ArchivedError(f"the object is archived{name}", hint="restore it first")
     if status == 404:
         return MissingError("no such object")
     if status in (401, 403):
