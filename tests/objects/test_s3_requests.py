@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections import Counter
+from random import Random
 
 import pytest
 
@@ -139,6 +141,37 @@ def test_faults_of_every_kind_cost_no_object(moto_bucket, monkeypatch):
     moto_bucket.proxy.forget()
     assert all(sbbf_tool.verify(url).is_sound for url in urls)
     assert moto_bucket.unfinished() == []
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("store", ["moto_bucket", "bucket"])
+def test_latency_and_slow_bodies_cost_no_object(store, request, monkeypatch):
+    """Answers come in another order than requests, bodies in pieces, and some end in the middle, which the client notices by its timeout."""
+    bucket = request.getfixturevalue(store)
+    monkeypatch.setattr(s3_bucket, "READ_SECONDS", 2)
+    urls = [*put_lake(bucket, 20), bucket.put("lake/large.parquet", large())]
+    hasten(monkeypatch)
+    random, lock, faults = Random(0), threading.Lock(), Counter[object]()
+
+    def delay(exchange):
+        with lock:
+            pause, fault = random.uniform(0.0, 0.1), random.choice(["slow", "slow", None])
+            # An upload whose id is lost could not be aborted.
+            if exchange.operation != "CreateMultipartUpload" and random.random() < 0.06:
+                fault = "stall"
+            faults[fault] += 1
+        time.sleep(pause)
+        return fault
+
+    bucket.proxy.fault = delay
+    assert run(["add-filter", bucket.url("lake/"), "-c", "id", "--in-place"]) == 0
+    assert all(faults[fault] for fault in ("slow", "stall", None))
+    assert run(["verify", bucket.url("lake/")]) == 0
+    bucket.proxy.forget()
+    assert bucket.unfinished() == []
+    assert all(bucket.get(f"lake/{number:03}.parquet").startswith(small()) for number in range(20))
+    assert bucket.get("lake/large.parquet").startswith(large())
+    assert len(urls) == len(bucket.list_keys())
 
 
 def test_an_outage_that_lasts_ends_the_run(moto_bucket, monkeypatch, capfd):
