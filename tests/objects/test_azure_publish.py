@@ -384,8 +384,9 @@ def test_a_kill_leaves_a_whole_blob_and_the_next_run_removes_the_rest(container,
 
     container.proxy.fault = kill
     command = [sys.executable, "-m", "sbbf_tool", "add-filter", url, "-c", "id", "--in-place"]
-    running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    assert running[0].wait(timeout=60) == -9
+    with container.proxy.draining():
+        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        assert running[0].wait(timeout=120) == -9
     container.proxy.forget()
     assert container.get("x.parquet") == large()
     assert len(container.block_ids("x.parquet", "uncommitted")) == (step == "PutBlockList")

@@ -331,9 +331,9 @@ def killed_at(google_bucket, url: str, step: str, number: int) -> int:
     google_bucket.proxy.fault = kill
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
     command = [sys.executable, "-c", program, "add-filter", url, "-c", "id", "--in-place"]
-    running.append(subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    code = running[0].wait(timeout=60)
-    time.sleep(0.5)  # what was under way when it died may still arrive
+    with google_bucket.proxy.draining():
+        running.append(subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        code = running[0].wait(timeout=120)
     google_bucket.proxy.forget()
     return code
 

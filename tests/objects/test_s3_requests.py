@@ -146,7 +146,7 @@ def test_faults_of_every_kind_cost_no_object(moto_bucket, monkeypatch):
 @pytest.mark.heavy
 @pytest.mark.parametrize("store", ["moto_bucket", "bucket"])
 def test_latency_and_slow_bodies_cost_no_object(store, request, monkeypatch):
-    """Answers come in another order than requests, bodies in pieces, and some end in the middle, which the client notices by its timeout."""
+    """Answers come in another order than requests, and bodies in pieces. Some bodies end in the middle: the client times out."""
     bucket = request.getfixturevalue(store)
     monkeypatch.setattr(s3_bucket, "READ_SECONDS", 2)
     urls = [*put_lake(bucket, 20), bucket.put("lake/large.parquet", large())]

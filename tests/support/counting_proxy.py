@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -62,11 +63,12 @@ class Exchange:
 Fault = Callable[[Exchange], str | int | None]
 """Called before a request is forwarded, with status 0. A status as result answers with that error; `cut` closes the connection within the
 body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; `slow` takes
-and gives both bodies in small pieces; `stall` sends half of the answer and no more until the client closes; None forwards both. The function
-may have side effects of its own."""
+and gives both bodies in small pieces; `stall` sends half of the answer and no more until the client closes; None forwards both. The
+function may have side effects of its own."""
 
 _SLOW_PIECES, _PIECE_SECONDS = 16, 0.02
 _STALL_SECONDS = 60
+_DRAIN_SECONDS = 120
 
 
 @dataclass
@@ -75,6 +77,25 @@ class Proxy:
     upstream: str
     exchanges: list[Exchange] = field(default_factory=list)
     fault: Fault | None = None
+    connections: set[object] = field(default_factory=set)
+    """Addresses of the clients whose connections are open."""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    """Notified when `connections` changes."""
+
+    @contextmanager
+    def draining(self) -> Iterator[None]:
+        """Wait at the end until all connections that were opened in the block are closed: what a killed client sent may arrive late."""
+        before = set(self.connections)
+        yield
+        address = urlsplit(self.url)
+        with socket.create_connection((address.hostname or "", address.port or 0)) as last:
+            # Connections are accepted in the order in which they were opened.
+            self._wait_for(lambda: last.getsockname() in self.connections)
+        self._wait_for(lambda: self.connections <= before)
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, _DRAIN_SECONDS)
 
     def operations(self) -> list[str]:
         return [exchange.operation for exchange in self.exchanges]
@@ -98,10 +119,8 @@ class Proxy:
 @contextmanager
 def running(upstream: str) -> Iterator[Proxy]:
     """A proxy before `upstream`, an address such as `http://127.0.0.1:8080`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    proxy = Proxy(f"http://127.0.0.1:{server.server_port}", upstream)
-    server.proxy = proxy  # type: ignore[attr-defined]
+    server = _Server(("127.0.0.1", 0), _Handler)
+    proxy = server.proxy = Proxy(f"http://127.0.0.1:{server.server_port}", upstream)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -110,6 +129,25 @@ def running(upstream: str) -> Iterator[Proxy]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    proxy: Proxy
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.proxy.changed:
+            self.proxy.connections.add(client_address)
+            self.proxy.changed.notify_all()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.proxy.changed:
+                self.proxy.connections.discard(client_address)
+                self.proxy.changed.notify_all()
 
 
 class _Handler(BaseHTTPRequestHandler):
