@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.state import State
     from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
+    from sbbf_tool.spark.runner import SparkRunner
     from sbbf_tool.storage.journal_folders import JournalFolders
     from sbbf_tool.tables.table import Table
 
@@ -37,7 +38,7 @@ class _Count(click.IntRange):
 
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
-    click.option("--files0-from", metavar="FILE", help="Like --files-from, for PATHs that each end with a NUL byte."),
+    click.option("--files0-from", metavar="FILE", help="Like --files-from; PATHs end with NUL bytes."),
     click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
     click.option("--as-files", is_flag=True, help="Take the files below the root of a table, also those that no version has any more."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
@@ -99,7 +100,14 @@ class Files:
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
         files = Files(
-            names, self.names_from, self.where, self.keys, self.jobs, self.spark, each_file=self.each_file, as_files=self.as_files
+            names,
+            self.names_from,
+            self.where,
+            self.keys,
+            self.jobs,
+            self.spark,
+            each_file=self.each_file,
+            as_files=self.as_files,
         )
         files.state, files.is_since = self.state, self.is_since
         return files
@@ -155,10 +163,10 @@ class Files:
 
         Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
         """
-        if self.is_listed or self.as_files:
-            return None
         from sbbf_tool.tables.locate import find_table, is_table
 
+        if self.is_listed or self.as_files:
+            return None
         if len(self.arguments) > 1 and (name := next(filter(is_table, self.arguments), None)) is not None:
             raise click.UsageError(f"{name} is a table: give it as the only PATH; --as-files takes the files below it")
         return find_table(self.arguments[0]) if len(self.arguments) == 1 else None
@@ -211,9 +219,7 @@ class Files:
                 incremental = IncrementalRunner(runner, self.state, is_since=self.is_since, spell=spell)
                 run = incremental.run
             for row in run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work):
-                if self.spark is not None:
-                    progress.finish_file()
-                elif not (work.changes or row.is_unchanged):
+                if self.spark is None and not (work.changes or row.is_unchanged):
                     warn_of_append(row.path, folders)
                 yield row
             if self.state is not None:
@@ -228,19 +234,24 @@ class Files:
         return lambda: self.selection.files(links=work.changes)
 
     def runner(self, progress: RunProgress | None = None) -> Runner:
-        """Return the runner, which sets `progress` if it runs on this machine."""
+        """Return the runner, which sets `progress`."""
         if self.spark is None:
             from sbbf_tool.runner.local import LocalRunner
 
             return LocalRunner(self.jobs, progress)
-        # All work of a command shares one session.
+        return self._spark_runner(progress)
+
+    def _spark_runner(self, progress: RunProgress | None = None) -> SparkRunner:
+        """Return the runner on Spark, which starts its session the first time: all work of a command shares it."""
+        assert self.spark is not None
         context = click.get_current_context()
-        spark_runner: Runner | None = context.meta.get("sbbf.runner")
+        spark_runner: SparkRunner | None = context.meta.get("sbbf.runner")
         if spark_runner is None:
             from sbbf_tool.cli.spelling import spell
             from sbbf_tool.spark.runner import SparkRunner
 
-            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell))
+            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell, progress))
+        spark_runner.progress = progress
         return spark_runner
 
 
@@ -274,7 +285,8 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             spark = _spark(runner, jobs, master, remote, conf)
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
-            return function(Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files), **options)
+            files = Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files)
+            return function(files, **options)
 
         decorated: Callable[..., int] = command
         for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):

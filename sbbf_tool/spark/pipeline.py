@@ -50,21 +50,21 @@ from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
-from sbbf_tool.runner.discover import path_of, skip_link
+from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
-from sbbf_tool.spark.listing import count_files, find_location, list_hadoop, list_paths, list_table, normalize_listing
+from sbbf_tool.spark.causes import convert_errors
+from sbbf_tool.spark.listing import complete_listing, count_files, list_catalog_table, list_names, list_table, normalize_listing
 from sbbf_tool.spark.progress import Progress, Tally, report_progress
 from sbbf_tool.spark.rows import (
     Batches,
     Split,
     bundle_units,
     compute_once,
-    convert_errors,
     cores_of,
     ddl_of,
     map_in_arrow,
@@ -73,7 +73,6 @@ from sbbf_tool.spark.rows import (
     rows_of,
 )
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.storage.places import is_listed_here
 from sbbf_tool.storage.temporary import share_listings
 from sbbf_tool.tables.locate import find_table
 
@@ -102,8 +101,9 @@ def discover(
     `open_table` takes, or a name in Spark's catalog. Its live files are listed; columns have the names that they have in the files.
 
     `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists paths and stores; Spark lists HDFS and
-    other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is eager, and is kept on the
-    driver, or, above 100,000 files, on the cluster: see `spark.settled`.
+    other file systems of Hadoop as `binaryFile`, which skips empty files. Relative paths are those of the driver. No file is read. The
+    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.settled`. Raises UnreadableError for a
+    path that does not exist.
 
     Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
     skip both.
@@ -112,34 +112,29 @@ def discover(
     if table:
         name = str(files)
         live_table = find_table(name)
-        if live_table is None and (location := find_location(spark, name)) is not None:
-            name, live_table = location, find_table(location)
+        if live_table is None:
+            paths = list_catalog_table(spark, name)
+            if len(paths) == 1:
+                name, live_table = paths[0], find_table(paths[0])
         if live_table is not None:
             return list_table(spark, Selection(name, predicate, table=live_table))
-        with convert_errors():
-            files = spark.createDataFrame([(path,) for path in spark.table(name).inputFiles()], "path string")
+        files = spark.createDataFrame([(path,) for path in paths], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
         return materialize(normalize_listing(files, predicate), ListedFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
-    names = [path_of(name) for name in names]
-    addresses = [name for name in names if not is_listed_here(name)]
-    paths = [name for name in names if name not in addresses]
-    listings = [normalize_listing(list_hadoop(spark, addresses), predicate)] if addresses else []
-    if paths:
-        listings.append(list_paths(spark, paths, predicate, links))
-    return materialize(listings[0] if len(listings) == 1 else listings[0].unionByName(listings[1]), ListedFile)
+    return materialize(list_names(spark, names, predicate, links=links, must_exist=True), ListedFile)
 
 
 # --- stages that read ---
 
 
-def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
+def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None, tally: Tally | None = None) -> DataFrame:
     """Map each file to the row of the work: lazily, or eagerly if the work changes files. Such work skips links."""
 
     def work_on(file: ListedFile) -> tuple[Row]:
-        return (skip_link(work.row, file.path) if file.is_link else work(file.path),)
+        return (skip_link(work.row, file.path) if file.is_link else _count(tally, work(file.path), file.bytes),)
 
-    count = count_files(files)
+    files, count = complete_listing(files), count_files(files)
     rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks, count), ListedFile, work.row, work_on)
     return compute_once(rows, work.row, count=count) if work.changes else rows
 
@@ -175,6 +170,7 @@ def verify(
     tasks: int | None = None,
     table_files: TableFiles | None = None,
     strict: bool = False,
+    tally: Tally | None = None,
 ) -> DataFrame:
     """Query the filters of each file for every value; rows are `VerifyRow`s. `files` may be outcomes of `publish`, and is computed eagerly.
 
@@ -187,7 +183,7 @@ def verify(
     listed_files = materialize(normalize_listing(files, None), ListedFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     work = works.verify(names, keys=keys, max_page_bytes=max_page_bytes, strict=strict).of_table(table_files)
-    small = run(listed_files.where(~is_large), work, tasks=tasks)
+    small = run(listed_files.where(~is_large), work, tasks=tasks, tally=tally)
     large = listed_files.where(is_large)
     if large.isEmpty():
         return small
@@ -198,10 +194,13 @@ def verify(
     plans = map_units(bundle_units(large, ListedFile, None, tasks), ListedFile, PlannedFile, plan_in_splits)
 
     def verify_in_task(split: Split) -> tuple[VerifiedSplit]:
+        if tally is not None:
+            tally.file_bytes.add(split.data_bytes)
         return (verify_split(work.file(split.path), split.fingerprint, split.row_groups, names, keys, max_page_bytes),)
 
     def combine(path: str, results: Iterator[VerifiedSplit]) -> VerifyRow:
-        return report_verification(work.file(path), results, names, keys, max_page_bytes, strict=strict)
+        row = report_verification(work.file(path), results, names, keys, max_page_bytes, strict=strict)
+        return _count(tally, row, None)
 
     results = map_units(bundle_units(_splits_of(plans), Split, "data_bytes", tasks), Split, VerifiedSplit, verify_in_task)
     return small.unionByName(_combine_by_file(results, VerifiedSplit, VerifyRow, combine, tasks))
@@ -348,6 +347,7 @@ def add_filters(
     split_bytes: int = SPLIT_BYTES,
     progress: Progress | None = None,
     table_files: TableFiles | None = None,
+    tally: Tally | None = None,
 ) -> DataFrame:
     """Add missing filters to every file, eagerly; return the outcome of each file (`AddRow`).
 
@@ -361,7 +361,7 @@ def add_filters(
     from pyspark.sql.functions import col
 
     full_spec, full_edit = _spec(spec), _edit(edit)
-    tally = Tally.of(spark)
+    tally = tally or Tally.of(spark)
     listing = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
     with convert_errors(), quiet_about_pandas(), report_progress(tally, progress):
@@ -410,7 +410,7 @@ def _fill(
 
     def work(file: ListedFile) -> tuple[AddRow]:
         name = _name(table_files, file.path)
-        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, spec, edit)),)
+        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, spec, edit), file.bytes),)
 
     return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks, count), ListedFile, AddRow, work)
 
@@ -421,7 +421,8 @@ def _publish(
     """Return the lazy frame of `publish`."""
 
     def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
-        return _count(tally, publish_file(_name(table_files, path), file_chunks, spec, edit))
+        row = publish_file(_name(table_files, path), file_chunks, spec, edit)
+        return _count(tally, row, row.report.old_bytes if row.report is not None else None)
 
     return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
 
@@ -469,10 +470,10 @@ def _edit(edit: Edit | None) -> Edit:
     return replace(edit or Edit(in_place=True), jobs=1)
 
 
-def _count(tally: Tally | None, outcome: AddRow) -> AddRow:
+def _count(tally: Tally | None, row: Row, num_bytes: int | None) -> Row:
     if tally is not None:
-        tally.add(outcome)
-    return outcome
+        tally.add(row, num_bytes)
+    return row
 
 
 def _as_add_rows(plans: DataFrame) -> DataFrame:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from sbbf_tool import errors
-from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.reports.arrow import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
-from sbbf_tool.spark.session import cause_of, quiet_about_pandas
+from sbbf_tool.spark.causes import convert_errors
+from sbbf_tool.spark.interrupts import end_with_spark, wait_for
+from sbbf_tool.spark.session import quiet_about_pandas
 from sbbf_tool.spark.settled import PACKED, collect_few, count_tasks, is_many, keep_on_cluster, pack_batches, unpack_rows
 from sbbf_tool.storage.temporary import share_listings
 
@@ -39,7 +38,6 @@ _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum.enabled"
 _listings: dict[str, dict[str, list[str]]] = {}
 """Of the last run whose tasks this worker process got: the temporary files per folder."""
 _CHECKSUM_RETRY = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-_OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
 
 def ddl_of(row: type) -> str:
@@ -144,7 +142,8 @@ def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schem
 
 def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[Batches], Batches], batches: Batches) -> Batches:
     spelling.set(spell)
-    return function(batches)
+    with end_with_spark():
+        yield from function(batches)
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
@@ -154,14 +153,26 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
         try:
             yield from unpack_rows(persisted_frame, row)
         finally:
-            persisted_frame.unpersist()
+            with suppress(Exception):  # the session may have ended
+                persisted_frame.unpersist()
 
 
 def materialize(frame: DataFrame, row: type) -> DataFrame:
     """Compute the rows eagerly and keep them: see `settled`. If there are many, the first of them are computed twice."""
     with convert_errors(), quiet_about_pandas():
-        rows = collect_few(frame)
-        return keep_on_cluster(frame) if rows is None else frame_of_arrow(frame.sparkSession, rows, ddl_of(row))
+        spark = frame.sparkSession
+        rows = wait_for(spark, lambda: collect_few(frame))
+        return wait_for(spark, lambda: keep_on_cluster(frame)) if rows is None else frame_of_arrow(spark, rows, ddl_of(row))
+
+
+def measure_listing(files: DataFrame) -> tuple[int, int]:
+    """Return the number of files of a listing, without links in it, and the sum of their known sizes."""
+    from pyspark.sql.functions import coalesce, col, count, lit
+    from pyspark.sql.functions import sum as total
+
+    sums = files.where(~coalesce(col("is_link"), lit(False))).agg(count(lit(1)), coalesce(total("bytes"), lit(0)))
+    (row,) = wait_for(files.sparkSession, sums.collect)
+    return row[0], row[1]
 
 
 def compute_once(outcomes: DataFrame, row: type, report: str | None = None, count: int | None = None) -> DataFrame:
@@ -173,8 +184,10 @@ def compute_once(outcomes: DataFrame, row: type, report: str | None = None, coun
     spark = outcomes.sparkSession
     with convert_errors(), quiet_about_pandas(), use_publish_settings(spark):
         if report is None:
-            return keep_on_cluster(outcomes) if is_many(count) else frame_of_arrow(spark, collect_arrow(outcomes), ddl_of(row))
-        outcomes.write.parquet(report)
+            if is_many(count):
+                return wait_for(spark, lambda: keep_on_cluster(outcomes))
+            return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
+        wait_for(spark, lambda: outcomes.write.parquet(report))
         return spark.read.parquet(report)
 
 
@@ -204,37 +217,6 @@ def _setting(spark: SparkSession, name: str) -> str | None:
         return spark.conf.get(name)
     except Exception:  # there is no such setting; classic Spark and Spark Connect raise different errors
         return None
-
-
-@contextmanager
-def convert_errors() -> Iterator[None]:
-    """Convert Spark's errors to errors of this package: its own errors on executors keep their class, others become one line."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except Exception as error:
-        # py4j raises the errors of the JVM for which PySpark has no class.
-        if not isinstance(error, PySparkException) and type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
-            raise
-        message = str(error)
-        ours = _OURS.search(message)
-        if ours is not None and hasattr(errors, ours[1]):
-            kind: type[SbbfError] = getattr(errors, ours[1])
-            raise kind(ours[2]) from error
-        if isinstance(error, PySparkException) and _condition_of(error) == "PATH_NOT_FOUND":
-            path = (error.getMessageParameters() or {}).get("path", "")
-            raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
-        raise SbbfError(
-            f"Spark failed: {cause_of(message) or type(error).__name__}",
-            hint="files that are published stay changed; run the command again",
-        ) from error
-
-
-def _condition_of(error: PySparkException) -> str | None:
-    # PySpark 3.5 has another name for it.
-    condition: str | None = error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
-    return condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import pytest
 
 from sbbf_tool import FilterDeclaration, Limits, Policy
 from sbbf_tool.cli import run
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
@@ -22,6 +23,9 @@ from sbbf_tool.reports.lake import BuiltChunk, PlannedFile
 from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.runner import works
+from sbbf_tool.runner.progress import RunProgress
+from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files, statuses
 
@@ -29,6 +33,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import ddl_of, rows_of
+from sbbf_tool.spark.runner import SparkRunner
 
 pytestmark = pytest.mark.engines
 
@@ -82,7 +87,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [0, 10]
 
 
-def stages(spark, lake: Path, stage: str):
+def run_stage(spark, lake: Path, stage: str):
     """Run a stage that changes files."""
     spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
     if stage == "publish":
@@ -96,7 +101,7 @@ def stages(spark, lake: Path, stage: str):
 def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
     """Before any action, and every action on its outcomes finds the same."""
     lake = small_files(tmp_path / "lake", 4)
-    frame = stages(spark, lake, stage)
+    frame = run_stage(spark, lake, stage)
     assert_has_filters(lake, ("id", "name"))
     after = digests(lake)
     frame.show(3)
@@ -175,12 +180,42 @@ def test_a_wrong_request_is_reported_as_elsewhere(spark, tmp_path):
         pipeline.plan(pipeline.discover(spark, lake), [])
 
 
+def test_paths_that_cannot_be_listed(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 1)
+    with pytest.raises(UnreadableError, match=r"\[PATH_NOT_FOUND\] no such file or directory"):
+        pipeline.discover(spark, [str(lake), str(tmp_path / "mistyped")])
+    with pytest.raises(UsageError, match="no path was given"):
+        pipeline.add_filters(spark, [], ["id"])
+    with pytest.raises(UsageError, match="no column 'path'; its columns are file"):
+        pipeline.plan(spark.createDataFrame([(str(lake),)], "file string"), ["id"])
+
+
+def test_relative_paths_are_those_of_the_driver(spark, tmp_path, monkeypatch):
+    lake = small_files(tmp_path / "lake", 1)
+    monkeypatch.chdir(tmp_path)
+    expected = [str(path) for path in lake.iterdir()]
+    frame = spark.createDataFrame([("lake/part-00000.parquet",)], "path string")
+    assert [row.path for row in rows_of(pipeline.discover(spark, "lake"), ListedFile)] == expected
+    for stage in (pipeline.inspect(frame), pipeline.verify(frame), pipeline.plan(frame, ["id"]), pipeline.check(frame)):
+        assert [(row.path, row.status in ("ok", "skipped")) for row in stage.collect()] == [(expected[0], True)]
+
+
 def test_many_keys_of_all_files(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     pipeline.add_filters(spark, str(lake), "id")
     rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), LookupRow)}
     assert KeyHit("7", (0,)) in rows["part-00000"].report.hits
     assert KeyHit("207", (0,)) in rows["part-00001"].report.hits
+
+
+def test_progress_counts_files_and_bytes(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 5)
+    num_bytes = sum(path.stat().st_size for path in lake.iterdir())
+    for work in (works.inspect(), works.verify(), works.add(FilterSpec(("id",)), Edit(in_place=True))):
+        with SparkRunner(progress=RunProgress()) as runner:
+            assert len(list(runner.run(Selection(str(lake)), work))) == 5
+            progress = runner.progress
+        assert (progress.total, progress.files_done, progress.bytes_done) == ((5, num_bytes), 5, num_bytes)
 
 
 IN_PLACE = ["--in-place"]

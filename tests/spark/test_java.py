@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark import java
-from sbbf_tool.spark.session import ensure_data_sources, session, spark_version
+from sbbf_tool.spark.session import describe_missing_data_sources, session, spark_version
 
 SPARK_4_0, SPARK_4_3 = (4, 0, 0), (4, 3, 0)
 
@@ -174,9 +174,11 @@ def test_an_old_pyspark_is_refused(monkeypatch):
 
 def test_a_pyspark_without_data_sources_is_named(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
+    assert describe_missing_data_sources() is None
     monkeypatch.setattr(pyspark, "__version__", "3.5.8")
-    with pytest.raises(UsageError, match=r"^PySpark 3\.5\.8 has no data sources in Python: format\('sbbf'\) needs 4\.0; with 3\.5, use"):
-        ensure_data_sources()
+    missing = describe_missing_data_sources()
+    assert missing is not None
+    assert missing.startswith("PySpark 3.5.8 has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use ")
 
 
 @pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
