@@ -3,7 +3,8 @@
 - `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
 - `source` (`options`, `views`, `conditions`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
-- `pipeline` (`listing`, `rows`, `arrow_frames`, `progress`): stages that read, and stages that add filters; `runner` runs them for the commands
+- `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): stages that read, and stages that add filters; `runner` runs them
+  for the commands
 - `causes`, `interrupts`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it
 """

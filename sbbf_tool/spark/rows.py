@@ -21,7 +21,6 @@ from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 Unit = TypeVar("Unit")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.arrow import from_batch
 from sbbf_tool.spark.arrow_frames import collect_arrow
+from sbbf_tool.spark.interrupts import wait_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +77,8 @@ def unpack_rows(packed_frame: DataFrame, row: type[Row]) -> Iterator[Row]:
     from pyspark.sql.functions import coalesce, lit
     from pyspark.sql.functions import sum as total
 
-    expected = packed_frame.agg(coalesce(total("num_rows"), lit(0)).alias("rows")).collect()[0]["rows"]
+    sums = packed_frame.agg(coalesce(total("num_rows"), lit(0)).alias("rows"))
+    expected = wait_for(packed_frame.sparkSession, sums.collect)[0]["rows"]
     received = 0
     for _, data in packed_frame.toLocalIterator(prefetchPartitions=True):
         with pa.ipc.open_stream(bytes(data)) as reader:
