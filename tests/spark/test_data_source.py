@@ -246,7 +246,7 @@ def test_a_path_that_does_not_exist_ends_the_load(read, tmp_path):
     with pytest.raises(PySparkException, match="PATH_NOT_FOUND") as error:
         read(tmp_path / "mistyped")
     assert str(tmp_path / "mistyped") in str(error.value)
-    # With a schema, Spark asks the format only when it plans the query.
+    # With a schema, Spark calls the format only when it plans the query.
     with pytest.raises(PySparkException, match="PATH_NOT_FOUND"):
         read(tmp_path / "mistyped", schema="file string").collect()
 
