@@ -41,6 +41,7 @@ _OPTIONS = (
     click.option("--files0-from", metavar="FILE", help="Like --files-from; PATHs end with NUL bytes."),
     click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
     click.option("--as-files", is_flag=True, help="Take the files below the root of a table, also those that no version has any more."),
+    click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
     click.option(
@@ -73,6 +74,7 @@ class Files:
         *,
         each_file: bool = False,
         as_files: bool = False,
+        catalog_table: str | None = None,
     ) -> None:
         self.arguments = arguments
         """The arguments that are not options: PATHs, and other arguments of the command."""
@@ -87,6 +89,8 @@ class Files:
         """Whether lines about all files are printed, however many there are."""
         self.as_files = as_files
         """Whether the root of a table means the files below it."""
+        self.catalog_table = catalog_table
+        """The name of a table in Spark's catalog, in place of PATHs."""
         self.table_run: TableRun | None = None
         """The change of the table, if the command makes one."""
         self.state: State | None = None
@@ -108,6 +112,7 @@ class Files:
             self.spark,
             each_file=self.each_file,
             as_files=self.as_files,
+            catalog_table=self.catalog_table,
         )
         files.state, files.is_since = self.state, self.is_since
         return files
@@ -130,12 +135,16 @@ class Files:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the PATHs come from a file; no argument is then a PATH."""
-        return self.names_from is not None
+        """Whether the PATHs come from a file or Spark's catalog; no argument is then a PATH."""
+        return self.names_from is not None or self.catalog_table is not None
 
     @property
     def names(self) -> tuple[str, ...] | Iterator[str]:
         """The PATHs. Raises click.UsageError if there are none, or if they come from two places."""
+        if self.catalog_table is not None:
+            if self.arguments:
+                raise click.UsageError(f"give either --table or PATHs, not both: {self.arguments[0]}")
+            return self._paths_of_catalog_table
         if self.names_from is None:
             if not self.arguments:
                 raise click.UsageError("no file was given: give PATH or --files-from")
@@ -144,6 +153,14 @@ class Files:
             raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
         is_file = self.names_from[0] != "-" and os.path.isfile(self.names_from[0])
         return names_of(*self.names_from) if is_file else self._piped_names
+
+    @cached_property
+    def _paths_of_catalog_table(self) -> tuple[str, ...]:
+        """The root of the table, or its files if the tool does not know its format."""
+        from sbbf_tool.spark.listing import list_catalog_table
+
+        assert self.catalog_table is not None
+        return list_catalog_table(self._spark_runner().spark, self.catalog_table)
 
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
@@ -165,6 +182,9 @@ class Files:
         """
         from sbbf_tool.tables.locate import find_table, is_table
 
+        if self.catalog_table is not None and not self.as_files:
+            paths = self._paths_of_catalog_table
+            return find_table(paths[0]) if len(paths) == 1 else None
         if self.is_listed or self.as_files:
             return None
         if len(self.arguments) > 1 and (name := next(filter(is_table, self.arguments), None)) is not None:
@@ -266,6 +286,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             files0_from: str | None,
             each_file: bool,
             as_files: bool,
+            table: str | None,
             where: str | None,
             keys: Any,
             jobs: int | None,
@@ -277,15 +298,19 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
         ) -> int:
             if files_from is not None and files0_from is not None:
                 raise click.UsageError("give one of --files-from and --files0-from")
+            if table is not None and (files_from is not None or files0_from is not None):
+                raise click.UsageError("give either --table or a list of files, not both")
             names_from = None
             if files_from is not None:
                 names_from = files_from, b"\n"
             elif files0_from is not None:
                 names_from = files0_from, b"\0"
             spark = _spark(runner, jobs, master, remote, conf)
+            if table is not None and spark is None:
+                raise click.UsageError("--table names a table in Spark's catalog: give --master or --remote too")
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
-            files = Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files)
+            files = Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
             return function(files, **options)
 
         decorated: Callable[..., int] = command

@@ -45,6 +45,7 @@ from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.arrow import from_batch, to_batch
 from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, SurveyRow, VerifiedSplit
+from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.check_policy import Policy
@@ -59,6 +60,7 @@ from sbbf_tool.runner.verify import plan_verification, report_verification, veri
 from sbbf_tool.runner.works import Work
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.listing import complete_listing, count_files, list_catalog_table, list_names, list_table, normalize_listing
+from sbbf_tool.spark.lookup import combine_answers, look_up_keys
 from sbbf_tool.spark.progress import Progress, Tally, report_progress
 from sbbf_tool.spark.rows import (
     Batches,
@@ -155,8 +157,17 @@ def inspect(
 def probe(
     files: DataFrame, column: str, values: object, *, keys: KeysLike = None, tasks: int | None = None, strict: bool = False
 ) -> DataFrame:
-    """Look up one or more values: which row groups of each file may contain each value; rows are `LookupRow`s."""
-    return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
+    """Look up one or more values: which row groups of each file may contain each value; rows are `LookupRow`s.
+
+    `values` may be a DataFrame, with one column or one with the name of `column`: then executors join its rows with the files (see
+    `spark.lookup`). Python values are sent with the function that Spark sends to each task.
+    """
+    from pyspark.sql import DataFrame
+
+    if not isinstance(values, DataFrame):
+        return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
+    answers = look_up_keys(complete_listing(files), column, values, keys, tasks, count_files(files), strict=strict)
+    return _combine_by_file(answers, LookupRow, LookupRow, combine_answers, tasks)
 
 
 def verify(

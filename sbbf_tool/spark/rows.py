@@ -22,6 +22,7 @@ from sbbf_tool.storage.temporary import share_listings
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
@@ -133,7 +134,7 @@ def _listings_of(run_id: str) -> dict[str, list[str]]:
     return _listings.setdefault(run_id, {})
 
 
-def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
+def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
     """Call `mapInArrow` without its warning about pandas, which is not used here, and with the driver's `spelling` on executors."""
     with quiet_about_pandas():
         return frame.mapInArrow(partial(_call_with_spelling, spelling.get(), function), schema)

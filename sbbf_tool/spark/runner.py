@@ -75,6 +75,12 @@ class SparkRunner:
             with quiet_pyspark(), suppress(Exception):  # the driver's JVM may have ended
                 self._spark.stop()
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session, while the block runs."""
+        assert self._spark is not None
+        return self._spark
+
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run on an executor; see `pipeline.discover`."""
         if selection.table is not None:

@@ -208,6 +208,26 @@ def test_many_keys_of_all_files(spark, tmp_path):
     assert KeyHit("207", (0,)) in rows["part-00001"].report.hits
 
 
+def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatch):
+    lake = small_files(tmp_path / "lake", 3)
+    pipeline.add_filters(spark, str(lake), "id")
+    files = pipeline.discover(spark, str(lake))
+    monkeypatch.setattr("sbbf_tool.spark.lookup._KEYS_AT_ONCE", 7)
+    values = [7, 207, 100_000, *range(300, 320)]
+    expected = {row.path: row.report for row in rows_of(pipeline.probe(files, "id", values), LookupRow)}
+    frame = pipeline.probe(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
+    rows = list(rows_of(frame, LookupRow))
+    assert len(rows) == 3
+    for row in rows:
+        assert sorted(row.report.hits, key=str) == sorted(expected[row.path].hits, key=str)
+        assert (row.report.keys, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
+    pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
+    assert {row.status for row in rows_of(pipeline.probe(files, "id", pairs), LookupRow)} == {"failed"}
+    assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), LookupRow)] == [()] * 3
+    with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
+        pipeline.probe(files, "name", pairs)
+
+
 def test_progress_counts_files_and_bytes(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 5)
     num_bytes = sum(path.stat().st_size for path in lake.iterdir())
