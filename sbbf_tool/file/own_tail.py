@@ -53,6 +53,15 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     return OwnTail(first.end, filters)
 
 
+def last_addition(file: ParquetFile) -> Addition | None:
+    """Return what the last change by this package added, if the footer before it describes the same data; otherwise None."""
+    if file.footer.has_locked_chunks():
+        return None
+    addition = addition_of(file, file.footer)
+    is_own = addition is not None and end_of_data(file.footer) <= addition.before.start and _is_own(file, file.footer, addition)
+    return addition if is_own else None
+
+
 def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
     """Return the filters that end at this footer without gaps, and the footer that ends where they begin; None if none ends there.
 

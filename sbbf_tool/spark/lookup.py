@@ -40,7 +40,6 @@ def look_up_keys(
     from pyspark.sql.functions import broadcast, lit
 
     def join_bundles(batches: Batches) -> Batches:
-        import pyarrow as pa
 
         # The keys are sent to Python once for each row of files.
         for batch in batches:

@@ -30,7 +30,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.advice.queries import parse_query
@@ -55,6 +55,7 @@ from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
+from sbbf_tool.runner.retry import restore_row
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
@@ -69,6 +70,7 @@ from sbbf_tool.spark.rows import (
     compute_once,
     cores_of,
     ddl_of,
+    is_retry,
     map_in_arrow,
     map_units,
     materialize,
@@ -420,8 +422,13 @@ def _fill(
     """Return the lazy frame of `fill`."""
 
     def work(file: ListedFile) -> tuple[AddRow]:
+        if file.is_link:
+            return (skip_link(AddRow, file.path),)
         name = _name(table_files, file.path)
-        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, spec, edit), file.bytes),)
+        row = fill_file(name, spec, edit)
+        if is_retry():
+            row = restore_row(row, name, edit, planned_bytes=file.bytes)
+        return (_count(tally, row, file.bytes),)
 
     return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks, count), ListedFile, AddRow, work)
 
@@ -432,7 +439,10 @@ def _publish(
     """Return the lazy frame of `publish`."""
 
     def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
-        row = publish_file(_name(table_files, path), file_chunks, spec, edit)
+        name, first = _name(table_files, path), next(file_chunks)
+        row = publish_file(name, chain((first,), file_chunks), spec, edit)
+        if is_retry():
+            row = restore_row(row, name, edit, fingerprint=first.fingerprint)
         return _count(tally, row, row.report.old_bytes if row.report is not None else None)
 
     return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))

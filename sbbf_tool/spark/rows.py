@@ -124,14 +124,19 @@ def _listings_of(run_id: str) -> dict[str, list[str]]:
 
     A second attempt of a task lists its folders again, and removes the temporary files of the first.
     """
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None or context.attemptNumber() > 0:
+    if is_retry() is not False:
         return {}
     if run_id not in _listings:
         _listings.clear()
     return _listings.setdefault(run_id, {})
+
+
+def is_retry() -> bool | None:
+    """Return whether this process runs a further attempt of a task; None if it runs no task."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return None if context is None else context.attemptNumber() > 0
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
