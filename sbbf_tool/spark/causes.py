@@ -23,6 +23,7 @@ _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _RPC_DETAILS = re.compile(r'details = "(.*)"')
 _LOST_WORKER = "Python worker exited unexpectedly"
 _SECONDS_TO_END = 2
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _AGAIN = "files that are published stay changed; run the command again"
 _ON_EXECUTORS = (
@@ -108,7 +109,7 @@ def find_cause(text: str) -> str:
 @contextmanager
 def quiet_pyspark() -> Iterator[None]:
     """Keep PySpark and py4j from printing errors that they also raise: failed queries, and a lost connection, with the root logger."""
-    loggers = [logging.getLogger(name) for name in (None, "SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    loggers = _loggers()
     for logger in loggers:
         logger.addFilter(_is_by_others)
     try:
@@ -133,5 +134,14 @@ def describe_ending() -> str | None:
     return f"the driver's JVM was killed by signal {-code}" if code < 0 else f"the driver's JVM ended with exit code {code}"
 
 
+def _loggers() -> list[logging.Logger]:
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # PySpark 3.5 logs only with the root logger
+        return [logging.getLogger()]
+    # PySpark needs loggers of its own class: the first call with a name determines the class.
+    return [logging.getLogger(), *(PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS)]
+
+
 def _is_by_others(record: logging.LogRecord) -> bool:
-    return "py4j" not in record.pathname and not record.name.endswith("QueryContextLogger")
+    return "py4j" not in record.pathname and record.name not in _QUERY_LOGGERS

@@ -116,6 +116,16 @@ def test_the_session_keeps_errors_of_the_package(spark, tmp_path):
         pipeline.discover(spark, str(tmp_path / "empty"))
 
 
+def test_an_error_with_a_query_is_one_error(spark, capfd):
+    """PySpark logs such errors with a logger of its own, and prints them."""
+    from sbbf_tool import UsageError
+    from sbbf_tool.spark import pipeline
+
+    with pytest.raises(UsageError, match=r"^there is no table or view `no_such` in Spark's catalog$"):
+        pipeline.discover(spark, "no_such", table=True)
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.heavy
 def test_workers_without_the_package(tmp_path):
     """Their Python is this one, but cannot import the package."""
