@@ -11,9 +11,13 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 _NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (\S+) cannot be found")
@@ -119,6 +123,12 @@ def quiet_pyspark() -> Iterator[None]:
             logger.removeFilter(_is_by_others)
 
 
+def quiet_accumulators(spark: SparkSession) -> None:
+    """Keep the server that receives accumulators from printing a trace when the connection to the JVM is lost."""
+    with suppress(Exception):  # a client of Spark Connect has no context
+        spark.sparkContext._accumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign]
+
+
 def describe_ending() -> str | None:
     """Describe how the JVM of the driver has ended; return None if it has not, or if another process started it."""
     context = sys.modules.get("pyspark")
@@ -132,6 +142,10 @@ def describe_ending() -> str | None:
     if code is None:
         return None
     return f"the driver's JVM was killed by signal {-code}" if code < 0 else f"the driver's JVM ended with exit code {code}"
+
+
+def _ignore_error(request: object, client_address: object) -> None:
+    """Do nothing, in place of `socketserver.BaseServer.handle_error`."""
 
 
 def _loggers() -> list[logging.Logger]:

@@ -12,7 +12,7 @@ from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.runner.fill import AddToFile
 from sbbf_tool.runner.verify import VerifyFile
 from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.causes import convert_errors, quiet_pyspark
+from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
 from sbbf_tool.spark.listing import frame_of, list_names, list_table
 from sbbf_tool.spark.progress import Tally, update_progress
@@ -61,6 +61,7 @@ class SparkRunner:
 
             ship(self._spark)
         if self._is_ours:
+            quiet_accumulators(self._spark)
             with suppress(Exception):  # a client of Spark Connect has no context, and no log
                 # Errors are raised here and reported in one line; the log would print them too, with traces of Java and Python.
                 self._spark.sparkContext.setLogLevel("FATAL")
