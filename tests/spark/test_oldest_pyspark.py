@@ -1,4 +1,5 @@
-"""The oldest PySpark, in an environment of its own with the pandas, numpy and pyarrow of its time, passes the tests of the pipeline.
+"""The oldest PySpark, in an environment of its own with the pandas, numpy and pyarrow of its time, passes the tests of the pipeline and of
+the functions of SQL.
 
 The Connect server is the one of the environment that runs the tests: that of 3.5 is in no package of PyPI.
 """
@@ -53,11 +54,12 @@ def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str
     }
 
 
-def test_the_pipeline(python):
+@pytest.mark.parametrize("module", ["runner/test_pipeline.py", "spark/test_sql_functions.py"])
+def test_the_pipeline_and_functions_of_sql(python, module):
     # This PySpark leaves sockets for the garbage collector, and compares versions with distutils.
     ignored = ("-W", "ignore::ResourceWarning", "-W", "ignore::DeprecationWarning")
     options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
-    done = run(python, *ignored, "-m", "pytest", *options, *ignored, "tests/runner/test_pipeline.py")
+    done = run(python, *ignored, "-m", "pytest", *options, *ignored, f"tests/{module}")
     assert done.returncode == 0, done.stdout[-5000:]
 
 
@@ -70,13 +72,3 @@ def test_a_command_with_a_connect_server(python, tmp_path):
     with connect_server(tmp_path) as address:
         statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--remote", address)
     assert statuses == MIXED
-
-
-def test_the_data_source_needs_4(python):
-    program = (
-        "from sbbf_tool.errors import UsageError\nfrom sbbf_tool.spark import register\n"
-        "try:\n    register(None)\nexcept UsageError as error:\n    print(error)"
-    )
-    done = run(python, "-c", program)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"PySpark {OLDEST} has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use ")
