@@ -27,10 +27,10 @@ called on the executors.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.advice.queries import parse_query
@@ -67,8 +67,8 @@ from sbbf_tool.spark.rows import (
     Batches,
     Split,
     bundle_units,
+    combine_by_file,
     compute_once,
-    cores_of,
     ddl_of,
     is_retry,
     map_in_arrow,
@@ -77,7 +77,6 @@ from sbbf_tool.spark.rows import (
     rows_of,
 )
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.storage.temporary import share_listings
 from sbbf_tool.tables.locate import find_table
 
 if TYPE_CHECKING:
@@ -85,7 +84,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.file.keys import Keys, KeysLike
 
-Part = TypeVar("Part", bound=FileRow)
 Row = TypeVar("Row", bound=FileRow)
 
 
@@ -169,7 +167,7 @@ def probe(
     if not isinstance(values, DataFrame):
         return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
     answers = look_up_keys(complete_listing(files), column, values, keys, tasks, count_files(files), strict=strict)
-    return _combine_by_file(answers, LookupRow, LookupRow, combine_answers, tasks)
+    return combine_by_file(answers, LookupRow, LookupRow, combine_answers, tasks)
 
 
 def verify(
@@ -216,7 +214,7 @@ def verify(
         return _count(tally, row, None)
 
     results = map_units(bundle_units(_splits_of(plans), Split, "data_bytes", tasks), Split, VerifiedSplit, verify_in_task)
-    return small.unionByName(_combine_by_file(results, VerifiedSplit, VerifyRow, combine, tasks))
+    return small.unionByName(combine_by_file(results, VerifiedSplit, VerifyRow, combine, tasks))
 
 
 def check(
@@ -445,7 +443,7 @@ def _publish(
             row = restore_row(row, name, edit, fingerprint=first.fingerprint)
         return _count(tally, row, row.report.old_bytes if row.report is not None else None)
 
-    return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
+    return combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
 
 
 def _splits_of(plans: DataFrame) -> DataFrame:
@@ -456,26 +454,6 @@ def _splits_of(plans: DataFrame) -> DataFrame:
     none = array().cast("array<bigint>")
     row_groups, data_bytes = coalesce(col("split.row_groups"), none), coalesce(col("split.data_bytes"), lit(0))
     return splits.select("path", "fingerprint", row_groups.alias("row_groups"), data_bytes.cast("bigint").alias("data_bytes"))
-
-
-def _combine_by_file(
-    parts: DataFrame,
-    part: type[Part],
-    row: type[Row],
-    work: Callable[[str, Iterator[Part]], Row],
-    tasks: int | None,
-    order: tuple[str, ...] = (),
-) -> DataFrame:
-    """Send all parts of a file to one task, in this order, and map them to the row of `work`."""
-
-    def run(batches: Batches) -> Batches:
-        rows = (item for batch in batches for item in from_batch(part, batch))
-        with share_listings():
-            for path, of_file in groupby(rows, key=lambda item: item.path):
-                yield to_batch(row, [work(path, of_file)])
-
-    grouped_parts = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
-    return map_in_arrow(grouped_parts, run, ddl_of(row))
 
 
 def _name(table_files: TableFiles | None, path: str) -> FileName:

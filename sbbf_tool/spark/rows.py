@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from sbbf_tool.reports.arrow import from_dict, schema_of, spelling, to_batch
+from sbbf_tool.reports.arrow import from_batch, from_dict, schema_of, spelling, to_batch
+from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
+Part = TypeVar("Part", bound=FileRow)
 Batches = Iterator["pa.RecordBatch"]
 
 BUNDLE_COST = 8 << 20
@@ -149,6 +151,26 @@ def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[
     spelling.set(spell)
     with end_with_spark():
         yield from function(batches)
+
+
+def combine_by_file(
+    parts: DataFrame,
+    part: type[Part],
+    row: type[Row],
+    work: Callable[[str, Iterator[Part]], Row],
+    tasks: int | None,
+    order: tuple[str, ...] = (),
+) -> DataFrame:
+    """Send all parts of a file to one task, in this order, and map them to the row of `work`."""
+
+    def run(batches: Batches) -> Batches:
+        rows = (item for batch in batches for item in from_batch(part, batch))
+        with share_listings():
+            for path, of_file in groupby(rows, key=lambda item: item.path):
+                yield to_batch(row, [work(path, of_file)])
+
+    grouped_parts = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
+    return map_in_arrow(grouped_parts, run, ddl_of(row))
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:

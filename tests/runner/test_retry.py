@@ -23,7 +23,7 @@ def path(tmp_path, fixtures):
 
 def without_measurements(row):
     """Return the row without what only the attempt that built the filters can know."""
-    filters = tuple(replace(built, values=0) for built in row.report.filters)
+    filters = tuple(replace(each, values=0) for each in row.report.filters)
     return replace(row, seconds=0, report=replace(row.report, filters=filters, data_bytes_read=0, cross_checked=0, not_cross_checked=0))
 
 
@@ -40,10 +40,10 @@ def test_the_second_attempt_reports_what_the_first_added(path, edit):
 
 def test_a_file_published_in_splits(path):
     with ParquetFile.open(path) as file:
-        planned = file.fingerprint
-    chunks = list(build_split(path, planned, range(3), SPEC, EDIT))
+        fingerprint = file.fingerprint
+    chunks = list(build_split(path, fingerprint, range(3), SPEC, EDIT))
     first, second = publish_file(path, chunks, SPEC, EDIT), publish_file(path, chunks, SPEC, EDIT)
-    restored = restore_row(second, path, EDIT, fingerprint=planned)
+    restored = restore_row(second, path, EDIT, fingerprint=fingerprint)
     assert without_measurements(restored) == without_measurements(first)
     assert restore_row(second, path, EDIT, fingerprint="1-0") is second
 
