@@ -346,7 +346,8 @@ def test_a_kill_leaves_a_whole_object_and_the_next_run_removes_the_rest(google_b
     assert google_bucket.get("lake/large.parquet")[: len(large())] == large()
     temporary = [name for name in google_bucket.names() if name != "lake/large.parquet"]
     assert all(name.startswith("lake/.sbbf-") and name.endswith(google_publish.TEMPORARY_SUFFIX) for name in temporary)
-    assert bool(temporary) == (step != "Download")
+    # Whether the upload was whole when its client was killed is left to chance.
+    assert step == "Upload" or bool(temporary) == (step == "Compose")
     if google_bucket.get("lake/large.parquet") == large():
         sbbf_tool.add_filters("gs://" + url.removeprefix("gs://"), ["id"], in_place=True)
     else:

@@ -174,6 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._break_off()
             return
         body = self._read_slowly(length) if fault == "slow" else self.rfile.read(length)
+        if len(body) < length:
+            # The client is gone; a server drops a request that is not whole.
+            self.close_connection = True
+            return
         if isinstance(fault, int):
             code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(fault, "InternalError")
             answer = f"<Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
