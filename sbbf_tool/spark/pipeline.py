@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
@@ -162,11 +162,9 @@ def probe(
     `values` may be a DataFrame, with one column or one with the name of `column`: then executors join its rows with the files (see
     `spark.lookup`). Python values are sent with the function that Spark sends to each task.
     """
-    from pyspark.sql import DataFrame
-
-    if not isinstance(values, DataFrame):
+    if not hasattr(values, "mapInArrow"):  # the frames of Spark Connect have another class in PySpark 3.5
         return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
-    answers = look_up_keys(complete_listing(files), column, values, keys, tasks, count_files(files), strict=strict)
+    answers = look_up_keys(complete_listing(files), column, cast("DataFrame", values), keys, tasks, count_files(files), strict=strict)
     return combine_by_file(answers, LookupRow, LookupRow, combine_answers, tasks)
 
 

@@ -16,6 +16,7 @@ import pytest
 from support.environments import NotInstallableError, install_python
 from support.lake_folders import REPOSITORY, connect_server
 from support.lakes import MIXED, mixed
+from support.sql_queries import assert_answers, run_queries
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy(minutes=3), pytest.mark.environment(minutes=3)]
 
@@ -72,3 +73,10 @@ def test_a_command_with_a_connect_server(python, tmp_path):
     with connect_server(tmp_path) as address:
         statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--remote", address)
     assert statuses == MIXED
+
+
+def test_queries_with_a_connect_server(python, tmp_path, fixtures):
+    path = fixtures / "pyarrow-filters.parquet"
+    with connect_server(tmp_path) as address:
+        values = run_queries(python, address, path)
+    assert_answers(values, path)
