@@ -231,11 +231,13 @@ def _field_header(field_id: int, kind: int, base: int) -> bytes:
 
 def apply(buf: bytes, edits: Iterable[Edit]) -> bytes:
     """Apply edits to `buf`; they must not overlap."""
-    view, pos = memoryview(buf), 0
-    parts: list[bytes | memoryview] = []
+    out = bytearray()
+    pos = 0
     for edit in sorted(edits):
         if edit.start < pos:
             raise ValueError("edits overlap")
-        parts += [view[pos : edit.start], edit.data]
+        out += buf[pos : edit.start]
+        out += edit.data
         pos = edit.end
-    return b"".join([*parts, view[pos:]])
+    out += buf[pos:]
+    return bytes(out)

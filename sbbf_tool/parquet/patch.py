@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from sbbf_tool.parquet.footer import ChunkKey as ChunkKey
 from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 
 Bytes = bytes | bytearray | memoryview
@@ -24,6 +23,8 @@ class Extent(Protocol):
 
 
 Piece = Bytes | Extent
+ChunkKey = tuple[int, int]
+"""Row group and leaf column."""
 
 
 @dataclass(frozen=True)
@@ -61,5 +62,5 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher, index=footer.index)
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher)
     return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)

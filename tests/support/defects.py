@@ -31,7 +31,6 @@ from sbbf_tool.parquet.idl.ttypes import (
     FileMetaData,
     PageType,
 )
-from sbbf_tool.parquet.structs import parse_struct
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import edit_footer
 from support.page_bombs import Page, compress, write_pages
@@ -122,7 +121,9 @@ class Edit:
         path.write_bytes(bytes(self._body) + raw + build_tail(raw))
 
     def _with_crypto_metadata(self, raw: bytes) -> bytes:
-        metadata = parse_struct(FileMetaData, raw)
+        from sbbf_tool.parquet.footer import Footer
+
+        metadata = Footer(raw, 4).metadata
         for row_group, column in self.encrypted:
             chunk = metadata.row_groups[row_group].columns[column]
             chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
