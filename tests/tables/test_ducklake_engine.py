@@ -93,7 +93,7 @@ class Lake:
         return self._database.run(query)
 
     def fill(self, column: str, run: str) -> int:
-        """Give the table filters. A catalog in a DuckDB file is detached meanwhile: one process opens it at a time."""
+        """Give the table filters. A catalog in a DuckDB file is detached first: only one process can have it open."""
         self.run("detach l")
         commit = fill(self.name, column, run)
         self.run(self._attach)

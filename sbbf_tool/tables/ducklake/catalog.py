@@ -1,8 +1,8 @@
 """Connections to DuckLake catalogs: SQLite by the standard library, DuckDB and PostgreSQL by their packages.
 
-A connection is one transaction, and is closed at the end of its `with` block: a DuckDB file is open in one process at a time, and must not
-be kept from others while files are copied. SQL is written with `?` for parameters, in words that all three databases have. A database may
-come from a stranger: its views are not run, and its values are checked by `metadata`.
+A connection is one transaction, and is closed at the end of its `with` block: only one process can have a DuckDB file open, and it must
+not be kept from others while files are copied. SQL is written with `?` for parameters, in words that all three databases have. A database
+may come from a stranger: its views are not run, and its values are checked by `metadata`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Connection(ABC):
 
     @abstractmethod
     def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
-        """Run a query and yield its rows. Only one query runs at a time."""
+        """Run a query and yield its rows. Queries on one connection do not run concurrently."""
 
     @abstractmethod
     def change(self, statement: str, *parameters: Parameter) -> int:
