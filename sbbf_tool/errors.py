@@ -6,6 +6,7 @@
     |       `-- NotApplicableError       one of many files has none of the columns; the run skips it
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
     |   |-- MissingError                 there is no such file or object
+    |   |-- ArchivedError                the object is in an archive; a change of it in place is refused (RefusedError)
     |   |-- NotParquetError              the file is empty, or is not Parquet
     |   `-- AuthenticationError     3    encrypted bytes or their place differ from what their writer wrote, or the key is wrong
     |-- RefusedError                4    possible but unsafe as requested; the message says how to make it safe
@@ -85,6 +86,10 @@ class UnreadableError(SbbfError):
 
 class MissingError(UnreadableError):
     """There is no such file or object."""
+
+
+class ArchivedError(UnreadableError):
+    """The object is in an archive, from which it must be restored before it can be read."""
 
 
 class NotParquetError(UnreadableError):

@@ -60,6 +60,8 @@ def format_columns(names: Sequence[str]) -> str:
 
 def format_row_groups(numbers: Sequence[int]) -> str:
     """Format numbers, such as `row groups 0-3, 7`."""
+    if len(numbers) == 1:
+        return f"row group {numbers[0]}"
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
@@ -67,4 +69,4 @@ def format_row_groups(numbers: Sequence[int]) -> str:
         else:
             spans.append([number, number])
     text = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
-    return f"row groups {text}" if len(numbers) > 1 else f"row group {text}"
+    return f"row groups {text}"

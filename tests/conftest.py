@@ -40,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if kernel:
         # Read at the first bulk operation, also by the processes that tests start.
         os.environ["SBBF_KERNEL"] = kernel
+    if kernel in ("spec", "numpy"):
+        # These runs show what works without a compiler.
+        from sbbf_tool.parquet import chunk_index
+
+        chunk_index.has_walker = False
 
 
 @pytest.fixture(scope="session")

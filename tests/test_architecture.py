@@ -35,17 +35,20 @@ ROOMS |= {"__init__": set(ORDER) - {"cli"}, "__main__": {"display", "errors", "c
 
 # Third-party package -> the only rooms that may know it.
 HOMES = {
+    "azure": {"storage"},
     "botocore": {"storage"},
     "click": {"cli"},
     "cryptography": {"parquet"},
     "duckdb": {"tables"},
     "fastavro": {"avro"},
+    "google": {"storage"},
     "obstore": {"storage"},
     "rich": {"cli"},
     "psycopg": {"tables"},
     "pyiceberg": {"tables"},
     "pyspark": {"spark"},
     "thrift": {"parquet"},
+    "urllib3": {"storage"},
     "xxhash": {"bloom", "paimon"},
 }
 
@@ -201,6 +204,7 @@ def test_modules_are_short_and_introduce_themselves(path):
 
 
 ALLOWED_OPTIONS = {
+    "spark/causes.py": "an option of spark-submit",
     "spark/java.py": "options of the Java VM",
     "storage/objects/arrow.py": "`hadoop classpath --glob`, a command of Hadoop",
 }

@@ -14,7 +14,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool import log
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.storage.objects.store import retry
+from sbbf_tool.storage.objects.retries import Retries
 
 DATA = Path(__file__).parent.parent / "fixtures" / "pyarrow-filters.parquet"
 PLAIN = DATA.with_name("pyarrow-plain.parquet")
@@ -84,7 +84,7 @@ def test_a_repeated_request_is_logged_without_secrets() -> None:
 
     lines: list[str] = []
     with log.show_log(lines.append):
-        assert retry(request, lambda error: True) == 7
+        assert Retries(sleep=lambda seconds: None).call(request, lambda error: True) == 7
     assert len(lines) == 1
     assert lines[0].startswith("repeating a request that failed: https://...@host/x?...")
     assert "s3cret" not in lines[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,8 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     assert expected - names == set()
     assert {"sbbf_tool/py.typed", "sbbf_tool/__init__.pyi", "sbbf_tool/query_engines/engines.toml"} <= names
     assert not any(name.startswith(("tests", "fixtures")) for name in names)
+    if shutil.which(os.environ.get("CC", "cc")):
+        assert {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"} <= names
 
 
 def test_mypy_knows_the_types(python: Path, tmp_path: Path) -> None:

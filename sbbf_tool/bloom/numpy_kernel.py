@@ -114,11 +114,19 @@ def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
     table = np.frombuffer(buffers.blocks(bitset, num_blocks), np.uint32).reshape(num_blocks, WORDS_PER_BLOCK)
     bits_set = products = 0
     for start in range(0, num_blocks, _BLOCKS_AT_ONCE):
-        counts = np.bitwise_count(table[start : start + _BLOCKS_AT_ONCE])
+        counts = _count_bits(table[start : start + _BLOCKS_AT_ONCE])
         bits_set += int(counts.sum(dtype=np.uint64))
         # A product is at most 32^8 = 2^40, so a sum of 2^15 of them stays far below 2^64.
         products += int(counts.prod(axis=1, dtype=np.uint64).sum())
     return bits_set, products
+
+
+def _count_bits(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Count the bits set in each word, in parallel in fields of 2, 4 and 8 bits (Hacker's Delight, 5-1); numpy 1 has no `bitwise_count`."""
+    counts = words - ((words >> np.uint32(1)) & np.uint32(0x55555555))
+    counts = (counts & np.uint32(0x33333333)) + ((counts >> np.uint32(2)) & np.uint32(0x33333333))
+    sums: NDArray[np.uint32] = (((counts + (counts >> np.uint32(4))) & np.uint32(0x0F0F0F0F)) * np.uint32(0x01010101)) >> np.uint32(24)
+    return sums
 
 
 # --- Hashing ---

@@ -14,7 +14,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.declared_filters import DeclaredFilters, choose_declaration, declaration_options
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.findings import commands_of, count_findings, count_locked, list_locked, show_findings
-from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -30,7 +30,9 @@ from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import CheckReport, Finding
+    from collections.abc import Sequence
+
+    from sbbf_tool.reports.findings import CheckReport, Finding, RuleCount, RuleOutcome
 
 
 @click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
@@ -80,7 +82,9 @@ def command(
             ensure_columns(files.selection.file_names(), chosen, files.keys)
     if declaration is not None:
         chosen = policy.from_options(context, policy.require_declaration(options, declaration))
-    work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
+    # The sums of many files need no more than the findings.
+    is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
+    work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict), brief=is_brief)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     code = report_files(files, work, _CheckView(files.each_file, reference, declaration), outputs, chosen.required)
     if baseline is not None:
@@ -156,8 +160,9 @@ class _CheckView(View["CheckReport"]):
             total = self._rules[severity, rule]
             total.findings += len(findings)
             total.places.add(report.file)
-        if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
-            self._unchecked.setdefault(_reason_for_no_rule(report), _Places()).add(report.file)
+        outcomes = (*report.rules, *getattr(row, "other_rules", ()))
+        if row.status == OK and all(outcome.outcome == "not run" for outcome in outcomes):
+            self._unchecked.setdefault(_reason_for_no_rule(outcomes), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
         if self._declaration is not None and row.status == OK:
             self._declaration.add(report)
@@ -213,15 +218,19 @@ class _CheckView(View["CheckReport"]):
         return sum(places.files for places in self._unchecked.values())
 
 
-def _reason_for_no_rule(report: CheckReport) -> str:
-    ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
+def _reason_for_no_rule(outcomes: Sequence[RuleOutcome | RuleCount]) -> str:
+    """Return the reason of most rules; rules that are counted together have one reason."""
+    reasons: Counter[str | None] = Counter()
+    for outcome in outcomes:
+        reasons[outcome.reason] += getattr(outcome, "rules", 1)
+    ((reason, _),) = reasons.most_common(1)
     return spell(reason or "")
 
 
 def _sum(report: CheckReport) -> str:
     counts = Counter(outcome.outcome for outcome in report.rules)
     if counts["not run"] == len(report.rules):
-        return f"no rule ran: {_reason_for_no_rule(report)}"
+        return f"no rule ran: {_reason_for_no_rule(report.rules)}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
     in_baseline = f"{counts['known']} known, " if counts["known"] else ""
     rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"

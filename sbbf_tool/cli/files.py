@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.state import State
     from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
+    from sbbf_tool.spark.runner import SparkRunner
+    from sbbf_tool.storage.journal_folders import JournalFolders
     from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
@@ -36,9 +38,10 @@ class _Count(click.IntRange):
 
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
-    click.option("--files0-from", metavar="FILE", help="Like --files-from, for PATHs that each end with a NUL byte."),
+    click.option("--files0-from", metavar="FILE", help="Like --files-from; PATHs end with NUL bytes."),
     click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
     click.option("--as-files", is_flag=True, help="Take the files below the root of a table, also those that no version has any more."),
+    click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
     click.option(
@@ -71,6 +74,7 @@ class Files:
         *,
         each_file: bool = False,
         as_files: bool = False,
+        catalog_table: str | None = None,
     ) -> None:
         self.arguments = arguments
         """The arguments that are not options: PATHs, and other arguments of the command."""
@@ -85,6 +89,8 @@ class Files:
         """Whether lines about all files are printed, however many there are."""
         self.as_files = as_files
         """Whether the root of a table means the files below it."""
+        self.catalog_table = catalog_table
+        """The name of a table in Spark's catalog, in place of PATHs."""
         self.table_run: TableRun | None = None
         """The change of the table, if the command makes one."""
         self.state: State | None = None
@@ -98,7 +104,15 @@ class Files:
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
         files = Files(
-            names, self.names_from, self.where, self.keys, self.jobs, self.spark, each_file=self.each_file, as_files=self.as_files
+            names,
+            self.names_from,
+            self.where,
+            self.keys,
+            self.jobs,
+            self.spark,
+            each_file=self.each_file,
+            as_files=self.as_files,
+            catalog_table=self.catalog_table,
         )
         files.state, files.is_since = self.state, self.is_since
         return files
@@ -121,12 +135,16 @@ class Files:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the PATHs come from a file; no argument is then a PATH."""
-        return self.names_from is not None
+        """Whether the PATHs come from a file or Spark's catalog; no argument is then a PATH."""
+        return self.names_from is not None or self.catalog_table is not None
 
     @property
     def names(self) -> tuple[str, ...] | Iterator[str]:
         """The PATHs. Raises click.UsageError if there are none, or if they come from two places."""
+        if self.catalog_table is not None:
+            if self.arguments:
+                raise click.UsageError(f"give either --table or PATHs, not both: {self.arguments[0]}")
+            return self._paths_of_catalog_table
         if self.names_from is None:
             if not self.arguments:
                 raise click.UsageError("no file was given: give PATH or --files-from")
@@ -135,6 +153,14 @@ class Files:
             raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
         is_file = self.names_from[0] != "-" and os.path.isfile(self.names_from[0])
         return names_of(*self.names_from) if is_file else self._piped_names
+
+    @cached_property
+    def _paths_of_catalog_table(self) -> tuple[str, ...]:
+        """The root of the table, or its files if the tool does not know its format."""
+        from sbbf_tool.spark.listing import list_catalog_table
+
+        assert self.catalog_table is not None
+        return list_catalog_table(self._spark_runner().spark, self.catalog_table)
 
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
@@ -154,10 +180,13 @@ class Files:
 
         Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
         """
-        if self.is_listed or self.as_files:
-            return None
         from sbbf_tool.tables.locate import find_table, is_table
 
+        if self.catalog_table is not None and not self.as_files:
+            paths = self._paths_of_catalog_table
+            return find_table(paths[0]) if len(paths) == 1 else None
+        if self.is_listed or self.as_files:
+            return None
         if len(self.arguments) > 1 and (name := next(filter(is_table, self.arguments), None)) is not None:
             raise click.UsageError(f"{name} is a table: give it as the only PATH; --as-files takes the files below it")
         return find_table(self.arguments[0]) if len(self.arguments) == 1 else None
@@ -197,6 +226,9 @@ class Files:
 
     def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
         """Yield the row of each file, and show progress; see `Runner.run`. Work that only reads also warns of an unfinished append."""
+        from sbbf_tool.storage.journal_folders import JournalFolders
+
+        folders = JournalFolders()
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
             runner = self.runner(progress)
             run = runner.run
@@ -207,10 +239,8 @@ class Files:
                 incremental = IncrementalRunner(runner, self.state, is_since=self.is_since, spell=spell)
                 run = incremental.run
             for row in run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work):
-                if self.spark is not None:
-                    progress.finish_file()
-                elif not (work.changes or row.is_unchanged):
-                    warn_of_append(row.path)
+                if self.spark is None and not (work.changes or row.is_unchanged):
+                    warn_of_append(row.path, folders)
                 yield row
             if self.state is not None:
                 self.left_out = incremental.left_out
@@ -224,19 +254,24 @@ class Files:
         return lambda: self.selection.files(links=work.changes)
 
     def runner(self, progress: RunProgress | None = None) -> Runner:
-        """Return the runner, which sets `progress` if it runs on this machine."""
+        """Return the runner, which sets `progress`."""
         if self.spark is None:
             from sbbf_tool.runner.local import LocalRunner
 
             return LocalRunner(self.jobs, progress)
-        # All work of a command shares one session.
+        return self._spark_runner(progress)
+
+    def _spark_runner(self, progress: RunProgress | None = None) -> SparkRunner:
+        """Return the runner on Spark, which starts its session the first time: all work of a command shares it."""
+        assert self.spark is not None
         context = click.get_current_context()
-        spark_runner: Runner | None = context.meta.get("sbbf.runner")
+        spark_runner: SparkRunner | None = context.meta.get("sbbf.runner")
         if spark_runner is None:
             from sbbf_tool.cli.spelling import spell
             from sbbf_tool.spark.runner import SparkRunner
 
-            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell))
+            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell, progress))
+        spark_runner.progress = progress
         return spark_runner
 
 
@@ -251,6 +286,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             files0_from: str | None,
             each_file: bool,
             as_files: bool,
+            table: str | None,
             where: str | None,
             keys: Any,
             jobs: int | None,
@@ -262,15 +298,20 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
         ) -> int:
             if files_from is not None and files0_from is not None:
                 raise click.UsageError("give one of --files-from and --files0-from")
+            if table is not None and (files_from is not None or files0_from is not None):
+                raise click.UsageError("give either --table or a list of files, not both")
             names_from = None
             if files_from is not None:
                 names_from = files_from, b"\n"
             elif files0_from is not None:
                 names_from = files0_from, b"\0"
             spark = _spark(runner, jobs, master, remote, conf)
+            if table is not None and spark is None:
+                raise click.UsageError("--table names a table in Spark's catalog: give --master or --remote too")
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
-            return function(Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files), **options)
+            files = Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
+            return function(files, **options)
 
         decorated: Callable[..., int] = command
         for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):
@@ -299,11 +340,11 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def warn_of_append(path: str) -> None:
+def warn_of_append(path: str, folders: JournalFolders) -> None:
     """Warn of an unfinished append to a file, or of a journal that cannot be trusted; for commands that read."""
     from sbbf_tool.cli import render
     from sbbf_tool.file.interrupted import warning_of
     from sbbf_tool.storage.places import is_url
 
-    if not is_url(path) and (warning := warning_of(path)) is not None:
+    if not is_url(path) and folders.may_have_journal(path) and (warning := warning_of(path)) is not None:
         render.warn(f"{path}: {warning}")

@@ -103,6 +103,7 @@ _ABOUT = {
     "--files-from": About(MANY_FILES, READING, FILE),
     "--files0-from": About(MANY_FILES, READING, FILE),
     "--as-files": About(MANY_FILES),
+    "--table": About(MANY_FILES),
     "--where": About(MANY_FILES),
     "--state": About(MANY_FILES, COMMAND_LINE, FILE),
     "--since": About(MANY_FILES, COMMAND_LINE, FILE),

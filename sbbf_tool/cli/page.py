@@ -9,6 +9,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 import click
 
@@ -29,6 +30,7 @@ MOST_LINES_OF_TABLE = 50
 """Lines of a table on a terminal, more than its rows if cells wrap."""
 MOST_LINES = 10
 """Lines of a list on a terminal."""
+_LINES_AT_ONCE = 1000
 _MOST_NAMES = 12
 _MOST_LINES_OF_COMMAND = 10
 
@@ -189,19 +191,22 @@ class TextPage(Page):
         return column in tables.hidden_columns(columns, rows, self.width, units=self.units)
 
     def say_all(self, lines: Iterable[str]) -> None:
-        items = list(lines)
-        most = len(items) if self.width is None else MOST_LINES
-        super().say_all(items[:most])
-        if len(items) > most:
-            self.say(f"and {len(items) - most:,} more; --wide shows them")
+        remaining = iter(lines)
+        if self.width is None:
+            while block := [escape(spell(line)) for line in islice(remaining, _LINES_AT_ONCE)]:
+                self._print("\n".join(block), len(block))
+            return
+        super().say_all(islice(remaining, MOST_LINES))
+        if more := sum(1 for _ in remaining):
+            self.say(f"and {more:,} more; --wide shows them")
 
     def join_names(self, names: Sequence[str]) -> str:
         if self.width is None or len(names) <= _MOST_NAMES:
             return super().join_names(names)
         return f"{super().join_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES:,} more"
 
-    def _print(self, line: str) -> None:
-        self.lines += 1
+    def _print(self, line: str, lines: int = 1) -> None:
+        self.lines += lines
         if self._write is None:
             click.echo(line, color=self._color)
         else:

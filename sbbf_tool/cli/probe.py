@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -18,14 +18,14 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
-from sbbf_tool.cli.values import lines_of
+from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.lookup import LookupReport
-    from sbbf_tool.reports.probe import ProbeReport
+    from sbbf_tool.reports.probe import ProbeReport, ValueAnswers
 
 MAYBE, ABSENT = 0, 1
 
@@ -96,7 +96,7 @@ def command(
     COLUMN` takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42,
     0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with
     --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files.
-    For several files, the command lists those that may hold a value.
+    For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
@@ -195,7 +195,12 @@ class _ProbeView(_Answers):
     schema = "probe"
 
     def show(self, page: Page, report: ProbeReport) -> None:
+        from sbbf_tool.reports.probe import ValueAnswers
+
         page.say(f"{report.file}: column {report.column}, {report.type}" if report.column else f"{report.file}: {report.type}")
+        if isinstance(report.values, ValueAnswers):
+            self._show_many(page, report.values)
+            return
         page.table(
             _COLUMNS,
             [
@@ -210,6 +215,25 @@ class _ProbeView(_Answers):
         )
 
     show_line = show
+
+    def _show_many(self, page: Page, values: ValueAnswers) -> None:
+        """List the values that may be stored, and count the others."""
+        count = 0
+
+        def list_values() -> Iterator[str]:
+            nonlocal count
+            for text, row_groups in values.find_values():
+                count += 1
+                yield f"{render.value(text)}: {format_row_groups(row_groups)}"
+
+        page.say_all(list_values())
+        reasons: dict[str, list[int]] = {}
+        for each in values.open_filters:
+            reasons.setdefault(f"{each.answer}: {spell(each.reason)}" if each.reason else each.answer, []).append(each.row_group)
+        for reason, row_groups in reasons.items():
+            page.say(f"any of the values: {format_row_groups(row_groups)} ({reason})")
+        ending = "; the row groups without an answer may hold any of them" if reasons else f", {len(values) - count:,} are absent"
+        page.say(f"{format_count(len(values), 'value')}: {count:,} may be in the file{ending}")
 
 
 class _LookupView(_Answers):
@@ -266,21 +290,31 @@ class _LookupView(_Answers):
         }
 
 
-def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
+def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> Sequence[str | None]:
     """Collect the values of a command line: its arguments, values from standard input or a file, and None for null."""
-    values: list[str | None] = [None] if ask_null else []
-    for argument in arguments:
-        values += _read_values("-") if argument == "-" else [unmark(argument)]
-    if values_file is not None:
-        values += _read_values(values_file)
+    if values_file is None and "-" not in arguments:
+        values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
+    else:
+        from sbbf_tool.file.texts import Texts
+
+        values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
     if not values:
         raise click.UsageError("no value to query")
-    return tuple(values)
-
-
-def _read_values(name: str) -> list[str]:
-    values = list(islice(lines_of(name), MAX_VALUES + 1))
-    if len(values) > MAX_VALUES:
-        source = "standard input" if name == "-" else name
-        raise click.UsageError(f"more than {MAX_VALUES:,} values in {source}: query them in several runs")
     return values
+
+
+def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
+    for argument in arguments:
+        yield from _read_file("-") if argument == "-" else [[os.fsencode(unmark(argument))]]
+    if values_file is not None:
+        yield from _read_file(values_file)
+
+
+def _read_file(name: str) -> Iterator[list[bytes]]:
+    count = 0
+    for lines in blocks_of(name):
+        count += len(lines)
+        if count > MAX_VALUES:
+            source = "standard input" if name == "-" else name
+            raise click.UsageError(f"more than {MAX_VALUES:,} values in {source}: query them in several runs")
+        yield lines

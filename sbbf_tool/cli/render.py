@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -27,6 +27,16 @@ def document(schema: str, report: Any) -> dict[str, Any]:
     return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **_plain(report)}
 
 
+class LongList:
+    """A list of a document that has too many items to be kept: its items are made as they are written."""
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_plain, self._items)
+
+
 def _plain(value: Any) -> Any:
     """Return a report as dicts and lists, with its hints as options; a fix also has its `command`."""
     if is_dataclass(value):
@@ -36,6 +46,8 @@ def _plain(value: Any) -> Any:
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, str):
         return spell(value)
+    if isinstance(value, Sequence) and not isinstance(value, tuple | list | bytes):
+        return LongList(value)
     return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 

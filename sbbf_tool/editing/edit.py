@@ -28,14 +28,14 @@ from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chu
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
 from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, table_warnings, undo_append
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, fingerprint_of
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.hints import Hint
+from sbbf_tool.hints import ELSEWHERE, Hint, join
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
@@ -67,7 +67,8 @@ class PrebuiltFilters:
 
     def keep_filters_of(self, file: ParquetFile) -> None:
         """Discard the filters unless they were built from this version of the file. Raises RefusedError if it changed a second time."""
-        if self.fingerprint == file.fingerprint:
+        fingerprint = file.fingerprint
+        if self.fingerprint == fingerprint:
             return
         if self.fingerprint is not None:
             if self._has_changed:
@@ -75,7 +76,7 @@ class PrebuiltFilters:
             self._has_changed = True
         self.filters.clear()
         self.spool.clear()
-        self.fingerprint = file.fingerprint
+        self.fingerprint = fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,12 @@ class Edit:
         target = self.target_of(path)
         warnings, truncated_to = undo_append(path, target, self.keys, self.dry_run)
         with ExitStack() as stack:
-            file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
+            try:
+                file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
+            except ArchivedError as error:
+                if self.in_place:
+                    raise RefusedError(error.message, file=error.file, hint=join("restore it first, and ", ELSEWHERE)) from error
+                raise
             if prebuilt is None:
                 prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
             prebuilt.keep_filters_of(file)
@@ -177,12 +183,13 @@ class OpenEdit:
         self._moved_checksums: dict[ChunkKey, int] = {}
         """Checksums of the filters that `patch` moves, header and bitset as stored."""
         self._edit, self._prebuilt = edit, prebuilt
+        self._own_tail: OwnTail | None = None
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
         if self._edit.in_place and not self.is_copied:
-            places.ensure_replaceable(self.target, append=self._edit.append)
+            places.ensure_replaceable(self.target, self.file.source, append=self._edit.append)
 
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
         """Write this filter for a chunk, unless it is saturated. Raises WriteError."""
@@ -246,16 +253,21 @@ class OpenEdit:
         pieces: dict[ChunkKey, tuple[Piece, ...]] = {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}
         keep = size
         if not self._edit.append:
-            keep, moved_filters = _plan_own_tail(find_own_tail(self.file), dropped | pieces.keys())
+            keep, moved_filters = _plan_own_tail(self._find_own_tail(), dropped | pieces.keys())
             for key, place in moved_filters.items():
                 stored = self.file.source.read(place.offset, place.length or 0)
                 self._moved_checksums[key] = hash_value(stored)
                 pieces[key] = (self.spool.append(stored),)
         return plan_append(self.file.footer, keep, pieces, dropped, correct)
 
+    def _find_own_tail(self) -> OwnTail:
+        if self._own_tail is None:
+            self._own_tail = find_own_tail(self.file)
+        return self._own_tail
+
     def leftover_bytes(self, patch: Patch) -> int:
         """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them."""
-        tail = find_own_tail(self.file)
+        tail = self._find_own_tail()
         kept_filters = [place for key, place in tail.filters.items() if key not in patch.places and place.offset < patch.keep]
         return max(0, patch.keep - tail.start - sum(place.length or 0 for place in kept_filters))
 

@@ -15,7 +15,6 @@ from sbbf_tool.editing.build import SpooledFilter, checksum_of, mistake, place_o
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.footer import set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
@@ -57,7 +56,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[ChunkKey]) -> None:
     """Raise SbbfError unless the new footer is the old one, byte for byte, apart from the filters of these chunks."""
     no_filters: dict[ChunkKey, None] = dict.fromkeys(chunks)
-    old, new = (set_filters(footer.raw, no_filters, footer.cipher, leave_decrypted=True) for footer in (file.footer, fresh.footer))
+    old, new = (footer.set_filters(no_filters, leave_decrypted=True) for footer in (file.footer, fresh.footer))
     if old != new:
         raise mistake(file, "the new footer differs from the old one in more than the offsets and lengths of filters")
 

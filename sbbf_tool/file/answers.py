@@ -1,10 +1,9 @@
-"""The answers of one row group's filter for each value of a question."""
+"""The answers of the filters of row groups for the values of a question."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
@@ -13,12 +12,11 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
-from sbbf_tool.reports.probe import RowGroupAnswer
+from sbbf_tool.reports.bitmaps import build_bitmap
+from sbbf_tool.reports.probe import MANY_VALUES, NO_FILTER, FilterAnswers, RowGroupAnswer, ValueAnswer, ValueAnswers
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
-
-NO_FILTER = "no filter"
 
 # Reading a whole bitset costs about as much as this many reads of one block.
 _BLOCKS_PER_BITSET_READ = 64
@@ -26,11 +24,11 @@ _MANY_HASHES = 1024
 """For more hashes than this the whole bitset is read: counting the selected blocks would cost more than it saves."""
 
 
-def query_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
-    """Query one row group's filter for each value; in `dialect` if the filter follows that dialect."""
+def query_filter(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> FilterAnswers:
+    """Query one row group's filter for all values; in `dialect` if the filter follows that dialect."""
     reason = file.encryption_of(row_group, question.column)
     stored = None if reason else file.stored_filter(row_group, question.column)
-    hashes = question.hashes
+    row = question.row
     if stored is not None:
         reason = stored.header.refusal
         if dialect is not None:
@@ -38,41 +36,42 @@ def query_row_group(file: ParquetFile, row_group: int, question: Question, diale
 
             stored, hasher, reason = in_dialect(file, stored, dialect)
             if hasher is not None:
-                hashes = question.rehash(hasher).hashes
+                row = question.rehash(hasher).row
+    if reason:
+        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, reason)
+    if stored is None:
+        return FilterAnswers(row_group, b"", NO_FILTER, None)
+    values = build_bitmap(may_hold(file, stored, row.hashes), row.owners)
     uncertain = equals.uncertainty(file.footer, question.column)
-    flags = iter(() if stored is None or reason else may_hold(file, stored, [h for forms in hashes for h in forms]))
-    answers = []
-    for literal, forms in zip(question.literals, hashes, strict=True):
-        matches = [*islice(flags, len(forms))]
-        if literal.verdict is not None:
-            answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
-        elif reason:
-            answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY, reason))
-        elif stored is None:
-            answers.append(RowGroupAnswer(row_group, NO_FILTER))
-        elif any(matches):
-            answers.append(RowGroupAnswer(row_group, literals.MAYBE))
-        else:
-            answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain))
-    return answers
+    return FilterAnswers(row_group, values, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
 
 
-def query_damaged_row_group(
+def list_answers(question: Question, row_groups: Sequence[FilterAnswers]) -> Sequence[ValueAnswer]:
+    """Return the answers for each value in these row groups; those for many values are made when they are looked at."""
+    answers = ValueAnswers(question.texts, row_groups, question.row.special)
+    return tuple(answers) if len(answers) <= MANY_VALUES else answers
+
+
+def query_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
+    """Query one row group's filter for each value; see `query_filter`."""
+    filter_answers = query_filter(file, row_group, question, dialect)
+    return [value.row_groups[0] for value in list_answers(question, [filter_answers])]
+
+
+def query_damaged_filter(
     file: ParquetFile, row_group: int, question: Question, unreadable: list[str], dialect: Dialect | None = None
-) -> list[RowGroupAnswer]:
-    """Query as `query_row_group` does; if the filter is unreadable, append its place and the reason, and answer `cannot say`.
+) -> FilterAnswers:
+    """Query as `query_filter` does; if the filter is unreadable, append its place and the reason, and answer `cannot say`.
 
     Raises AuthenticationError: bytes that another than the writer changed are no accident, so no part of the file is relied on.
     """
     try:
-        return query_row_group(file, row_group, question, dialect)
+        return query_filter(file, row_group, question, dialect)
     except AuthenticationError:
         raise
     except UnreadableError as error:
         unreadable.append(describe_unreadable(error))
-        answer = literals.CANNOT_SAY, f"the filter is unreadable: {error.message}"
-        verdicts = (answer if literal.verdict is None else (literal.verdict, literal.note) for literal in question.literals)
-        return [RowGroupAnswer(row_group, *verdict) for verdict in verdicts]
+        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, f"the filter is unreadable: {error.message}")
 
 
 def describe_unreadable(error: UnreadableError) -> str:
@@ -88,8 +87,8 @@ def expect_answers(file: ParquetFile, question: Question) -> None:
 
 def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
     """Predict the blocks to read from the recorded lengths of the filters, so that most probes need one round trip."""
-    hashes = [h for forms in question.hashes for h in forms]
-    for row_group in range(file.footer.num_row_groups):
+    hashes = question.row.hashes
+    for row_group in range(file.footer.num_row_groups if len(hashes) <= _MANY_HASHES else 0):
         place = file.footer.filter_place(row_group, question.column.index)
         num_bytes = 1 << max(0, (place.length or 0).bit_length() - 1) if place else 0
         if place and place.length and num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
@@ -99,7 +98,7 @@ def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int,
 
 def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
     """Yield the ranges of every row group that `may_hold` will read."""
-    hashes = [h for forms in question.hashes for h in forms]
+    hashes = question.row.hashes
     for row_group in range(file.footer.num_row_groups):
         if file.encryption_of(row_group, question.column) is None:
             try:
@@ -107,8 +106,8 @@ def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
             except UnreadableError:
                 continue  # reported when it is queried
             if stored is not None and not stored.header.unsupported_reason:
-                indices = {block_index(h, stored.num_blocks) for h in hashes}
-                if _is_read_whole(stored, indices):
+                indices = {block_index(h, stored.num_blocks) for h in hashes} if len(hashes) <= _MANY_HASHES else ()
+                if len(hashes) > _MANY_HASHES or _is_read_whole(stored, indices):
                     yield stored.bitset_offset, stored.bitset_bytes
                 else:
                     yield from ((stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices)
@@ -119,7 +118,7 @@ def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
     return stored.is_encrypted or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
 
 
-def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> Sequence[int]:
+def may_hold(file: ParquetFile, stored: StoredFilter, hashes: array[int]) -> Sequence[int]:
     """Return 1 for each hash that the filter may hold, otherwise 0. Read each block once, or the whole bitset if that is cheaper."""
     if len(hashes) <= _MANY_HASHES:
         by_block: dict[int, list[int]] = {}
@@ -135,4 +134,4 @@ def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> 
     bloom = BloomFilter(file.read_bitset(stored))
     if len(hashes) <= _BLOCKS_PER_BITSET_READ:
         return [int(bloom.check_hash(h)) for h in hashes]
-    return bloom.check_hashes(array("Q", hashes))
+    return bloom.check_hashes(hashes)

@@ -21,6 +21,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
+from sbbf_tool.storage.threads import holding
 
 if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 TESTED = frozenset(
     {
-        ("parquet-cpp-arrow", "20.0.0"),
+        ("parquet-cpp-arrow", "14.0.1"),
         ("parquet-cpp-arrow", "26.0.1"),
         ("DuckDB", "v2.0.0"),
         ("parquet-mr", "1.17.0"),
@@ -85,7 +86,7 @@ class CrossChecks:
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
         kind = self._kind(file, key, values)
-        with kind.lock:
+        with holding(kind.lock):
             if kind.is_checked:
                 return NO_FINDING
             try:

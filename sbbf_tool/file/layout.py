@@ -8,20 +8,21 @@ bytes are never dropped.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.chunk_meta import PAGES, ChunkMeta
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
-from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, ChunkKey, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.structs import parse_prefix
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
+PAGES = "pages"
 METADATA_COPY = "column metadata"
 """A copy of a chunk's `ColumnMetaData`, to which `ColumnChunk.file_offset` refers: Polars and older writers store one after each chunk."""
 
@@ -61,25 +62,42 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
 def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
     """Return, in order, the ranges before the footer that are neither pages nor page indexes nor these filters, with their content."""
-    pages = [(owned.start, owned.end) for owned in owned_ranges(file.footer)]
-    accounted = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
-    copies: dict[int | None, ChunkMeta] = {}
-    for number in range(file.footer.num_row_groups):
-        for meta in file.footer.chunk_metas(number):
-            # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is after the pages.
-            copies |= dict.fromkeys((meta.file_offset, meta.page_range[1]), meta)
-    gaps: list[Range] = []
-    position = 0
+    footer = file.footer
+    accounted = sorted([(0, len(MAGIC)), (footer.start, footer.end), *_owned(footer), *_filter_ranges(filters), *_locked_filters(file)])
+    gaps, position = [], 0
     for start, end in accounted:
         if start > position:
-            gaps += _classify(file, position, min(start, file.footer.start), copies)
-        position = max(position, end)
-    return gaps
+            gaps.append((position, min(start, footer.start)))
+        if end > position:
+            position = end
+    copies = _metadata_copies(footer) if gaps else {}
+    return [unused_range for gap in gaps for unused_range in _classify(file, *gap, copies)]
+
+
+def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
+    """Map the offsets where copies of the metadata of chunks may be to the chunks."""
+    names = ("file_offset", "data_page_offset", "dictionary_page_offset", "total_compressed_size")
+    copies = {}
+    for at, (offset, data, dictionary, size) in enumerate(zip(*footer.numbers(*names), strict=True)):
+        # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is after the pages.
+        end_of_pages = (dictionary if 0 < dictionary < data else data) + max(0, size)
+        copies[offset] = copies[end_of_pages] = divmod(at, len(footer.columns))
+    return copies
 
 
 def end_of_data(footer: Footer) -> int:
     """Return the end of the last page or page index."""
-    return max((owned.end for owned in owned_ranges(footer)), default=len(MAGIC))
+    parts, limit = _parts(footer), footer.start
+    if _leading_bytes(footer, parts[0]):
+        return max((owned.end for owned in owned_ranges(footer)), default=len(MAGIC))
+    ends = [
+        start + length
+        for part in parts
+        if any(part.starts)
+        for start, length in zip(part.starts, part.lengths, strict=True)
+        if 0 < start < limit and length > 0
+    ]
+    return min(max(ends, default=len(MAGIC)), limit)
 
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
@@ -88,24 +106,73 @@ def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
 
 
 def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
-    for row_group in range(file.footer.num_row_groups):
-        for column in file.footer.columns:
-            place = file.footer.filter_place(row_group, column.index)
-            if place is not None and place.length is not None and file.encryption_of(row_group, column) is not None:
+    if file.footer.has_encrypted_chunks:
+        for (row_group, column), place in file.footer.filter_places().items():
+            if place.length is not None and file.encryption_of(row_group, file.footer.columns[column]) is not None:
                 yield place.offset, place.offset + place.length
+
+
+class _Part(NamedTuple):
+    """One kind of parts of column chunks: first byte and length in each chunk, row group by row group; 0 where there is none."""
+
+    kind: str
+    starts: Sequence[int]
+    lengths: Sequence[int]
+
+
+def _parts(footer: Footer) -> list[_Part]:
+    """List pages and page indexes of every chunk that are in this file, as the footer states them unencrypted."""
+    data, dictionary, index, lengths, paths, *indexes = footer.numbers(
+        *("data_page_offset", "dictionary_page_offset", "index_page_offset", "total_compressed_size", "file_path"),
+        *("column_index_offset", "column_index_length", "offset_index_offset", "offset_index_length"),
+    )
+    starts = _lower(_lower(data, dictionary), index)
+    if any(paths):
+        starts = [0 if path else start for start, path in zip(starts, paths, strict=True)]
+    return [_Part(PAGES, starts, lengths), _Part("column index", *indexes[:2]), _Part("offset index", *indexes[2:])]
+
+
+def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
+    """Return the lower of each two offsets; an offset that is not positive is none."""
+    if not any(second):
+        return first
+    return [b if b > 0 and (b < a or a <= 0) else a for a, b in zip(first, second, strict=True)]
+
+
+def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
+    """Return the distance from filter to pages for each chunk, by number, that has its filter before its pages."""
+    offsets, _ = footer.numbers("bloom_filter_offset", "bloom_filter_length")
+    if not any(offsets):
+        return {}
+    end = footer.start
+    chunks = enumerate(zip(offsets, pages.starts, pages.lengths, strict=True))
+    return {at: start - offset for at, (offset, start, length) in chunks if 0 < offset < start < end and length > 0}
+
+
+def _owned(footer: Footer) -> Iterable[tuple[int, int]]:
+    """Return start and end of the pages and page indexes of every chunk, as `owned_ranges` does."""
+    parts, end = _parts(footer), footer.start
+    if _leading_bytes(footer, parts[0]):
+        return [(owned.start, owned.end) for owned in owned_ranges(footer)]
+    return [
+        (start, start + length if start + length < end else end)
+        for part in parts
+        if any(part.starts)
+        for start, length in zip(part.starts, part.lengths, strict=True)
+        if 0 < start < end and length > 0
+    ]
 
 
 def owned_ranges(footer: Footer) -> Iterator[OwnedRange]:
     """Yield the pages and page indexes of every chunk, if the footer states them unencrypted."""
-    ranges, leading_bytes = [], {}
-    for number in range(footer.num_row_groups):
-        for column, meta in enumerate(footer.chunk_metas(number)):
-            offset = meta.stated_filter[0]
-            for kind, start, length in meta.parts():
-                if 0 < start < footer.start and length > 0:
-                    ranges.append(OwnedRange(start, start + length, kind, number, column))
-                    if kind == PAGES and offset is not None and 0 < offset < start:
-                        leading_bytes[number, column] = start - offset
+    parts = _parts(footer)
+    ranges = [
+        OwnedRange(start, start + length, part.kind, *divmod(at, len(footer.columns)))
+        for part in parts
+        for at, (start, length) in enumerate(zip(part.starts, part.lengths, strict=True))
+        if 0 < start < footer.start and length > 0
+    ]
+    leading_bytes = {divmod(at, len(footer.columns)): distance for at, distance in _leading_bytes(footer, parts[0]).items()}
     for owned in _without_leading_filters(footer, ranges, leading_bytes) if leading_bytes else ranges:
         yield owned._replace(end=min(owned.end, footer.start))
 
@@ -135,10 +202,10 @@ def _next(starts: list[int], position: int) -> int:
     return starts[min(bisect_right(starts, position), len(starts) - 1)]
 
 
-def _classify(file: ParquetFile, start: int, end: int, copies: Mapping[int | None, ChunkMeta]) -> Iterator[Range]:
+def _classify(file: ParquetFile, start: int, end: int, copies: Mapping[int, ChunkKey]) -> Iterator[Range]:
     position = start
     while position < end:
-        copy = _metadata_copy_at(file, position, end, copies[position]) if position in copies else None
+        copy = _metadata_copy_at(file, position, end, file.footer.chunk_meta(*copies[position])) if position in copies else None
         leftover = copy or _filter_at(file, position, end) or _footer_at(file, position, end)
         if leftover is None:
             yield Range(position, end, UNKNOWN)

@@ -17,7 +17,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.layout import end_of_data
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import HEADER_GUESS, build_header, parse_header
-from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, set_filters
+from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer
 from sbbf_tool.parquet.patch import ChunkKey
 
 
@@ -38,7 +38,7 @@ class Addition(NamedTuple):
 def find_own_tail(file: ParquetFile) -> OwnTail:
     """Find the tail of a file; all of it can be dropped with its filters, and the footer before it describes the same data."""
     footer = file.footer
-    if has_locked_columns(footer):
+    if footer.has_locked_chunks():
         # Their references are unknown.
         return OwnTail(footer.end, {})
     end = end_of_data(footer)
@@ -46,11 +46,20 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     while (addition := addition_of(file, first)) is not None and end <= addition.before.start and _is_own(file, first, addition):
         first = addition.before
         own_places.update(addition.filters.items())
-    filters = {key: place for key, place in filter_places(footer).items() if place.offset >= first.start}
+    filters = {key: place for key, place in footer.filter_places().items() if place.offset >= first.start}
     # A footer may state another length than the one before: then it is unknown which bytes readers need.
     if not filters.items() <= own_places:
         return OwnTail(footer.end, {})
     return OwnTail(first.end, filters)
+
+
+def last_addition(file: ParquetFile) -> Addition | None:
+    """Return what the last change by this package added, if the footer before it describes the same data; otherwise None."""
+    if file.footer.has_locked_chunks():
+        return None
+    addition = addition_of(file, file.footer)
+    is_own = addition is not None and end_of_data(file.footer) <= addition.before.start and _is_own(file, file.footer, addition)
+    return addition if is_own else None
 
 
 def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
@@ -59,7 +68,7 @@ def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
     The two footers may describe different data: the caller compares them.
     """
     start, filters = footer.start, {}
-    for key, place in sorted(filter_places(footer).items(), key=lambda item: -item[1].offset):
+    for key, place in sorted(footer.filter_places().items(), key=lambda item: -item[1].offset):
         if place.length is None or place.length <= 0 or place.offset + place.length != start:
             break
         start, filters[key] = place.offset, place
@@ -77,42 +86,17 @@ def footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
         return None
 
 
-def filter_places(footer: Footer) -> dict[ChunkKey, FilterPlace]:
-    """Return the position of every filter to which a footer refers."""
-    return {
-        (row_group, column.index): place
-        for row_group in range(footer.num_row_groups)
-        for column in footer.columns
-        if (place := footer.filter_place(row_group, column.index)) is not None
-    }
-
-
-def recorded_chunks(footer: Footer) -> set[ChunkKey]:
-    """Return the chunks of columns that are not locked for which the footer has a filter offset or length, valid or not."""
-    return {
-        (row_group, column.index)
-        for row_group in range(footer.num_row_groups)
-        for column in footer.columns
-        if footer.chunk_meta(row_group, column.index).stated_filter != (None, None) and not footer.is_locked(row_group, column.index)
-    }
-
-
-def has_locked_columns(footer: Footer) -> bool:
-    """Return whether the metadata of a chunk is encrypted with a key that was not given."""
-    return any(footer.is_locked(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
-
-
 def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
     """Return whether a footer differs from the one before only in filters, and all new filters are the ones between the two."""
     before = addition.before
-    old_places = filter_places(before)
-    for key, place in filter_places(footer).items():
+    old_places = before.filter_places()
+    for key, place in footer.filter_places().items():
         # The length of a filter may have been corrected.
         if key not in addition.filters and (key not in old_places or old_places[key].offset != place.offset):
             return False
     try:
-        no_filters: dict[ChunkKey, None] = dict.fromkeys(recorded_chunks(footer) | recorded_chunks(before))
-        old, new = (set_filters(each.raw, no_filters, each.cipher, leave_decrypted=True) for each in (before, footer))
+        no_filters: dict[ChunkKey, None] = dict.fromkeys(footer.recorded_chunks() | before.recorded_chunks())
+        old, new = (each.set_filters(no_filters, leave_decrypted=True) for each in (before, footer))
     except UnreadableError:
         # The footer before has no such chunks: it is that of another file.
         return False

@@ -241,11 +241,13 @@ class ParquetFile:
         Filters are `whole`, or their first bytes, which are all of a small filter, or, with `headers_only`, their headers.
         """
         numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
+        columns = list(columns)
+        places = self.footer.filter_places({column.index for column in columns})
         ranges = (
             (place.offset, place.length or _SMALL_FILTER if whole else self._first_bytes(row_group, column, place, headers_only))
-            for column in columns
+            for column in (columns if places else ())
             for row_group in numbers
-            if (place := self.footer.filter_place(row_group, column.index)) is not None
+            if (place := places.get((row_group, column.index))) is not None
         )
         self.source.prefetch(chain(ranges, also))
 

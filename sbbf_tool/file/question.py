@@ -1,56 +1,177 @@
-"""A query of a column's filters: values as the column would hold them, and their hashes."""
+"""A query of a column's filters: values as the column would hold them, and their hashes.
+
+Many values are hashed in bulk, without a `Literal` for each: integers are parsed a run at a time, and text is hashed where it lies. A value
+that the notation of the column treats specially, such as null or `0x2a`, is parsed alone; so is each value of a column of another type.
+"""
 
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.bloom import hashing
+from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import Literal
+from sbbf_tool.reports.bitmaps import bitmap_of
 
 if TYPE_CHECKING:
-    from sbbf_tool.bloom.dialects import Hasher
+    from sbbf_tool.bloom.interface import ValueHasher
+
+_RUN = 1024
+"""Values that are parsed together; if one of them is no integer, its run is halved until it is alone."""
+_HEXADECIMAL = (b"0x", b"0X")
 
 
 class HashRow(NamedTuple):
-    """A question's hashes in one row, the position of each hash's value, and the positions of the values that no filter can judge."""
+    """The hashes of all values in one row."""
 
     hashes: array[int]
-    owners: array[int]
-    unknowable: list[int]
+    owners: Sequence[int]
+    """Position of the value of each hash, in ascending order; a range if the first values have one hash each, and all others none."""
+    special: dict[int, Literal]
+    """The values that need no filter, or about which there is a note, or that are reported in other words, by position."""
+    unknowable: bytes
+    """The values that no filter can judge, as a bitmap."""
 
 
-@dataclass(frozen=True, eq=False)
 class Question:
     """Values as a column would hold them, and the hashes of the forms of each value."""
 
-    column: Column
-    values: tuple[object, ...]
-    literals: list[Literal]
-    hashes: list[list[int]]
+    def __init__(self, column: Column, values: Sequence[object], row: HashRow, query_literals: list[Literal] | None = None) -> None:
+        self.column = column
+        self.values = values
+        self.row = row
+        if query_literals is not None:
+            self.literals = query_literals
 
-    def rehash(self, hasher: Hasher) -> Question:
-        """Return the same question for filters with another hash function."""
-        return replace(self, hashes=[[hasher.hash_value(form) for form in literal.forms] for literal in self.literals])
+    def __len__(self) -> int:
+        return len(self.values)
 
     @cached_property
-    def row(self) -> HashRow:
-        """The hashes in one row. Each question has its own row, so that threads with different questions cannot mix them up."""
-        hashes, owners, unknowable = array("Q"), array("Q"), []
-        for at, (literal, forms) in enumerate(zip(self.literals, self.hashes, strict=True)):
-            if literal.verdict is None:
-                hashes.extend(forms)
-                owners.extend([at] * len(forms))
-            elif literal.verdict != literals.ABSENT:
-                unknowable.append(at)
-        return HashRow(hashes, owners, unknowable)
+    def literals(self) -> list[Literal]:
+        """All values in the notation of the column."""
+        return [literals.parse_object(self.column, value) for value in self.values]
+
+    @cached_property
+    def hashes(self) -> list[list[int]]:
+        """The hashes of each value."""
+        by_value: list[list[int]] = [[] for _ in self.values]
+        for h, owner in zip(self.row.hashes, self.row.owners, strict=True):
+            by_value[owner].append(h)
+        return by_value
+
+    @property
+    def texts(self) -> Sequence[str | None]:
+        """How each value is reported, except those in `row.special`."""
+        return self.values if isinstance(self.values, Texts) else [literal.text for literal in self.literals]
+
+    def text(self, position: int) -> str:
+        """Return how a value is reported."""
+        literal = self.row.special.get(position)
+        if literal is not None:
+            return literal.text
+        value = self.values.text(position) if isinstance(self.values, Texts) else self.values[position]
+        return value if isinstance(value, str) else self.literals[position].text
+
+    def rehash(self, hasher: ValueHasher) -> Question:
+        """Return the same question for filters with another hash function."""
+        return question_of(self.column, self.values, hasher)
 
 
-def question_of(column: Column, values: tuple[object, ...]) -> Question:
-    """Build the question for these values of a column: see `probe`."""
+def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = hashing) -> Question:
+    """Build the question for these values of a column: see `probe`. Raises UsageError for the first that the column cannot hold."""
+    if isinstance(values, Texts):
+        return Question(column, values, _hash_texts(column, values, hasher))
     query_literals = [literals.parse_object(column, value) for value in values]
-    return Question(column, values, query_literals, [[hash_value(form) for form in literal.forms] for literal in query_literals])
+    row = _Row(hasher)
+    for position, (value, literal) in enumerate(zip(values, query_literals, strict=True)):
+        row.add(position, literal, value)
+    return Question(column, values, row.build(), query_literals)
+
+
+class _Row:
+    """A `HashRow` to which values are added in order."""
+
+    def __init__(self, hasher: ValueHasher) -> None:
+        self._hasher = hasher
+        self._hashes = array("Q")
+        self._owners: array[int] | None = None
+        self._special: dict[int, Literal] = {}
+
+    def add(self, position: int, literal: Literal, value: object) -> None:
+        """Add one value."""
+        if literal.verdict is not None or literal.note is not None or (isinstance(value, str) and literal.text != value):
+            self._special[position] = literal
+        forms = literal.forms if literal.verdict is None else ()
+        self._own(position, len(forms), [position] * len(forms))
+        self._hashes.extend(map(self._hasher.hash_value, forms))
+
+    def add_run(self, start: int, hashes: memoryview) -> None:
+        """Add the values from position `start` on, which have one hash each."""
+        self._own(start, 1, range(start, start + len(hashes)))
+        self._hashes.frombytes(hashes.cast("B"))
+
+    def build(self) -> HashRow:
+        unknowable = bitmap_of(at for at, literal in self._special.items() if literal.verdict not in (None, literals.ABSENT))
+        return HashRow(self._hashes, range(len(self._hashes)) if self._owners is None else self._owners, self._special, unknowable)
+
+    def _own(self, position: int, hashes_per_value: int, owners: Iterable[int]) -> None:
+        if self._owners is None and hashes_per_value and (hashes_per_value > 1 or position != len(self._hashes)):
+            self._owners = array("Q", range(len(self._hashes)))
+        if self._owners is not None:
+            self._owners.extend(owners)
+
+
+def _hash_texts(column: Column, texts: Texts, hasher: ValueHasher) -> HashRow:
+    row = _Row(hasher)
+
+    def add_alone(positions: Iterable[int]) -> None:
+        for position in positions:
+            value = texts[position]
+            row.add(position, literals.parse_object(column, value), value)
+
+    def add_integers(start: int, stop: int) -> None:
+        numbers = literals.parse_integers(column, texts.encoded(start, stop))
+        if numbers is not None:
+            row.add_run(start, hasher.hash_fixed(numbers, literals.width_of(column)))
+        elif stop - start == 1:
+            add_alone([start])
+        else:
+            middle = (start + stop) // 2
+            add_integers(start, middle)
+            add_integers(middle, stop)
+
+    add_alone(range(texts.nulls))
+    values = range(texts.nulls, len(texts))
+    if literals.are_integers(column):
+        for start in values[::_RUN]:
+            add_integers(start, min(start + _RUN, len(texts)))
+    elif literals.may_be_text(column):
+        hexadecimal = set() if literals.are_text(column) else {at for sign in _HEXADECIMAL for at in _starting_with(texts, sign)}
+        offsets = memoryview(texts.offsets)
+        for is_alone, run in groupby(values, hexadecimal.__contains__) if hexadecimal else ((False, values),):
+            positions = run if isinstance(run, range) else list(run)
+            if is_alone:
+                add_alone(positions)
+            elif positions:
+                start, stop = positions[0], positions[-1] + 1
+                row.add_run(start, hasher.hash_variable(texts.data, offsets[start : stop + 1], offsets.itemsize))
+    else:
+        add_alone(values)
+    return row.build()
+
+
+def _starting_with(texts: Texts, sign: bytes) -> Iterator[int]:
+    """Yield the positions of the values that begin with these bytes."""
+    start = texts.data.find(sign)
+    while start >= 0:
+        position = bisect_right(texts.offsets, start) - 1
+        if texts.offsets[position] == start and texts.offsets[position + 1] - start >= len(sign):
+            yield position
+        start = texts.data.find(sign, start + 1)

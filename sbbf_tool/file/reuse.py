@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.file.question import Question, question_of
+from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
 from sbbf_tool.storage.places import TableFinder
@@ -50,13 +51,13 @@ class Reuse:
             self._column = last = columns, name, find_column(columns, name)
         return last[2]
 
-    def question_of(self, column: Column, values: tuple[object, ...]) -> Question:
+    def question_of(self, column: Column, values: Sequence[object]) -> Question:
         """Call `file.question.question_of`, or return its last result."""
         last = self._question
         if last is None or not _is_same(last, column, values):
             last = question_of(column, values)
             # The value of a buffer may change before the next call.
-            if not any(isinstance(value, bytearray | memoryview) for value in values):
+            if isinstance(values, Texts) or not any(isinstance(value, bytearray | memoryview) for value in values):
                 self._question = last
         return last
 
@@ -64,12 +65,14 @@ class Reuse:
 _ONE_FORM_TYPES = {str, bytes, int, type(None)}
 
 
-def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
+def _is_same(question: Question, column: Column, values: Sequence[object]) -> bool:
     if question.column is not column and question.column != column:
         return False
     # Equal values are not always the same question: 1 and 1.0, or the two occurrences of a time when clocks are set back.
     return question.values is values or (
         question.values == values
-        and [*map(type, question.values)] == [*map(type, values)]
-        and _ONE_FORM_TYPES.issuperset(map(type, values))
+        and (
+            isinstance(values, Texts)
+            or ([*map(type, question.values)] == [*map(type, values)] and _ONE_FORM_TYPES.issuperset(map(type, values)))
+        )
     )

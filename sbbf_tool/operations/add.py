@@ -11,7 +11,7 @@ rename   replace the file as the last step
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.numbers import format_percent
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
@@ -125,22 +126,24 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
 
 
 def _undo(file: ParquetFile, edit: Edit, patch: Patch) -> Fix | None:
-    """Return the removal that restores the old file: it removes all filters of the columns, so none may be older.
+    """Return the removal that restores the old file.
 
     If the patch leaves out more than the old footer, or a footer that cannot be written again byte for byte, there is no such removal.
     """
-    columns = sorted({column for _, column in patch.places})
-    old_places = (
-        file.footer.chunk_meta(row_group, column).stated_filter for row_group in range(file.footer.num_row_groups) for column in columns
-    )
-    if not edit.in_place or edit.dry_run or not columns or any(place != (None, None) for place in old_places):
-        return None
     if patch.keep < (file.footer.start if file.footer.cipher is None else file.footer.end):
+        return None
+    return undo_of(file, edit, {column for _, column in patch.places}, file.footer)
+
+
+def undo_of(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
+    """Return the removal of all filters of these columns, whose indexes are given; None if the footer before has any of them."""
+    old_places = (before.chunk_meta(row_group, column).stated_filter for row_group in range(before.num_row_groups) for column in columns)
+    if not edit.in_place or edit.dry_run or not columns or any(place != (None, None) for place in old_places):
         return None
     return Fix(
         "remove_filters",
         (file.name,),
-        tuple(file.footer.columns[column].name for column in columns),
+        tuple(file.footer.columns[column].name for column in sorted(columns)),
         keys=file.ring.keys.path if file.ring is not None else None,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
-from sbbf_tool.file.answers import NO_FILTER, describe_unreadable, query_damaged_row_group
+from sbbf_tool.file.answers import describe_unreadable, list_answers, query_damaged_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -26,6 +26,7 @@ from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_ta
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.probe import NO_FILTER
 from sbbf_tool.storage.inputs import find_input
 from sbbf_tool.storage.places import TableFinder
 
@@ -140,7 +141,8 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, schem
     except UnreadableError as error:
         unreadable.append(describe_unreadable(error))
         dictionary = [Answer(CANNOT_SAY, f"the dictionary is unreadable: {error.message}")]
-    (answer,) = query_damaged_row_group(file, number, question, unreadable)
+    (value,) = list_answers(question, [query_damaged_filter(file, number, question, unreadable)])
+    (answer,) = value.row_groups
     stored, has_filter = _find_filter(file, number, column)
     verdicts = list_verdicts(
         column,

@@ -59,16 +59,17 @@ def inspect(
         wants = bitsets if callable(bitsets) else lambda row_group, column: bitsets
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
-        for row_group in range(file.footer.num_row_groups):
-            # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
+        # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
+        places = None if all_chunks else file.footer.filter_places({column.index for column in chosen})
+        for row_group in range(file.footer.num_row_groups) if places is None or places else ():
             rows += [
                 _chunk_report(file, row_group, column, stored, wants(row_group, column.name))
                 for column in chosen
-                if all_chunks or file.footer.filter_place(row_group, column.index) is not None
+                if places is None or (row_group, column.index) in places
             ]
         complete = len(chosen) == len(file.footer.columns) and not any(row.unreadable for row in rows)
         unreferenced = unreferenced_ranges(file, stored) if complete and search and bitsets else []
-        metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups)
+        metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups if file.footer.has_encrypted_chunks else 0)
         locked = {at for number in numbers for at, meta in enumerate(file.footer.chunk_metas(number)) if meta.is_locked}
         return InspectReport(
             file=file.name,

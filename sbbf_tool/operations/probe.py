@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
-from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import NoColumnError
-from sbbf_tool.file.answers import expect_answers, query_damaged_row_group
+from sbbf_tool.file.answers import expect_answers, list_answers, query_damaged_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 from sbbf_tool.storage.inputs import find_input
@@ -42,7 +44,7 @@ def probe(
     lists it. Raises UsageError (no such column or dialect, a value that the column cannot hold), UnreadableError (not a Parquet file) and
     AuthenticationError (encrypted bytes that their writer did not write).
     """
-    value_list = tuple(as_iterable(values))
+    value_list = values_of(values)
     draft = None if dialect is None else _find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
@@ -58,15 +60,12 @@ def probe(
         expect_answers(file, question)
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
-        by_row_group = [query_damaged_row_group(file, number, question, unreadable, draft) for number in numbers]
+        filters = [query_damaged_filter(file, number, question, unreadable, draft) for number in numbers]
         return ProbeReport(
             file=file.name,
             column=leaf.name,
             type=leaf.type_name,
-            values=tuple(
-                ValueAnswer(literal.text, tuple(answers[index] for answers in by_row_group), literal.note)
-                for index, literal in enumerate(question.literals)
-            ),
+            values=list_answers(question, filters),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
@@ -74,20 +73,19 @@ def probe(
         )
 
 
-def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: tuple[object, ...]) -> ProbeReport:
+def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ProbeReport:
     """Return the report for a column that the file lacks."""
     numbers = range(file.footer.num_row_groups)
+
+    @cache
+    def answer_row_groups(answer: str) -> tuple[RowGroupAnswer, ...]:
+        return tuple(RowGroupAnswer(number, answer, missing.reason) for number in numbers)
+
     return ProbeReport(
         file=file.name,
         column=missing.name,
         type=None,
-        values=tuple(
-            ValueAnswer(
-                "null" if value is None else str(value),
-                tuple(RowGroupAnswer(number, missing.answer(value), missing.reason) for number in numbers),
-            )
-            for value in values
-        ),
+        values=tuple(ValueAnswer("null" if value is None else str(value), answer_row_groups(missing.answer(value))) for value in values),
         bytes_read=file.source.bytes_read,
         requests=file.source.requests,
         named_columns=() if file.is_in_table else (missing.name_column(error),),

@@ -21,11 +21,11 @@ from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UnreadableError
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
 from sbbf_tool.file.named_columns import name_columns
-from sbbf_tool.file.own_tail import addition_of, filter_places, footer_ending_at, has_locked_columns, recorded_chunks
+from sbbf_tool.file.own_tail import addition_of, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.footer import FilterPlace, Footer, decrypt_metadata, set_filters
+from sbbf_tool.parquet.footer import FilterPlace, Footer, decrypt_metadata
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import COMPACTED, NEW_FOOTER, TRUNCATED, RemovedFilter, RemoveReport
 from sbbf_tool.storage.inputs import ensure_path
@@ -84,7 +84,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool, str
         if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
             hint = Hint("give the column's key with {keys}, or choose other columns with {columns}", keys=..., columns=...)
             raise LockedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
-    chunks = recorded_chunks(file.footer)
+    chunks = file.footer.recorded_chunks()
     with_filter = {column for _, column in chunks}
     for column in columns:
         if names and column.index not in with_filter:
@@ -129,7 +129,7 @@ def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, F
     """Return whether `footer` equals `before` with these filters set, to the byte."""
     try:
         # Encrypting the same metadata twice gives different bytes, so plaintexts are compared.
-        return set_filters(before.raw, filters, before.cipher, leave_decrypted=True) == decrypt_metadata(footer.raw, filters, footer.cipher)
+        return before.set_filters(filters, leave_decrypted=True) == decrypt_metadata(footer.raw, filters, footer.cipher)
     except UnreadableError:
         # `before` has no such chunks: it is the footer of another file.
         return False
@@ -156,7 +156,7 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
     leftovers = ranges_between(file, list(kept_filters.values()))
     old_footers = [footer_ending_at(file, unused_range.end) for unused_range in leftovers if unused_range.kind == OLD_FOOTER]
     footers = [file.footer, *filter(None, old_footers)]
-    referenced_offsets = {place.offset for footer in footers for place in filter_places(footer).values()}
+    referenced_offsets = {place.offset for footer in footers for place in footer.filter_places().values()}
     droppable = [
         unused_range
         for unused_range in leftovers
@@ -182,7 +182,7 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
     if method == TRUNCATED:
         return 0
     ranges = unreferenced_ranges(file, list(_readable_filters(file, without=keys).values()))
-    if has_locked_columns(file.footer):
+    if file.footer.has_locked_chunks():
         places = {place for key in keys if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep}
         num_bytes = sum(place.length or 0 for place in places)
         num_bytes += sum(
@@ -195,7 +195,7 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
     """Ensure that the new footer differs from the old one only in filters, and that the remaining filters are the same, bit for bit."""
-    ensure_same_footer(file, fresh, recorded_chunks(file.footer) | recorded_chunks(fresh.footer))
+    ensure_same_footer(file, fresh, file.footer.recorded_chunks() | fresh.footer.recorded_chunks())
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():
         raise mistake(file, "the filters that would remain differ from those planned")

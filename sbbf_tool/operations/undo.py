@@ -9,9 +9,8 @@ from sbbf_tool.editing.build import mistake
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.past_change import PastChange
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.file.own_tail import recorded_chunks
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import Footer, set_filters
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.remove import TRUNCATED, RemovedFilter, RemoveReport
 from sbbf_tool.storage import places
@@ -31,7 +30,7 @@ def undo_change(path: str | os.PathLike[str], change: PastChange, edit: Edit) ->
         change.ensure_result(file.source)
         before = _footer_before(file, change)
         open_edit.ensure_replaceable()
-        new_chunks = sorted(key for key in recorded_chunks(file.footer) if file.footer.filter_place(*key) != before.filter_place(*key))
+        new_chunks = sorted(key for key in file.footer.recorded_chunks() if file.footer.filter_place(*key) != before.filter_place(*key))
         report = partial(
             RemoveReport,
             filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in new_chunks),
@@ -45,7 +44,7 @@ def _footer_before(file: ParquetFile, change: PastChange) -> Footer:
     """Return the footer with which the file ended before the change."""
     try:
         before = file.parse_footer_ending_at(change.old_bytes)
-        chunks = recorded_chunks(file.footer) | recorded_chunks(before)
+        chunks = file.footer.recorded_chunks() | before.recorded_chunks()
         is_same = _without_filters(before, chunks) == _without_filters(file.footer, chunks)
     except UnreadableError:
         is_same = False
@@ -55,7 +54,7 @@ def _footer_before(file: ParquetFile, change: PastChange) -> Footer:
 
 
 def _without_filters(footer: Footer, chunks: set[ChunkKey]) -> bytes:
-    return set_filters(footer.raw, dict.fromkeys(chunks), footer.cipher, leave_decrypted=True)
+    return footer.set_filters(dict.fromkeys(chunks), leave_decrypted=True)
 
 
 def _compare(file: ParquetFile, before: Footer, fresh: ParquetFile) -> None:

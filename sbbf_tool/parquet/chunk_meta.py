@@ -9,9 +9,6 @@ from __future__ import annotations
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData
 from sbbf_tool.parquet.pages import count_of, is_dictionary_encoded, page_range
 
-PAGES = "pages"
-"""The kind of the part of a chunk that `parts` lists first."""
-
 
 class ChunkMeta:
     """A view of one column chunk's structs; it copies nothing and is cheap to make."""
@@ -108,19 +105,6 @@ class ChunkMeta:
         """Return whether these metadata describe the same pages; a copy is written before filters and statistics are added."""
         names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
         return self._meta is not None and all(getattr(self._meta, name) == getattr(other, name) for name in names)
-
-    def parts(self) -> list[tuple[str, int, int]]:
-        """List the parts of the chunk in this file that the footer states (pages, page indexes), each with its first byte and length."""
-        chunk, meta = self._chunk, self._meta
-        parts = []
-        if meta is not None and not chunk.file_path:
-            starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
-            parts.append((PAGES, min([start for start in starts if start and start > 0], default=0), meta.total_compressed_size or 0))
-        if chunk.column_index_offset and chunk.column_index_length:
-            parts.append(("column index", chunk.column_index_offset, chunk.column_index_length))
-        if chunk.offset_index_offset and chunk.offset_index_length:
-            parts.append(("offset index", chunk.offset_index_offset, chunk.offset_index_length))
-        return parts
 
 
 def _stated_count(number: int | None) -> int | None:

@@ -231,13 +231,11 @@ def _field_header(field_id: int, kind: int, base: int) -> bytes:
 
 def apply(buf: bytes, edits: Iterable[Edit]) -> bytes:
     """Apply edits to `buf`; they must not overlap."""
-    out = bytearray()
-    pos = 0
+    view, pos = memoryview(buf), 0
+    parts: list[bytes | memoryview] = []
     for edit in sorted(edits):
         if edit.start < pos:
             raise ValueError("edits overlap")
-        out += buf[pos : edit.start]
-        out += edit.data
+        parts += [view[pos : edit.start], edit.data]
         pos = edit.end
-    out += buf[pos:]
-    return bytes(out)
+    return b"".join([*parts, view[pos:]])

@@ -8,16 +8,17 @@ know is kept. A footer that is encrypted or signed has a `FileCipher` (`encrypti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import LockedError, NotParquetError, UnreadableError
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.chunk_index import ChunkIndex, index_chunks
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData, SchemaElement
-from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup, SchemaElement
+from sbbf_tool.parquet.row_groups import LEAST_SHARE, parse_metadata
 
 if TYPE_CHECKING:
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher
@@ -30,6 +31,9 @@ TAIL_BYTES = 8
 _ROW_GROUPS, _COLUMNS, _META_DATA, _ENCRYPTED_META_DATA = 4, 1, 3, 9
 _BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
 
+
+ChunkKey = tuple[int, int]
+"""Row group and leaf column."""
 
 Leaves = Callable[[Sequence[SchemaElement]], tuple[Column, ...]]
 """Function that lists the leaf columns of a schema, such as `leaf_columns`."""
@@ -51,7 +55,7 @@ class FilterPlace(NamedTuple):
 
 
 class Footer:
-    """A parsed `FileMetaData` with its bytes and its position in the file.
+    """A `FileMetaData` with its bytes and its position in the file. `metadata` has all but the row groups, which methods return.
 
     For an encrypted or signed footer, `raw` is the plaintext struct, and `stored_bytes` its length as stored in the file.
     """
@@ -69,18 +73,20 @@ class Footer:
         self.start = start
         self.stored_bytes = len(raw) if stored_bytes is None else stored_bytes
         self.cipher = cipher
-        self.metadata: FileMetaData = parse_struct(FileMetaData, raw)
-        if not self.metadata.schema or self.metadata.row_groups is None:
+        # The metadata of encrypted chunks are replaced when they are decrypted, so these footers have all their chunks as objects.
+        self.metadata, row_groups = parse_metadata(raw, whole=cipher is not None)
+        if not self.metadata.schema or row_groups is None:
             raise UnreadableError("the footer has no schema or no list of row groups")
-        if not self.metadata.row_groups and (self.metadata.num_rows or 0) > 0:
+        self.row_groups = row_groups
+        if not len(row_groups) and (self.metadata.num_rows or 0) > 0:
             raise UnreadableError(f"the footer states {self.metadata.num_rows:,} rows, but has no row group")
         self.columns: tuple[Column, ...] = leaves(self.metadata.schema)
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
-        for number, row_group in enumerate(self.metadata.row_groups):
-            if row_group.columns is None or len(row_group.columns) != len(self.columns):
-                num_chunks = len(row_group.columns or ())
+        for number in range(len(row_groups)):
+            num_chunks = row_groups.num_chunks(number)
+            if num_chunks != len(self.columns):
                 raise UnreadableError(
-                    f"the row group has {num_chunks} column chunks, but the schema has {len(self.columns)} leaf columns",
+                    f"the row group has {num_chunks or 0} column chunks, but the schema has {len(self.columns)} leaf columns",
                     place=f"row group {number}",
                 )
 
@@ -91,34 +97,63 @@ class Footer:
 
     @property
     def num_row_groups(self) -> int:
-        return len(self.metadata.row_groups)
+        return len(self.row_groups)
 
     @property
     def is_writable(self) -> bool:
         """Whether a changed footer can replace this one; a signed footer must be signed again, which requires its key."""
         return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
 
+    @property
+    def index(self) -> ChunkIndex | None:
+        """The positions of the column chunks in `raw`, if they are known."""
+        return self.row_groups.index
+
+    @property
+    def has_encrypted_chunks(self) -> bool:
+        """Whether a column chunk is encrypted with any key, or has no metadata."""
+        return self.row_groups.has_encrypted_chunks
+
     def is_locked(self, row_group: int, column: int) -> bool:
         """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
-        ciphertext = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
+        ciphertext = self.column_chunk(row_group, column).encrypted_column_metadata
         return ciphertext is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
+
+    def row_group(self, number: int) -> RowGroup:
+        """Return the struct of a row group, which may lack its column chunks."""
+        return self.row_groups.row_group(number)
 
     def num_rows(self, row_group: int) -> int | None:
         """Return the rows of a row group as stated."""
-        rows: int | None = self.metadata.row_groups[row_group].num_rows
+        rows: int | None = self.row_group(row_group).num_rows
         return rows
 
     def chunk_meta(self, row_group: int, column: int) -> ChunkMeta:
         """Return what the footer states about a column chunk."""
-        return ChunkMeta(self.metadata.row_groups[row_group].columns[column])
+        return ChunkMeta(self.column_chunk(row_group, column))
 
     def chunk_metas(self, row_group: int) -> Iterator[ChunkMeta]:
         """Iterate over what the footer states about each column chunk of a row group, in the columns' order."""
-        return map(ChunkMeta, self.metadata.row_groups[row_group].columns)
+        return map(ChunkMeta, self.row_groups.chunks(row_group))
+
+    def column_chunk(self, row_group: int, column: int) -> ColumnChunk:
+        """Return the struct of a column chunk."""
+        return self.row_groups.chunk(row_group, column)
 
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
-        """Return the struct of a column chunk, for readers of its pages; None if it is locked."""
-        return self.metadata.row_groups[row_group].columns[column].meta_data
+        """Return the struct with the metadata of a column chunk, for readers of its pages; None if it is locked."""
+        return self.column_chunk(row_group, column).meta_data
+
+    def numbers(self, *names: str) -> tuple[Sequence[int], ...]:
+        """Return, for each field of `ColumnChunk` or `ColumnMetaData`, its numbers in all chunks, row group by row group.
+
+        The number is 0 for a chunk that does not state the field; for text it is 0 only if the text is empty. Much faster than `chunk`.
+        """
+        return self.row_groups.numbers(*names)
+
+    def presence(self, *names: str) -> tuple[Sequence[int], ...]:
+        """Return, as `numbers` does, 1 for each chunk that states the field, and 0 for each other one."""
+        return self.row_groups.presence(*names)
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
         """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this one, then length and magic."""
@@ -157,6 +192,37 @@ class Footer:
             return None
         return FilterPlace(meta.bloom_filter_offset, meta.bloom_filter_length)
 
+    def filter_places(self, columns: Collection[int] | None = None) -> dict[ChunkKey, FilterPlace]:
+        """Return the position of every filter of these columns, or of all, by row group and column, in this order."""
+        if columns is not None and len(columns) * LEAST_SHARE < len(self.columns):
+            keys = ((row_group, column) for row_group in range(self.num_row_groups) for column in sorted(columns))
+            return {key: place for key in keys if (place := self.filter_place(*key)) is not None}
+        offsets, lengths = self.numbers("bloom_filter_offset", "bloom_filter_length")
+        if not any(offsets):
+            return {}
+        (has_length,) = self.presence("bloom_filter_length")
+        places = {
+            divmod(at, len(self.columns)): FilterPlace(offset, lengths[at] if has_length[at] else None)
+            for at, offset in enumerate(offsets)
+            if offset > 0
+        }
+        return places if columns is None else {key: place for key, place in places.items() if key[1] in columns}
+
+    def recorded_chunks(self) -> set[ChunkKey]:
+        """Return the chunks that are not locked for which a filter offset or length is stated, valid or not."""
+        presence = zip(*self.presence("bloom_filter_offset", "bloom_filter_length"), strict=True)
+        chunks = {divmod(at, len(self.columns)) for at, flags in enumerate(presence) if any(flags)}
+        return {key for key in chunks if not self.is_locked(*key)} if self.has_encrypted_chunks else chunks
+
+    def has_locked_chunks(self) -> bool:
+        """Return whether the metadata of a chunk are encrypted with a key that was not given."""
+        keys = ((row_group, column.index) for row_group in range(self.num_row_groups) for column in self.columns)
+        return self.has_encrypted_chunks and any(self.is_locked(*key) for key in keys)
+
+    def set_filters(self, places: Mapping[ChunkKey, FilterPlace | None], *, leave_decrypted: bool = False) -> bytes:
+        """Return the struct with these filters: see the function `set_filters`."""
+        return set_filters(self.raw, places, self.cipher, leave_decrypted=leave_decrypted, index=self.index)
+
 
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     """Locate the footer from the last eight bytes of a file of `file_size` bytes."""
@@ -177,15 +243,21 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
 
 
 def set_filters(
-    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], cipher: FileCipher | None = None, *, leave_decrypted: bool = False
+    raw: bytes,
+    places: Mapping[ChunkKey, FilterPlace | None],
+    cipher: FileCipher | None = None,
+    *,
+    leave_decrypted: bool = False,
+    index: ChunkIndex | None = None,
 ) -> bytes:
     """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; all other fields are kept.
 
     If a chunk's metadata are encrypted, `cipher` decrypts and encrypts them; `leave_decrypted` leaves them in plaintext, for comparison.
+    `index` is that of `raw`, if the caller has it.
     Raises UnreadableError if a chunk is missing or has no metadata to change, LockedError if its key is missing.
     """
 
-    def change(key: tuple[int, int], meta: bytes, position: int) -> compact.Edit:
+    def change(key: ChunkKey, meta: bytes, position: int) -> compact.Edit:
         place = places[key]
         offset = None if place is None else compact.build_int(place.offset)
         length = None if place is None or place.length is None else compact.build_int(place.length)
@@ -193,26 +265,31 @@ def set_filters(
             meta, position, {_BLOOM_FILTER_OFFSET: (compact.I64, offset), _BLOOM_FILTER_LENGTH: (compact.I32, length)}
         )
 
-    return _edit_metadata(raw, places, change, cipher, leave_decrypted)
+    return _edit_metadata(raw, places, change, cipher, leave_decrypted, index)
 
 
-def decrypt_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], cipher: FileCipher | None) -> bytes:
+def decrypt_metadata(raw: bytes, chunks: Iterable[ChunkKey], cipher: FileCipher | None) -> bytes:
     """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the counterpart of `leave_decrypted`."""
     return _edit_metadata(raw, chunks, None, cipher, True)
 
 
-_Change = Callable[[tuple[int, int], bytes, int], compact.Edit]
+_Change = Callable[[ChunkKey, bytes, int], compact.Edit]
 
 
 def _edit_metadata(
-    raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, cipher: FileCipher | None, leave_decrypted: bool
+    raw: bytes,
+    chunks: Iterable[ChunkKey],
+    change: _Change | None,
+    cipher: FileCipher | None,
+    leave_decrypted: bool,
+    index: ChunkIndex | None = None,
 ) -> bytes:
     """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the encrypted one, or both."""
     keys = set(chunks)
     edits: list[compact.Edit] = []
     num_edited = 0
     try:
-        for key, chunk in _chunk_positions(raw, keys):
+        for key, chunk in _chunk_positions(raw, keys, index):
             fields = compact.fields(raw, chunk)[0]
             meta = compact.last_field(fields, _META_DATA, compact.STRUCT)
             ciphertext = compact.last_field(fields, _ENCRYPTED_META_DATA, compact.BINARY)
@@ -229,7 +306,7 @@ def _edit_metadata(
 
 
 def _edit_encrypted(
-    raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
+    raw: bytes, key: ChunkKey, field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
         raise LockedError("the metadata of a column is encrypted", hint=Hint("give its key with {keys}", keys=...))
@@ -242,8 +319,17 @@ def _edit_encrypted(
     return compact.Edit(field.value, field.end, compact.build_varint(len(plain)) + plain)
 
 
-def _chunk_positions(raw: bytes, chunks: set[tuple[int, int]]) -> list[tuple[tuple[int, int], int]]:
+def _chunk_positions(raw: bytes, chunks: set[ChunkKey], index: ChunkIndex | None) -> list[tuple[ChunkKey, int]]:
     """Locate the `ColumnChunk` struct of each of these chunks in the footer's bytes."""
+    if index is None:
+        index = index_chunks(raw)
+    if index is None:
+        return walk_to_chunks(raw, chunks)
+    return [(key, start) for key in sorted(chunks) if (start := index.chunk_start(*key)) is not None]
+
+
+def walk_to_chunks(raw: bytes, chunks: set[ChunkKey]) -> list[tuple[ChunkKey, int]]:
+    """Locate these chunks as the index does, in any footer. Raises UnreadableError, IndexError."""
     columns: dict[int, set[int]] = {}
     for row_group, column in chunks:
         columns.setdefault(row_group, set()).add(column)

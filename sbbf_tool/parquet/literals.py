@@ -10,11 +10,26 @@ from __future__ import annotations
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation
-from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS
+from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation, width_of
+from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS, parse_integers
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
 
-__all__ = ["ABSENT", "CANNOT_SAY", "MAYBE", "NOTATIONS", "Literal", "format_plain", "parse", "parse_object", "write_object"]
+__all__ = [
+    "ABSENT",
+    "CANNOT_SAY",
+    "MAYBE",
+    "NOTATIONS",
+    "Literal",
+    "are_integers",
+    "are_text",
+    "format_plain",
+    "may_be_text",
+    "parse",
+    "parse_integers",
+    "parse_object",
+    "width_of",
+    "write_object",
+]
 
 _SHOWN_CHARACTERS = 60
 
@@ -53,7 +68,7 @@ def parse(column: Column, text: str | None) -> Literal:
 
     Raises UsageError, with the notation of the column's values, if `text` is not a value of the column.
     """
-    if text is None or (text.lower() == "null" and not _may_be_text(column)):
+    if text is None or (text.lower() == "null" and not may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
@@ -118,11 +133,22 @@ def _notation(column: Column) -> Notation:
     return notation if is_defined else usual
 
 
-def _may_be_text(column: Column) -> bool:
+def may_be_text(column: Column) -> bool:
+    """Return whether text is stored in the column as its own bytes, unless it is plain bytes in hexadecimal, as 0x.."""
     if column.physical == "BOOLEAN" or column.doubt:
         return False
     notation = _notation(column)
     return notation is TEXT or (notation is BYTES and column.width is None)
+
+
+def are_text(column: Column) -> bool:
+    """Return whether every text is stored in the column as its own bytes."""
+    return may_be_text(column) and _notation(column) is TEXT
+
+
+def are_integers(column: Column) -> bool:
+    """Return whether `parse_integers` can parse values of the column."""
+    return column.physical in ("INT32", "INT64") and not column.doubt and _notation(column) is INTEGERS
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
@@ -151,7 +177,10 @@ def write_object(value: object) -> str | None:
     import numbers
     import uuid
 
-    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's bool is not Python's
+    if isinstance(value, bool) or type(value).__name__ in (
+        "bool",
+        "bool_",
+    ):  # numpy's, by either of its names
         return None
     if isinstance(value, datetime.timedelta):
         seconds = value.seconds + value.microseconds / 1_000_000

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
+from collections.abc import Sequence
 from typing import Literal as OneOf
 
 from sbbf_tool.parquet.columns import Column
@@ -14,6 +17,10 @@ _FLOAT_NAMES = {2: "half", 4: "single", 8: "double"}
 # Writers that pad a BYTE_ARRAY decimal pad it to a machine word; the widest word used for decimals has 256 bits.
 _WORD_BYTES = 32
 _MAX_DIGITS = 1000
+
+_SIGNS_AND_DIGITS = b"+-0123456789"
+_ARRAY_CODES = {(4, True): "i", (4, False): "I", (8, True): "q", (8, False): "Q"}
+"""Type code of an array by the width in bytes and whether the integers are signed."""
 
 
 def _integer_range(column: Column) -> tuple[int, int]:
@@ -32,6 +39,26 @@ def _parse_integer(column: Column, text: str) -> Literal:
         raise ValueError
     width = width_of(column)
     return Literal(text, ((value & (1 << width * 8) - 1).to_bytes(width, "little"),))
+
+
+def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
+    """Parse many integers as `literals.parse` does, to their plain bytes back to back; None if one is no integer that the column can hold.
+
+    Their written form is ASCII digits and signs; None for any other, also if it is a value of the column, such as 0x2a.
+    """
+    if b"".join(texts).translate(None, _SIGNS_AND_DIGITS) or max(map(len, texts), default=0) > _MAX_DIGITS:
+        return None
+    low, high = _integer_range(column)
+    try:
+        numbers = array(_ARRAY_CODES[width_of(column), low < 0], map(int, texts))
+    except (ValueError, OverflowError):
+        return None
+    is_narrow = (high - low).bit_length() < 8 * width_of(column)
+    if is_narrow and numbers and not (low <= min(numbers) and max(numbers) <= high):
+        return None
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 def _format_integer(column: Column, plain: bytes) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from sbbf_tool.parquet.footer import ChunkKey as ChunkKey
 from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 
 Bytes = bytes | bytearray | memoryview
@@ -23,8 +24,6 @@ class Extent(Protocol):
 
 
 Piece = Bytes | Extent
-ChunkKey = tuple[int, int]
-"""Row group and leaf column."""
 
 
 @dataclass(frozen=True)
@@ -62,5 +61,5 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher)
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher, index=footer.index)
     return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)

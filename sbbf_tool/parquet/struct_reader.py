@@ -15,7 +15,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
 
 # Kinds of the compact protocol, by the numbers of Thrift's `TType` in the specs of the classes.
-_KINDS = {
+KINDS = {
     2: compact.TRUE,
     3: compact.BYTE,
     6: compact.I16,
@@ -43,7 +43,7 @@ def read(target: Any, data: bytes) -> int:
 def _fields(cls: Any) -> dict[int, tuple[str, int, Any]]:
     """Map the id of each field of a generated class to its attribute, kind and type arguments."""
     spec: tuple[Any, ...] = cls.thrift_spec
-    return {field[0]: (field[2], _KINDS[field[1]], field[3]) for field in spec if field is not None}
+    return {field[0]: (field[2], KINDS[field[1]], field[3]) for field in spec if field is not None}
 
 
 def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
@@ -95,7 +95,7 @@ def _read_value(data: bytes, pos: int, kind: int, arguments: Any, depth: int) ->
 
 def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[object], int]:
     start = pos
-    element, of_element = _KINDS[arguments[0]], arguments[1]
+    element, of_element = KINDS[arguments[0]], arguments[1]
     kind, count, pos = data[pos] & 0x0F, data[pos] >> 4, pos + 1
     if count == 15:
         count, pos = _read_length(data, pos)

@@ -117,13 +117,13 @@ def read_chunk(
     `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. `meta` is metadata with the
     offsets of the stream, if they differ from those in the footer.
     """
-    group = footer.metadata.row_groups[row_group]
+    group = footer.row_group(row_group)
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
     ensure_length(column, place)
     normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
-    meta = group.columns[column.index].meta_data if meta is None else meta
+    meta = footer.chunk(row_group, column.index) if meta is None else meta
     try:
         with ErrorPlace(None, place), open_file() as stream:
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
@@ -213,8 +213,8 @@ def _leaves(array: pa.Array) -> pa.Array:
 
 def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMetaData) -> bytes:
     """Build a file that has only a footer, with one column in one row group, as its physical type without annotations."""
-    source = footer.metadata.row_groups[row_group]
-    chunk = source.columns[column.index]
+    source = footer.row_group(row_group)
+    chunk = footer.column_chunk(row_group, column.index)
     meta = copy.copy(meta)
     meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = meta.key_value_metadata = None
     meta.size_statistics = None

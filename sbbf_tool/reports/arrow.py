@@ -6,7 +6,7 @@ Parquet files. Bytes of file names that are not UTF-8 are escaped, since Arrow s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -74,7 +74,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
     simple = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
     if hint in simple:
         return simple[hint]
-    if get_origin(hint) is tuple and get_args(hint)[1:] == (...,):
+    if get_origin(hint) is Sequence or (get_origin(hint) is tuple and get_args(hint)[1:] == (...,)):
         return pa.list_(_arrow_type(get_args(hint)[0]))
     if is_dataclass(hint):
         return pa.struct(list(schema_of(cast(type, hint))))
@@ -91,14 +91,15 @@ def plain(value: object) -> object:
         return [plain(item) for item in value]
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value) if not field.metadata.get("local")}
-    return value
+    # A sequence whose items are made when they are looked at.
+    return [plain(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, bytes) else value
 
 
 def _build(hint: Any, value: Any) -> Any:
     hint = inner_type(hint)
     if value is None:
         return None
-    if get_origin(hint) is tuple:
+    if get_origin(hint) in (tuple, Sequence):
         return tuple(_build(get_args(hint)[0], item) for item in value)
     if is_dataclass(hint):
         return cast(Any, hint)(**{name: _build(inner, value[name]) for name, inner in _cached_hints(cast(type, hint)) if name in value})

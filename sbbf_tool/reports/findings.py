@@ -99,3 +99,19 @@ class CheckReport(Tabular):
 class CheckRow(FileRow):
     report: CheckReport | None = None
     """Also set for a file that could not be opened; then no rule was run."""
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """Number of rules with the same outcome; if no rule ran, with the reason of most of them."""
+
+    outcome: str
+    reason: str | None
+    rules: int
+
+
+@dataclass(frozen=True)
+class BriefCheckRow(CheckRow):
+    """Row with a report that lists only the rules with findings: most of the bytes of a report are about the others."""
+
+    other_rules: tuple[RuleCount, ...] = ()

@@ -6,7 +6,7 @@ pyarrow, polars, DuckDB and pandas read an object that has `__arrow_c_stream__` 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _HTML_ROWS = 20
+_BATCH_ROWS = 10_000
 
 
 class Tabular(ABC):
@@ -44,6 +45,14 @@ class Tabular(ABC):
         import pyarrow as pa
 
         return pa.Table.from_pylist(list(self._plain_rows()), schema=self.arrow_schema())
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `to_arrow` in batches, each of which is made when it is taken."""
+        import pyarrow as pa
+
+        schema, rows = self.arrow_schema(), iter(self._plain_rows())
+        while block := list(islice(rows, _BATCH_ROWS)):
+            yield pa.RecordBatch.from_pylist(block, schema=schema)
 
     @classmethod
     def arrow_schema(cls) -> pa.Schema:

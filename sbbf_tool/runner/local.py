@@ -1,8 +1,8 @@
 """The runner on this machine: it yields rows as they are ready, in the order of the files. Memory does not grow with their number.
 
 A few small files are processed in this process. More files are packed into tasks for processes, one per core. A file that is large enough
-to give every worker a task is processed alone, and its column chunks keep all cores busy. Threads process files in stores: a forked process
-must not use the connections of its parent, and threads that wait use no core.
+to give every worker a task is processed alone, and its column chunks keep all cores busy. Threads process objects in stores: a forked
+process must not use the connections of its parent, and threads that wait use no core, so there are more of them than workers.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
-_REQUESTS_IN_FLIGHT = 16
-"""Number of files in stores that are processed concurrently if `jobs` is None."""
+_DATA_MEMORY = 128 << 20
+"""Number of bytes that work holds of an object at most, if it reads its data; a quarter if the size of the object is unknown."""
+_FOOTER_MEMORY = 4 << 20
+"""Number of bytes that work holds of an object at most, if it reads only footer and filters."""
 
 
 class LocalRunner:
@@ -113,25 +115,18 @@ class LocalRunner:
         yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers)
 
     def _by_threads(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
-        most = self.jobs or _REQUESTS_IN_FLIGHT
-        head = list(islice(files, most))
-        if len(head) == 1 or most == 1:
-            yield from (work(file.path, self.workers, self._advance) for file in chain(head, files))
+        head = list(islice(files, max(2, self.workers)))
+        if len(head) == 1:
+            yield work(head[0].path, self.workers, self._advance)
             return
-        from concurrent.futures import Future, ThreadPoolExecutor
+        from sbbf_tool.runner.threads import map_in_order
 
+        # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
-        with ThreadPoolExecutor(most, thread_name_prefix="sbbf-file") as pool:
-            try:
-                ahead: deque[Future[Row]] = deque()
-                for file in chain(head, files):
-                    ahead.append(pool.submit(work, file.path, jobs))
-                    if len(ahead) >= most:
-                        yield ahead.popleft().result()
-                while ahead:
-                    yield ahead.popleft().result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+        with closing(
+            map_in_order(lambda file: work(file.path, jobs), chain(head, files), partial(_memory_of, work=work), self.workers)
+        ) as rows:
+            yield from rows
 
 
 def _without_links(files: Iterable[ListedFile], links: list[ListedFile]) -> Iterator[ListedFile]:
@@ -146,6 +141,13 @@ def _without_links(files: Iterable[ListedFile], links: list[ListedFile]) -> Iter
 def _cost(file: ListedFile, work: Work[Row]) -> int:
     """Return the cost of a file in bytes, for packing files into tasks."""
     return (file.bytes or 0) if work.reads_data else 0
+
+
+def _memory_of(file: ListedFile, work: Work[Row]) -> int:
+    """Return how many bytes of an object its work may keep in memory: of one that is read, what its source keeps."""
+    if file.bytes is None:
+        return _DATA_MEMORY // 4
+    return min(file.bytes, _DATA_MEMORY if work.reads_data else _FOOTER_MEMORY)
 
 
 def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:

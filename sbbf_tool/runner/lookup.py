@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
-from sbbf_tool.file.answers import NO_FILTER, describe_unreadable, may_hold
-from sbbf_tool.file.drafts import in_dialect
+from sbbf_tool.file.answers import describe_unreadable, query_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
-from sbbf_tool.parquet import equals
-from sbbf_tool.parquet.literals import CANNOT_SAY, MAYBE
+from sbbf_tool.file.texts import values_of
+from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.reports import bitmaps
 from sbbf_tool.reports.lookup import InconclusiveRowGroups, KeyHit, LookupReport
 from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.probe import FilterAnswers
 from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def probe_values(
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
-        value_list = tuple(as_iterable(values))
+        value_list = values_of(values)
         try:
             with file.locate_errors():
                 leaf_column = reuse.find_column(file.footer.columns, column)
@@ -55,30 +55,21 @@ def probe_values(
             if missing is None:
                 raise
             return _look_up_missing(file, missing, error, value_list)
-        hits: dict[int, list[int]] = {}
-        open_row_groups: dict[tuple[str, str | None], list[int]] = {}
         unreadable: list[str] = []
-        for number in range(file.footer.num_row_groups):
-            try:
-                reason = _query_row_group(file, number, question, hits, draft)
-            except AuthenticationError:
-                raise
-            except UnreadableError as error:
-                unreadable.append(describe_unreadable(error))
-                reason = CANNOT_SAY, "the filter is unreadable"
-            if reason is not None:
-                open_row_groups.setdefault(reason, []).append(number)
-        literals = question.literals
+        numbers = range(file.footer.num_row_groups)
+        filters = [_query_row_group(file, number, question, unreadable, draft) for number in numbers] if question.row.hashes else []
+        open_row_groups: dict[tuple[str, str | None], list[int]] = {}
+        for each in filters:
+            if each.answer != ABSENT:
+                open_row_groups.setdefault((each.answer, each.reason), []).append(each.row_group)
         return LookupReport(
             file=file.name,
             column=leaf_column.name,
             type=leaf_column.type_name,
-            keys=len(literals),
-            row_groups=file.footer.num_row_groups,
-            hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
-            inconclusive=tuple(
-                InconclusiveRowGroups(tuple(numbers), answer, reason) for (answer, reason), numbers in open_row_groups.items()
-            ),
+            keys=len(question),
+            row_groups=len(numbers),
+            hits=tuple(_find_hits(question, filters, numbers)),
+            inconclusive=tuple(InconclusiveRowGroups(tuple(group), answer, reason) for (answer, reason), group in open_row_groups.items()),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
@@ -86,7 +77,7 @@ def probe_values(
         )
 
 
-def _look_up_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: tuple[object, ...]) -> LookupReport:
+def _look_up_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> LookupReport:
     """Return the report for a column that the file lacks."""
     numbers = tuple(range(file.footer.num_row_groups))
     hits = dict.fromkeys("null" if value is None else str(value) for value in values if missing.answer(value) == MAYBE)
@@ -104,36 +95,25 @@ def _look_up_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnE
     )
 
 
-def _query_row_group(
-    file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]], dialect: Dialect | None
-) -> tuple[str, str | None] | None:
-    """Add the row group to the hits of the values that it may contain. Return the answer and reason if its filter is inconclusive."""
-    rows = question.row
-    for at in rows.unknowable:
-        hits.setdefault(at, []).append(number)
-    if not rows.hashes:
-        return None
-    reason = file.encryption_of(number, question.column)
-    stored = None if reason else file.stored_filter(number, question.column)
-    if stored is not None:
-        reason = stored.header.refusal
-        if dialect is not None:
-            stored, hasher, reason = in_dialect(file, stored, dialect)
-            rows = rows if hasher is None else question.rehash(hasher).row
-    if reason:
-        return CANNOT_SAY, reason
-    if stored is None:
-        return NO_FILTER, None
-    for position in _positions(bytes(may_hold(file, stored, rows.hashes))):
-        row_groups = hits.setdefault(rows.owners[position], [])
-        if row_groups[-1:] != [number]:
-            row_groups.append(number)
-    uncertain = equals.uncertainty(file.footer, question.column)
-    return (CANNOT_SAY, uncertain) if uncertain else None
+def _query_row_group(file: ParquetFile, number: int, question: Question, unreadable: list[str], dialect: Dialect | None) -> FilterAnswers:
+    """Query one filter; if it is unreadable, append its place and the reason, and answer `cannot say`. Raises AuthenticationError."""
+    try:
+        return query_filter(file, number, question, dialect)
+    except AuthenticationError:
+        raise
+    except UnreadableError as error:
+        unreadable.append(describe_unreadable(error))
+        return FilterAnswers(number, b"", CANNOT_SAY, "the filter is unreadable")
 
 
-def _positions(flags: bytes) -> Iterator[int]:
-    position = flags.find(1)
-    while position >= 0:
-        yield position
-        position = flags.find(1, position + 1)
+def _find_hits(question: Question, filters: Sequence[FilterAnswers], numbers: Iterable[int]) -> Iterator[KeyHit]:
+    """Yield the values that row groups may hold. Those that no filter can judge may be in all."""
+    every = tuple(numbers)
+    answers = [each.values for each in filters]
+    unknowable = question.row.unknowable if every else b""
+    if not unknowable:
+        for at, row_groups in bitmaps.iterate(answers):
+            yield KeyHit(question.text(at), row_groups)
+        return
+    for at, row_groups in bitmaps.iterate([*answers, unknowable]):
+        yield KeyHit(question.text(at), every if bitmaps.is_set(unknowable, at) else row_groups)

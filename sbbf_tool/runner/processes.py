@@ -18,8 +18,12 @@ from multiprocessing import get_context
 from threading import Thread
 from typing import Generic, TypeVar
 
+from sbbf_tool.storage.threads import result_of
+
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Task(Generic[Unit, Row]):
@@ -56,10 +60,10 @@ class Processes:
     def submit(self, task: Task[Unit, Row]) -> Task[Unit, Row]:
         """Submit a task, to start as soon as a worker is free."""
         try:
-            task.future = self._running().submit(_work, task.work, task.units)
+            task.future = _submit(self._running(), task.work, task.units)
         except BrokenProcessPool:
             self._stop()
-            task.future = self._running().submit(_work, task.work, task.units)
+            task.future = _submit(self._running(), task.work, task.units)
         task.pool = self._pool
         return task
 
@@ -67,7 +71,7 @@ class Processes:
         """Wait for a task and return its rows; `build_lost_row` returns the row of a unit that kills its worker."""
         try:
             assert task.future is not None
-            return task.future.result()
+            return result_of(task.future)
         except BrokenProcessPool:
             # Any of the tasks may have killed the worker. Each is run again separately; halving a task finds the unit.
             if task.pool is self._pool:
@@ -79,7 +83,7 @@ class Processes:
     ) -> list[Row]:
         with self._new_pool(1) as pool:
             try:
-                return pool.submit(_work, work, units).result()
+                return _submit(pool, work, units).result()
             except BrokenProcessPool:
                 pass
         if len(units) == 1:
@@ -108,6 +112,15 @@ class Processes:
             self._pool = None
 
 
+def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> Future[list[Row]]:
+    """Submit a task. The pool may start workers for it, in which signals stay blocked until `_begin` has replaced the owner's handlers."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        return pool.submit(_work, work, units)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _begin(alive: tuple[int, int] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _refuse)
@@ -115,6 +128,7 @@ def _begin(alive: tuple[int, int] | None) -> None:
         reading, writing = alive
         os.close(writing)
         Thread(target=_end_with_owner, args=(reading,), daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:

@@ -227,10 +227,11 @@ class State:
                 except UnreadableError as error:
                     self._drop_group(number, error)
                     continue
-                yield table.cast(schema) if is_kept.all() else table.cast(schema).filter(pa.array(is_kept))
+                encoded_table = _encode(table, schema)
+                yield encoded_table if is_kept.all() else encoded_table.filter(pa.array(is_kept))
         rows = list(self._new_rows.values())
         for start in range(0, len(rows), _GROUP_ROWS):
-            yield pa.Table.from_batches([to_batch(StateRow, rows[start : start + _GROUP_ROWS])]).cast(schema)
+            yield _encode(pa.Table.from_batches([to_batch(StateRow, rows[start : start + _GROUP_ROWS])]), schema)
 
 
 def _ensure_writable(path: str) -> None:
@@ -247,6 +248,12 @@ def _write_group(writer: parquet.ParquetWriter, waiting: list[pa.Table]) -> None
         table = pa.concat_tables(waiting).unify_dictionaries()
         writer.write_table(table, row_group_size=2 * _GROUP_ROWS)
         waiting.clear()
+
+
+def _encode(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Convert text to dictionaries where the schema has them. Before pyarrow 15, `cast` cannot."""
+    columns = [table.column(field.name) for field in schema]
+    return pa.table([column.dictionary_encode() if column.type == pa.string() else column for column in columns], schema=schema)
 
 
 def _dictionary_schema() -> pa.Schema:

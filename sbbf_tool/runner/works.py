@@ -14,6 +14,7 @@ from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.reports.rows import OK, SKIPPED, FileRow
 from sbbf_tool.runner.failures import failure, refusal_of, row_of
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.add import AddRow, PlanRow
     from sbbf_tool.reports.apply import ApplyRow
     from sbbf_tool.reports.explain import ExplainRow
-    from sbbf_tool.reports.findings import CheckRow
+    from sbbf_tool.reports.findings import CheckReport, CheckRow
     from sbbf_tool.reports.inspect import InspectRow
     from sbbf_tool.reports.lake import SurveyRow
     from sbbf_tool.reports.lookup import LookupRow
@@ -179,7 +180,7 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
     from sbbf_tool.operations.probe import probe as operation
     from sbbf_tool.reports.probe import ProbeRow
 
-    options: dict[str, Any] = {"column": column, "values": tuple(as_iterable(values)), "dialect": dialect, "keys": keys, "strict": strict}
+    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
     return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,))
 
 
@@ -189,7 +190,7 @@ def look_up(column: str, values: object, *, dialect: str | None = None, keys: Ke
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
 
-    options: dict[str, Any] = {"column": column, "values": tuple(as_iterable(values)), "dialect": dialect, "keys": keys, "strict": strict}
+    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
     return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,))
 
 
@@ -227,23 +228,44 @@ def _page_limit(max_page_bytes: MaxPageBytes) -> int | None:
 
 
 def check(
-    policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True
+    policy: Policy | PathPolicies, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True, brief: bool = False
 ) -> Work[CheckRow]:
-    from sbbf_tool.reports.findings import CheckRow
+    """Check each file; with `brief`, rows are `BriefCheckRow`s."""
+    from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 
-    fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+    fields = partial(_check, policy=policy, brief=brief, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
     request = Request("check", keys is not None, _page_limit(max_page_bytes), strict, policies=policy)
-    return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True, columns=policy.required, request=request)
+    row = BriefCheckRow if brief else CheckRow
+    return Work(row, fields, reads_data=not policy.quick, is_parallel=True, columns=policy.required, request=request)
 
 
-def _check(path: FileName, *, policy: Policy | PathPolicies, **options: Any) -> dict[str, object]:
+def _check(path: FileName, *, policy: Policy | PathPolicies, brief: bool, **options: Any) -> dict[str, object]:
     from sbbf_tool.operations.check import check, report_unreadable
 
     policy = policy.of(os.fspath(path))
+    fields: dict[str, object] = {}
     try:
-        return {"report": check(path, policy, **options)}
+        report = check(path, policy, **options)
     except SbbfError as error:
-        return {"report": report_unreadable(os.fspath(path), policy, error), **failure(path, error)}
+        report, fields = report_unreadable(os.fspath(path), policy, error), failure(path, error)
+    return {**fields, **(_shorten(report) if brief else {"report": report})}
+
+
+def _shorten(report: CheckReport) -> dict[str, object]:
+    """Return the report without the rules that have no findings, and the numbers of these; if no rule ran, with the reason of most."""
+    from collections import Counter
+    from dataclasses import replace
+
+    from sbbf_tool.reports.findings import RuleCount
+
+    rules = {finding.rule for finding in report.findings}
+    counts = Counter(outcome.outcome for outcome in report.rules if outcome.rule not in rules)
+    reasons = Counter(outcome.reason for outcome in report.rules)
+    reason = reasons.most_common(1)[0][0] if counts.keys() == {"not run"} and not rules else None
+    return {
+        "report": replace(report, rules=tuple(outcome for outcome in report.rules if outcome.rule in rules)),
+        "other_rules": tuple(RuleCount(outcome, reason, count) for outcome, count in counts.items()),
+    }
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:

@@ -1,13 +1,17 @@
 """Filters of a whole lake with Spark: the operations of the command line, run on executors.
 
 - `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
-- `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
-- `pipeline` (`rows`, `progress`): stages that read, and stages that add filters; `runner` runs them for the commands
+- `source` (`options`, `views`, `conditions`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
+- `functions`: functions of SQL that read filters
+- `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): stages that read, and stages that add filters; `runner` runs them
+  for the commands
+- `causes`, `interrupts`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,9 +19,20 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("sbbf")` in this session. Not needed if Spark can import the module `pyspark_sbbf`."""
+    """Register `spark.read.format("sbbf")` and the functions of SQL in this session: see `sbbf_tool.spark.functions`.
+
+    Spark finds the format without this, if it can import the module `pyspark_sbbf`. PySpark 3.5 has no data sources in Python: there, the
+    functions are registered, and a warning says so.
+    """
     from pyspark.errors import PySparkException
 
+    from sbbf_tool.spark.functions import register_functions
+    from sbbf_tool.spark.session import describe_missing_data_sources
+
+    register_functions(spark)
+    if (missing := describe_missing_data_sources()) is not None:
+        warnings.warn(missing, stacklevel=2)
+        return
     from sbbf_tool.spark.source import SbbfDataSource
 
     try:

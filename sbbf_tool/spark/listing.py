@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
-from sbbf_tool.reports.arrow import from_batch, to_batch
+from sbbf_tool.reports.arrow import schema_of, to_batch
 from sbbf_tool.reports.rows import LINK, ListedFile
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.selection import Selection
-from sbbf_tool.spark.rows import Batches, convert_errors, ddl_of, map_in_arrow
+from sbbf_tool.spark.arrow_frames import frame_of_arrow
+from sbbf_tool.spark.causes import convert_errors
+from sbbf_tool.spark.interrupts import wait_for
+from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
+from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.storage import listing, places
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,6 +36,17 @@ def find_location(spark: SparkSession, name: str) -> str | None:
     return path_of(rows[-1]["data_type"]) if rows else None
 
 
+def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
+    """Return the location of a table in Spark's catalog if this package knows its format; otherwise, or for a view, its files."""
+    from sbbf_tool.tables.locate import is_table
+
+    location = find_location(spark, name)
+    if location is not None and is_table(location):
+        return (location,)
+    with convert_errors():
+        return tuple(path_of(path) for path in spark.table(name).inputFiles())
+
+
 def list_table(spark: SparkSession, selection: Selection) -> DataFrame:
     """List the live files of a table (`ListedFile`)."""
     return frame_of(spark, selection.files())
@@ -38,49 +56,110 @@ def frame_of(spark: SparkSession, files: Iterable[ListedFile]) -> DataFrame:
     """Return a listing that this process has made as a DataFrame."""
     import pyarrow as pa
 
-    return spark.createDataFrame(pa.Table.from_batches([to_batch(ListedFile, files)]), ddl_of(ListedFile))
+    return frame_of_arrow(spark, pa.Table.from_batches([to_batch(ListedFile, files)]), ddl_of(ListedFile))
 
 
-def list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate | None, links: bool) -> DataFrame:
+def list_names(spark: SparkSession, names: list[str], predicate: PathPredicate | None, *, links: bool, must_exist: bool) -> DataFrame:
+    """List files, folders, globs, stores and addresses of Hadoop (`ListedFile`).
+
+    A path that does not exist raises UnreadableError if it `must_exist`; otherwise it is listed, and work on it fails.
+    """
+    if not names:
+        raise UsageError("no path was given", hint="give a file, a folder, a glob or a DataFrame of paths")
+    # Executors would resolve relative paths against a different folder.
+    names = [places.absolute(path_of(name)) for name in names]
+    addresses = [name for name in names if not places.is_listed_here(name)]
+    paths = [name for name in names if name not in addresses]
+    listings = [normalize_listing(_list_hadoop(spark, addresses), predicate)] if addresses else []
+    if paths:
+        listings.append(_list_paths(spark, paths, predicate, links=links, must_exist=must_exist))
+    return listings[0] if len(listings) == 1 else listings[0].unionByName(listings[1])
+
+
+def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate | None, *, links: bool, must_exist: bool) -> DataFrame:
     """List files, folders, globs and stores on an executor (`ListedFile`), some thousand per batch; see `runner.discover`."""
 
     def find(batches: Batches) -> Batches:
         for batch in batches:
-            listing = find_files(batch.column("name").to_pylist(), predicate, links=links)
-            while rows := list(islice(listing, _LISTED_AT_ONCE)):
+            batch_names = batch.column("name").to_pylist()
+            for name in batch_names if must_exist else ():
+                ensure_exists(name)
+            files = find_files(batch_names, predicate, links=links)
+            while rows := list(islice(files, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)
 
     name_frame = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
     return map_in_arrow(name_frame, find, ddl_of(ListedFile))
 
 
-def list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
+def ensure_exists(name: str) -> None:
+    """Raise UnreadableError for a local path that does not exist, and is no glob."""
+    if not places.is_url(name) and listing.is_one_file(name) and not os.path.lexists(name):
+        raise UnreadableError("[PATH_NOT_FOUND] no such file or directory", file=name)
+
+
+def _list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
     """List paths of Hadoop's file systems with Spark: columns `path`, `bytes` and `modified`, in seconds."""
     from pyspark.sql.functions import col
 
     with convert_errors():
         # This source reads the contents of files only if its column `content` is selected.
-        listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
-    return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
+    return files.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
+
+
+def complete_listing(frame: DataFrame) -> DataFrame:
+    """Return a listing with all columns of `ListedFile`; `frame` may have paths alone."""
+    is_complete = {field.name for field in fields(ListedFile)} <= set(frame.columns)
+    return frame if is_complete else normalize_listing(frame, None)
+
+
+def _absolute(path: str, folder: str) -> str:
+    return path if places.is_url(path) else os.path.join(folder, path)
+
+
+def count_files(files: DataFrame) -> int | None:
+    """Return the number of rows of a listing; None for the rows of a stage, which may be lazy and would be computed for this alone."""
+    if "status" in files.columns:
+        return None
+    with convert_errors(), quiet_about_pandas():
+        return wait_for(files.sparkSession, files.count)
 
 
 def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> DataFrame:
-    """Convert a listing to rows of `ListedFile`, with paths as this package writes them, and select the partitions."""
+    """Convert a listing to rows of `ListedFile`, with paths as this package writes them, and select the partitions.
+
+    Relative paths are those of the driver. Raises UsageError if there is no column `path`.
+    """
     from pyspark.sql.functions import coalesce, col, lit
+
+    if "path" not in frame.columns:
+        raise UsageError("the DataFrame has no column 'path'", hint=f"its columns are {', '.join(frame.columns)}")
+    folder = os.getcwd()
 
     def column(name: str, alternative: str, kind: str) -> Column:
         source = next((label for label in (name, alternative) if label in frame.columns), None)
         return (lit(None) if source is None else col(source)).cast(kind).alias(name)
 
     def choose(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        schema = schema_of(ListedFile)
         for batch in batches:
-            files = [replace(file, path=path_of(file.path)) for file in from_batch(ListedFile, batch)]
-            yield to_batch(ListedFile, [file for file in files if file.is_link or predicate is None or predicate.accepts(file.path)])
+            # Columns and not objects: there may be ten million files.
+            paths = [_absolute(path_of(path), folder) for path in batch.column("path").to_pylist()]
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {"path": pa.array(paths, pa.string())}
+            arrays = [columns[field.name] if field.name in columns else pa.nulls(batch.num_rows, field.type) for field in schema]
+            files = pa.RecordBatch.from_arrays(arrays, names=schema.names)
+            if predicate is not None:
+                links = batch.column("is_link").to_pylist()
+                choices = [link or predicate.accepts(path) for path, link in zip(paths, links, strict=True)]
+                files = files.filter(pa.array(choices, pa.bool_()))
+            yield files
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
         # These are the rows of an earlier stage, not a listing.
         is_link |= coalesce(col("reason") == LINK, lit(False))
     size, time = column("bytes", "length", "bigint"), column("modified", "modificationTime", "double")
-    listing = frame.select("path", size, time, is_link.alias("is_link"))
-    return map_in_arrow(listing, choose, ddl_of(ListedFile))
+    return map_in_arrow(frame.select("path", size, time, is_link.alias("is_link")), choose, ddl_of(ListedFile))

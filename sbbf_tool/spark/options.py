@@ -20,6 +20,9 @@ Number = TypeVar("Number", int, float)
 
 _OF_CHUNKS = ("columns", "all", "bitsets")
 _OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes", "maxPageBytes")
+_OF_CATALOG = "owner"
+"""Property that Spark sets for each table of a catalog, and passes as an option."""
+VIEW = "use CREATE TEMPORARY VIEW name USING sbbf OPTIONS (path '/lake')"
 NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "errors", "filesPerTask")
 
 
@@ -39,6 +42,8 @@ class ReadRequest:
 
 def parse_options(options: Mapping[str, str]) -> ReadRequest:
     """Parse the options. Raises UsageError for an option that does not exist, does not apply to this view, or has a wrong value."""
+    if _OF_CATALOG in options:
+        raise UsageError("a table of a catalog cannot use sbbf: Spark passes no options to it", hint=VIEW)
     parsed_options = _Options(options)
     names = parsed_options.names()
     if parsed_options.flag("paimon"):
@@ -86,7 +91,7 @@ class _Options:
     def names(self) -> tuple[str, ...]:
         names = (*self.list("paths"), *([self._values["path"]] if "path" in self._values else []))
         if not names:
-            raise UsageError("no path was given", hint="load a file, a folder or a glob")
+            raise UsageError("no path was given", hint=f"load a file, a folder or a glob; in SQL, {VIEW}")
         return names
 
     def text(self, name: str) -> str | None:

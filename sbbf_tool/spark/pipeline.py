@@ -6,8 +6,10 @@
     planned = pipeline.plan(files, ["user_id"])
     outcomes = pipeline.publish(pipeline.build(planned, ["user_id"]), ["user_id"])
 
-Each stage after the listing is a lazy DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a
-dataclass in `sbbf_tool.reports.lake`; you can inspect, filter and save it before the next stage. `add_filters` runs all stages.
+Each stage is a DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a dataclass in
+`sbbf_tool.reports`; you can inspect, filter and save it before the next stage. Stages that read are lazy, as Spark's transformations are.
+Stages that change files (`publish`, `fill`, `apply`) are eager, as Spark's writes are: they do the work once and return its outcomes, which
+no action computes again. `add_filters` runs all stages.
 
 The work is the same as that of the local runner (`sbbf_tool.runner`). Filters are built in splits of row groups, so that one large file
 keeps all cores busy; bitsets, but never data, are shuffled to the one task that publishes the file. Only the file determines what to do:
@@ -25,11 +27,11 @@ called on the executors.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
@@ -43,36 +45,38 @@ from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.arrow import from_batch, to_batch
 from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, SurveyRow, VerifiedSplit
+from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
-from sbbf_tool.runner.discover import path_of, skip_link
+from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
+from sbbf_tool.runner.retry import restore_row
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
-from sbbf_tool.spark.listing import find_location, list_hadoop, list_paths, list_table, normalize_listing
+from sbbf_tool.spark.causes import convert_errors
+from sbbf_tool.spark.listing import complete_listing, count_files, list_catalog_table, list_names, list_table, normalize_listing
+from sbbf_tool.spark.lookup import combine_answers, look_up_keys
 from sbbf_tool.spark.progress import Progress, Tally, report_progress
 from sbbf_tool.spark.rows import (
     Batches,
     Split,
     bundle_units,
-    convert_errors,
-    cores_of,
+    combine_by_file,
+    compute_once,
     ddl_of,
+    is_retry,
     map_in_arrow,
     map_units,
     materialize,
     rows_of,
-    use_publish_settings,
 )
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.storage.places import is_listed_here
-from sbbf_tool.storage.temporary import share_listings
 from sbbf_tool.tables.locate import find_table
 
 if TYPE_CHECKING:
@@ -80,7 +84,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.file.keys import Keys, KeysLike
 
-Part = TypeVar("Part", bound=FileRow)
 Row = TypeVar("Row", bound=FileRow)
 
 
@@ -100,7 +103,9 @@ def discover(
     `open_table` takes, or a name in Spark's catalog. Its live files are listed; columns have the names that they have in the files.
 
     `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists paths and stores; Spark lists HDFS and
-    other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is eager, and is kept on the driver.
+    other file systems of Hadoop as `binaryFile`, which skips empty files. Relative paths are those of the driver. No file is read. The
+    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.settled`. Raises UnreadableError for a
+    path that does not exist.
 
     Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
     skip both.
@@ -109,34 +114,31 @@ def discover(
     if table:
         name = str(files)
         live_table = find_table(name)
-        if live_table is None and (location := find_location(spark, name)) is not None:
-            name, live_table = location, find_table(location)
+        if live_table is None:
+            paths = list_catalog_table(spark, name)
+            if len(paths) == 1:
+                name, live_table = paths[0], find_table(paths[0])
         if live_table is not None:
             return list_table(spark, Selection(name, predicate, table=live_table))
-        with convert_errors():
-            files = spark.createDataFrame([(path,) for path in spark.table(name).inputFiles()], "path string")
+        files = spark.createDataFrame([(path,) for path in paths], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
         return materialize(normalize_listing(files, predicate), ListedFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
-    names = [path_of(name) for name in names]
-    addresses = [name for name in names if not is_listed_here(name)]
-    paths = [name for name in names if name not in addresses]
-    listings = [normalize_listing(list_hadoop(spark, addresses), predicate)] if addresses else []
-    if paths:
-        listings.append(list_paths(spark, paths, predicate, links))
-    return materialize(listings[0] if len(listings) == 1 else listings[0].unionByName(listings[1]), ListedFile)
+    return materialize(list_names(spark, names, predicate, links=links, must_exist=True), ListedFile)
 
 
 # --- stages that read ---
 
 
-def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
-    """Map each file to the row of the work. Links are skipped if the work changes files."""
+def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None, tally: Tally | None = None) -> DataFrame:
+    """Map each file to the row of the work: lazily, or eagerly if the work changes files. Such work skips links."""
 
     def work_on(file: ListedFile) -> tuple[Row]:
-        return (skip_link(work.row, file.path) if file.is_link else work(file.path),)
+        return (skip_link(work.row, file.path) if file.is_link else _count(tally, work(file.path), file.bytes),)
 
-    return map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, work_on)
+    files, count = complete_listing(files), count_files(files)
+    rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks, count), ListedFile, work.row, work_on)
+    return compute_once(rows, work.row, count=count) if work.changes else rows
 
 
 def inspect(
@@ -155,8 +157,15 @@ def inspect(
 def probe(
     files: DataFrame, column: str, values: object, *, keys: KeysLike = None, tasks: int | None = None, strict: bool = False
 ) -> DataFrame:
-    """Look up one or more values: which row groups of each file may contain each value; rows are `LookupRow`s."""
-    return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
+    """Look up one or more values: which row groups of each file may contain each value; rows are `LookupRow`s.
+
+    `values` may be a DataFrame, with one column or one with the name of `column`: then executors join its rows with the files (see
+    `spark.lookup`). Python values are sent with the function that Spark sends to each task.
+    """
+    if not hasattr(values, "mapInArrow"):  # the frames of Spark Connect have another class in PySpark 3.5
+        return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
+    answers = look_up_keys(complete_listing(files), column, cast("DataFrame", values), keys, tasks, count_files(files), strict=strict)
+    return combine_by_file(answers, LookupRow, LookupRow, combine_answers, tasks)
 
 
 def verify(
@@ -170,6 +179,7 @@ def verify(
     tasks: int | None = None,
     table_files: TableFiles | None = None,
     strict: bool = False,
+    tally: Tally | None = None,
 ) -> DataFrame:
     """Query the filters of each file for every value; rows are `VerifyRow`s. `files` may be outcomes of `publish`, and is computed eagerly.
 
@@ -182,7 +192,7 @@ def verify(
     listed_files = materialize(normalize_listing(files, None), ListedFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     work = works.verify(names, keys=keys, max_page_bytes=max_page_bytes, strict=strict).of_table(table_files)
-    small = run(listed_files.where(~is_large), work, tasks=tasks)
+    small = run(listed_files.where(~is_large), work, tasks=tasks, tally=tally)
     large = listed_files.where(is_large)
     if large.isEmpty():
         return small
@@ -193,13 +203,16 @@ def verify(
     plans = map_units(bundle_units(large, ListedFile, None, tasks), ListedFile, PlannedFile, plan_in_splits)
 
     def verify_in_task(split: Split) -> tuple[VerifiedSplit]:
+        if tally is not None:
+            tally.file_bytes.add(split.data_bytes)
         return (verify_split(work.file(split.path), split.fingerprint, split.row_groups, names, keys, max_page_bytes),)
 
     def combine(path: str, results: Iterator[VerifiedSplit]) -> VerifyRow:
-        return report_verification(work.file(path), results, names, keys, max_page_bytes, strict=strict)
+        row = report_verification(work.file(path), results, names, keys, max_page_bytes, strict=strict)
+        return _count(tally, row, None)
 
     results = map_units(bundle_units(_splits_of(plans), Split, "data_bytes", tasks), Split, VerifiedSplit, verify_in_task)
-    return small.unionByName(_combine_by_file(results, VerifiedSplit, VerifyRow, combine, tasks))
+    return small.unionByName(combine_by_file(results, VerifiedSplit, VerifyRow, combine, tasks))
 
 
 def check(
@@ -218,7 +231,7 @@ def check(
 def apply(
     files: DataFrame, policy: Policy, *, tasks: int | None = None, table_files: TableFiles | None = None, **options: Any
 ) -> DataFrame:
-    """Compare each file with the filters that `policy` declares, with the options of `sbbf_tool.apply`; rows are `ApplyRow`s."""
+    """Compare each file with the filters that `policy` declares, eagerly, with the options of `sbbf_tool.apply`; rows are `ApplyRow`s."""
     return run(files, works.apply_policy(policy.limits.filters, **options).of_table(table_files), tasks=tasks)
 
 
@@ -263,7 +276,8 @@ def plan(
         plan_of_file = partial(plan_file, name, full_spec, full_edit, split_bytes, measures=full_spec.ensure)
         return (skip_link(PlannedFile, file.path) if file.is_link else plan_of_file(),)
 
-    return map_units(bundle_units(normalize_listing(files, None), ListedFile, None, tasks), ListedFile, PlannedFile, work)
+    units = bundle_units(normalize_listing(files, None), ListedFile, None, tasks, count_files(files))
+    return map_units(units, ListedFile, PlannedFile, work)
 
 
 def build(
@@ -292,17 +306,18 @@ def publish(
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
+    report: str | None = None,
     tasks: int | None = None,
-    tally: Tally | None = None,
+    progress: Progress | None = None,
     table_files: TableFiles | None = None,
 ) -> DataFrame:
-    """Send the filters of each file to one task, which adds them to the file; rows are `AddRow`s."""
-    full_spec, full_edit = _spec(spec), _edit(edit)
+    """Send the filters of each file to one task, which adds them to the file, eagerly; return the outcomes (`AddRow`).
 
-    def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
-        return _count(tally, publish_file(_name(table_files, path), file_chunks, full_spec, full_edit))
-
-    return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
+    `report` and `progress` are those of `add_filters`.
+    """
+    tally = Tally.of(chunks.sparkSession)
+    with report_progress(tally, progress):
+        return compute_once(_publish(chunks, _spec(spec), _edit(edit), tasks, tally, table_files), AddRow, report)
 
 
 def fill(
@@ -310,18 +325,19 @@ def fill(
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
+    report: str | None = None,
     tasks: int | None = None,
-    tally: Tally | None = None,
+    progress: Progress | None = None,
     table_files: TableFiles | None = None,
 ) -> DataFrame:
-    """Plan, build and publish each file or planned file in one task, with many files per task; rows are `AddRow`s."""
-    full_spec, full_edit = _spec(spec), _edit(edit)
+    """Plan, build and publish each file or planned file in one task, with many files per task, eagerly; return the outcomes (`AddRow`).
 
-    def work(file: ListedFile) -> tuple[AddRow]:
-        name = _name(table_files, file.path)
-        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(name, full_spec, full_edit)),)
-
-    return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
+    `report` and `progress` are those of `add_filters`.
+    """
+    tally = Tally.of(files.sparkSession)
+    count = count_files(files)
+    with report_progress(tally, progress):
+        return compute_once(_fill(files, _spec(spec), _edit(edit), tasks, tally, table_files, count), AddRow, report, count)
 
 
 # --- all stages ---
@@ -340,24 +356,26 @@ def add_filters(
     split_bytes: int = SPLIT_BYTES,
     progress: Progress | None = None,
     table_files: TableFiles | None = None,
+    tally: Tally | None = None,
 ) -> DataFrame:
     """Add missing filters to every file, eagerly; return the outcome of each file (`AddRow`).
 
     Each file of up to `whole_bytes` is processed in one task, with many files per task; filters of larger files are built in splits. `spec`
     is column names, or a `FilterSpec` with FPP, sizes and other settings; `edit` has the keys of encrypted files, and whether files of
-    tables may change. Links in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet:
-    use it for millions of files; otherwise outcomes are collected on the driver. `progress` is called twice a second with files, filters
-    and bytes added so far (not with Spark Connect, which has no accumulators).
+    tables may change. Links in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet;
+    otherwise up to 100,000 of them are kept on the driver, and more on the cluster, until the session ends. `progress` is called twice a
+    second with files, filters and bytes added so far (not with Spark Connect, which has no accumulators).
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
 
     full_spec, full_edit = _spec(spec), _edit(edit)
-    tally = Tally.of(spark)
+    tally = tally or Tally.of(spark)
     listing = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
-    with convert_errors(), quiet_about_pandas(), use_publish_settings(spark), report_progress(tally, progress):
-        fill_all = partial(fill, spec=full_spec, edit=full_edit, tasks=tasks, tally=tally, table_files=table_files)
+    with convert_errors(), quiet_about_pandas(), report_progress(tally, progress):
+        count = count_files(listing)
+        fill_all = partial(_fill, spec=full_spec, edit=full_edit, tasks=tasks, tally=tally, table_files=table_files, count=count)
         outcomes = fill_all(listing.where(is_small))
         large_files = listing.where(~is_small)
         if not large_files.isEmpty():
@@ -365,10 +383,10 @@ def add_filters(
             large = materialize(plans, PlannedFile)
             whole = fill_all(large.where("status in ('ok', 'skipped') and size(splits) <= 1"))
             chunks = build(large.where("size(splits) > 1"), full_spec, full_edit, tasks=tasks, table_files=table_files)
-            in_splits = publish(chunks, full_spec, full_edit, tally=tally, table_files=table_files)
+            in_splits = _publish(chunks, full_spec, full_edit, None, tally, table_files)
             without_work = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
             outcomes = reduce(DataFrame.unionByName, (whole, in_splits, without_work), outcomes)
-        return _compute_once(spark, outcomes, report)
+        return compute_once(outcomes, AddRow, report, count)
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
@@ -388,6 +406,44 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
     return summed
 
 
+def _fill(
+    files: DataFrame,
+    spec: FilterSpec,
+    edit: Edit,
+    tasks: int | None,
+    tally: Tally | None,
+    table_files: TableFiles | None,
+    count: int | None,
+) -> DataFrame:
+    """Return the lazy frame of `fill`."""
+
+    def work(file: ListedFile) -> tuple[AddRow]:
+        if file.is_link:
+            return (skip_link(AddRow, file.path),)
+        name = _name(table_files, file.path)
+        row = fill_file(name, spec, edit)
+        if is_retry():
+            row = restore_row(row, name, edit, planned_bytes=file.bytes)
+        return (_count(tally, row, file.bytes),)
+
+    return map_units(bundle_units(normalize_listing(files, None), ListedFile, "bytes", tasks, count), ListedFile, AddRow, work)
+
+
+def _publish(
+    chunks: DataFrame, spec: FilterSpec, edit: Edit, tasks: int | None, tally: Tally | None, table_files: TableFiles | None
+) -> DataFrame:
+    """Return the lazy frame of `publish`."""
+
+    def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
+        name, first = _name(table_files, path), next(file_chunks)
+        row = publish_file(name, chain((first,), file_chunks), spec, edit)
+        if is_retry():
+            row = restore_row(row, name, edit, fingerprint=first.fingerprint)
+        return _count(tally, row, row.report.old_bytes if row.report is not None else None)
+
+    return combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
+
+
 def _splits_of(plans: DataFrame) -> DataFrame:
     """Return one row per `Split`; a planned file without splits gets a split without row groups, so that the file keeps a row."""
     from pyspark.sql.functions import array, coalesce, col, explode_outer, lit
@@ -396,26 +452,6 @@ def _splits_of(plans: DataFrame) -> DataFrame:
     none = array().cast("array<bigint>")
     row_groups, data_bytes = coalesce(col("split.row_groups"), none), coalesce(col("split.data_bytes"), lit(0))
     return splits.select("path", "fingerprint", row_groups.alias("row_groups"), data_bytes.cast("bigint").alias("data_bytes"))
-
-
-def _combine_by_file(
-    parts: DataFrame,
-    part: type[Part],
-    row: type[Row],
-    work: Callable[[str, Iterator[Part]], Row],
-    tasks: int | None,
-    order: tuple[str, ...] = (),
-) -> DataFrame:
-    """Send all parts of a file to one task, in this order, and map them to the row of `work`."""
-
-    def run(batches: Batches) -> Batches:
-        rows = (item for batch in batches for item in from_batch(part, batch))
-        with share_listings():
-            for path, of_file in groupby(rows, key=lambda item: item.path):
-                yield to_batch(row, [work(path, of_file)])
-
-    grouped_parts = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
-    return map_in_arrow(grouped_parts, run, ddl_of(row))
 
 
 def _name(table_files: TableFiles | None, path: str) -> FileName:
@@ -431,10 +467,10 @@ def _edit(edit: Edit | None) -> Edit:
     return replace(edit or Edit(in_place=True), jobs=1)
 
 
-def _count(tally: Tally | None, outcome: AddRow) -> AddRow:
+def _count(tally: Tally | None, row: Row, num_bytes: int | None) -> Row:
     if tally is not None:
-        tally.add(outcome)
-    return outcome
+        tally.add(row, num_bytes)
+    return row
 
 
 def _as_add_rows(plans: DataFrame) -> DataFrame:
@@ -446,11 +482,3 @@ def _as_add_rows(plans: DataFrame) -> DataFrame:
             yield to_batch(AddRow, [AddRow(row.path, row.status, row.reason, row.exit_code, row.seconds) for row in rows])
 
     return map_in_arrow(plans, run, ddl_of(AddRow))
-
-
-def _compute_once(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
-    """Compute the outcomes once: computing a lazy frame again would be a second run, which finds that every file has its filters."""
-    if report is not None:
-        outcomes.write.parquet(report)
-        return spark.read.parquet(report)
-    return spark.createDataFrame(outcomes.toArrow(), ddl_of(AddRow))

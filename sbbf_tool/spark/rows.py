@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
-from sbbf_tool import errors
-from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.reports.arrow import from_dict, schema_of, spelling, to_batch
+from sbbf_tool.reports.arrow import from_batch, from_dict, schema_of, spelling, to_batch
+from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.pack import pack
-from sbbf_tool.spark.session import cause_of, quiet_about_pandas
+from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
+from sbbf_tool.spark.causes import convert_errors
+from sbbf_tool.spark.interrupts import end_with_spark, wait_for
+from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.settled import PACKED, collect_few, count_tasks, is_many, keep_on_cluster, pack_batches, unpack_rows
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
+Part = TypeVar("Part", bound=FileRow)
 Batches = Iterator["pa.RecordBatch"]
 
 BUNDLE_COST = 8 << 20
@@ -32,8 +37,9 @@ _BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _FEW_ROWS = "64"
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum.enabled"
+_listings: dict[str, dict[str, list[str]]] = {}
+"""Of the last run whose tasks this worker process got: the temporary files per folder."""
 _CHECKSUM_RETRY = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-_OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
 
 def ddl_of(row: type) -> str:
@@ -56,12 +62,13 @@ def _type_name(kind: pa.DataType) -> str:
     return {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean", "binary": "binary"}[str(kind)]
 
 
-def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
-    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks (if None, four per core).
+def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None, count: int | None = None) -> DataFrame:
+    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks.
 
-    `cost` names the field with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task
-    sorts and bundles all units: it needs no job to count them, and if an executor is lost, the same units are bundled in the same way
-    again.
+    If None, there are four tasks per core, or one per 1,000 units, if there are more of them: `count`, if known. `cost` names the field
+    with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task sorts and bundles the
+    units; above 100,000, each task gets a range of the paths, so that few tasks work in the same folder. If an executor is lost, the same
+    units are bundled in the same way again.
     """
     fields = list(schema_of(unit))
     schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"
@@ -76,8 +83,11 @@ def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | No
             yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
 
     names = [field.name for field in fields]
+    num_tasks = tasks or count_tasks(cores_of(frame), count, _TASKS_A_CORE)
+    if is_many(count):
+        return map_in_arrow(frame.select(names).repartitionByRange(num_tasks, "path").sortWithinPartitions(names), bundle, schema)
     bundles = map_in_arrow(frame.select(names).repartition(1).sortWithinPartitions(names), bundle, schema)
-    return bundles.repartition(tasks or _TASKS_A_CORE * cores_of(frame))
+    return bundles.repartition(num_tasks)
 
 
 def cores_of(frame: DataFrame) -> int:
@@ -96,8 +106,10 @@ def map_units(
 ) -> DataFrame:
     """Map each unit of the bundles to the rows of `work`, one batch per bundle; with `apart`, for large rows, one batch per row."""
 
+    run_id = uuid4().hex
+
     def run(batches: Batches) -> Batches:
-        with share_listings():
+        with share_listings(_listings_of(run_id)):
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
                     rows = (item for values in bundle for item in work(from_dict(unit, values)))
@@ -109,7 +121,27 @@ def map_units(
     return map_in_arrow(bundles, run, ddl_of(row))
 
 
-def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
+def _listings_of(run_id: str) -> dict[str, list[str]]:
+    """Return what this worker has listed for earlier tasks of the run: each task would list a folder with all files of a lake again.
+
+    A second attempt of a task lists its folders again, and removes the temporary files of the first.
+    """
+    if is_retry() is not False:
+        return {}
+    if run_id not in _listings:
+        _listings.clear()
+    return _listings.setdefault(run_id, {})
+
+
+def is_retry() -> bool | None:
+    """Return whether this process runs a further attempt of a task; None if it runs no task."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return None if context is None else context.attemptNumber() > 0
+
+
+def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
     """Call `mapInArrow` without its warning about pandas, which is not used here, and with the driver's `spelling` on executors."""
     with quiet_about_pandas():
         return frame.mapInArrow(partial(_call_with_spelling, spelling.get(), function), schema)
@@ -117,29 +149,73 @@ def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schem
 
 def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[Batches], Batches], batches: Batches) -> Batches:
     spelling.set(spell)
-    return function(batches)
+    with end_with_spark():
+        yield from function(batches)
+
+
+def combine_by_file(
+    parts: DataFrame,
+    part: type[Part],
+    row: type[Row],
+    work: Callable[[str, Iterator[Part]], Row],
+    tasks: int | None,
+    order: tuple[str, ...] = (),
+) -> DataFrame:
+    """Send all parts of a file to one task, in this order, and map them to the row of `work`."""
+
+    def run(batches: Batches) -> Batches:
+        rows = (item for batch in batches for item in from_batch(part, batch))
+        with share_listings():
+            for path, of_file in groupby(rows, key=lambda item: item.path):
+                yield to_batch(row, [work(path, of_file)])
+
+    grouped_parts = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
+    return map_in_arrow(grouped_parts, run, ddl_of(row))
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
     """Yield the rows of a frame on the driver, one partition after another; the executors compute all rows first."""
     with convert_errors(), quiet_about_pandas():
-        persisted_frame = frame.persist()
+        persisted_frame = map_in_arrow(frame, pack_batches, PACKED).persist()
         try:
-            persisted_frame.count()
-            for values in persisted_frame.toLocalIterator(prefetchPartitions=True):
-                yield from_dict(row, values.asDict(recursive=True))
+            yield from unpack_rows(persisted_frame, row)
         finally:
-            persisted_frame.unpersist()
+            with suppress(Exception):  # the session may have ended
+                persisted_frame.unpersist()
 
 
 def materialize(frame: DataFrame, row: type) -> DataFrame:
-    """Compute the rows eagerly and keep them on the driver.
-
-    If an executor is lost, Spark computes a lazy frame again, from files that have changed; a unit could then be missing from both the old
-    and the new bundles.
-    """
+    """Compute the rows eagerly and keep them: see `settled`. If there are many, the first of them are computed twice."""
     with convert_errors(), quiet_about_pandas():
-        return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
+        spark = frame.sparkSession
+        rows = wait_for(spark, lambda: collect_few(frame))
+        return wait_for(spark, lambda: keep_on_cluster(frame)) if rows is None else frame_of_arrow(spark, rows, ddl_of(row))
+
+
+def measure_listing(files: DataFrame) -> tuple[int, int]:
+    """Return the number of files of a listing, without links in it, and the sum of their known sizes."""
+    from pyspark.sql.functions import coalesce, col, count, lit
+    from pyspark.sql.functions import sum as total
+
+    sums = files.where(~coalesce(col("is_link"), lit(False))).agg(count(lit(1)), coalesce(total("bytes"), lit(0)))
+    (row,) = wait_for(files.sparkSession, sums.collect)
+    return row[0], row[1]
+
+
+def compute_once(outcomes: DataFrame, row: type, report: str | None = None, count: int | None = None) -> DataFrame:
+    """Run the work that changes files, and return its outcomes; `report` names a folder for them as Parquet.
+
+    Without it, up to 100,000 outcomes are kept on the driver, and more on the cluster; `count` is their number, if known. A lazy frame
+    would be a second run at each action, which finds that every file is changed already.
+    """
+    spark = outcomes.sparkSession
+    with convert_errors(), quiet_about_pandas(), use_publish_settings(spark):
+        if report is None:
+            if is_many(count):
+                return wait_for(spark, lambda: keep_on_cluster(outcomes))
+            return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
+        wait_for(spark, lambda: outcomes.write.parquet(report))
+        return spark.read.parquet(report)
 
 
 @contextmanager
@@ -168,31 +244,6 @@ def _setting(spark: SparkSession, name: str) -> str | None:
         return spark.conf.get(name)
     except Exception:  # there is no such setting; classic Spark and Spark Connect raise different errors
         return None
-
-
-@contextmanager
-def convert_errors() -> Iterator[None]:
-    """Convert Spark's errors to errors of this package: its own errors on executors keep their class, others become one line."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except Exception as error:
-        # py4j raises the errors of the JVM for which PySpark has no class.
-        if not isinstance(error, PySparkException) and type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
-            raise
-        message = str(error)
-        ours = _OURS.search(message)
-        if ours is not None and hasattr(errors, ours[1]):
-            kind: type[SbbfError] = getattr(errors, ours[1])
-            raise kind(ours[2]) from error
-        if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
-            path = (error.getMessageParameters() or {}).get("path", "")
-            raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
-        raise SbbfError(
-            f"Spark failed: {cause_of(message) or type(error).__name__}",
-            hint="files that are published stay changed; run the command again",
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

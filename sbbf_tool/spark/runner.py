@@ -12,13 +12,17 @@ from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.runner.fill import AddToFile
 from sbbf_tool.runner.verify import VerifyFile
 from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.listing import frame_of, list_table
-from sbbf_tool.spark.rows import rows_of
+from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
+from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
+from sbbf_tool.spark.listing import frame_of, list_names, list_table
+from sbbf_tool.spark.progress import Tally, update_progress
+from sbbf_tool.spark.rows import materialize, measure_listing, rows_of
 from sbbf_tool.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.works import Work
 
@@ -28,7 +32,7 @@ Row = TypeVar("Row", bound=FileRow)
 class SparkRunner:
     """Spark as a runner; a session that it starts ends with the block. `spell` renders the hints in rows."""
 
-    most_files: int | None = None
+    most_files: int | None = 100_000
 
     def __init__(
         self,
@@ -36,7 +40,10 @@ class SparkRunner:
         conf: Mapping[str, str] | None = None,
         remote: str | None = None,
         spell: Callable[[str], str] | None = None,
+        progress: RunProgress | None = None,
     ) -> None:
+        self.progress = progress
+        """Progress of the next run, which the runner sets; None if it is not shown."""
         self._session_options = master, conf, remote
         self._spark: SparkSession | None = None
         self._is_ours = False
@@ -45,64 +52,96 @@ class SparkRunner:
     def __enter__(self) -> SparkRunner:
         # Several Python objects can represent one session, so a comparison of objects could stop a session of the caller.
         self._is_ours = _active() is None
-        self._spark = session(*self._session_options)
+        self._begin("starting Spark")
+        with keep_interrupt_handler():
+            self._spark = session(*self._session_options)
         if self._session_options[2] is not None:
             # A Spark Connect server may not have this package, so it is sent there.
             from sbbf_tool.spark.shipping import ship
 
             ship(self._spark)
         if self._is_ours:
+            quiet_accumulators(self._spark)
             with suppress(Exception):  # a client of Spark Connect has no context, and no log
                 # Errors are raised here and reported in one line; the log would print them too, with traces of Java and Python.
                 self._spark.sparkContext.setLogLevel("FATAL")
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._spark is not None and self._is_ours:
-            self._spark.stop()
+        if self._spark is None:
+            return
+        if len(exc_info) > 1 and isinstance(exc_info[1], BaseException) and not isinstance(exc_info[1], Exception):
+            cancel_jobs(self._spark)
+        if self._is_ours:
+            with quiet_pyspark(), suppress(Exception):  # the driver's JVM may have ended
+                self._spark.stop()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, while the block runs."""
+        assert self._spark is not None
+        return self._spark
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run on an executor; see `pipeline.discover`."""
         if selection.table is not None:
             return selection.files()
         assert self._spark is not None
-        return rows_of(pipeline.discover(self._spark, selection.names, selection.where, links=links), ListedFile)
+        return rows_of(_list_files(self._spark, selection, links=links), ListedFile)
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
         assert self._spark is not None
-        before = spelling.set(self._spell)
-        try:
-            frame = _frame(self._spark, selection, work)
-        finally:
-            spelling.reset(before)
-        return rows_of(frame, work.row)
+        progress, tally = self.progress, Tally.of(self._spark)
+        with update_progress(tally, progress):
+            before = spelling.set(self._spell)
+            try:
+                with convert_errors():
+                    frame = self._frame(selection, work, tally)
+            finally:
+                spelling.reset(before)
+            for row in rows_of(frame, work.row):
+                if tally is None and progress is not None:
+                    progress.finish_file()
+                yield row
+
+    def _frame(self, selection: Selection, work: Work[Row], tally: Tally | None) -> DataFrame:
+        spark, table_files = self._spark, None
+        assert spark is not None
+        self._begin("listing files")
+        if selection.table is not None:
+            selection.ensure_columns(work.columns)
+            table_files = selection.table_files()
+        if selection.listing is not None:
+            files = frame_of(spark, selection.listing)
+        elif selection.table is None:
+            files = materialize(_list_files(spark, selection, links=work.changes), ListedFile)
+        else:
+            files = list_table(spark, selection)
+        if self.progress is not None:
+            self.progress.total = measure_listing(files)
+        if isinstance(work.fields, VerifyFile):
+            verify_file = work.fields
+            return pipeline.verify(
+                files,
+                verify_file.columns,
+                keys=verify_file.keys,
+                max_page_bytes=verify_file.max_page_bytes,
+                table_files=table_files,
+                strict=verify_file.strict,
+                tally=tally,
+            )
+        if isinstance(work.fields, AddToFile):
+            return pipeline.add_filters(spark, files, work.fields.spec, work.fields.edit, table_files=table_files, tally=tally)
+        return pipeline.run(files, work.of_table(table_files), tally=tally)
+
+    def _begin(self, step: str) -> None:
+        if self.progress is not None:
+            self.progress.step = step
 
 
-def _frame(spark: SparkSession, selection: Selection, work: Work[Row]) -> DataFrame:
-    table_files = None
-    if selection.table is not None:
-        selection.ensure_columns(work.columns)
-        table_files = selection.table_files()
-    if selection.listing is not None:
-        files = frame_of(spark, selection.listing)
-    elif selection.table is None:
-        files = pipeline.discover(spark, selection.names, selection.where, links=work.changes)
-    else:
-        files = list_table(spark, selection)
-    if isinstance(work.fields, VerifyFile):
-        verify_file = work.fields
-        return pipeline.verify(
-            files,
-            verify_file.columns,
-            keys=verify_file.keys,
-            max_page_bytes=verify_file.max_page_bytes,
-            table_files=table_files,
-            strict=verify_file.strict,
-        )
-    if isinstance(work.fields, AddToFile):
-        return pipeline.add_filters(spark, files, work.fields.spec, work.fields.edit, table_files=table_files)
-    return pipeline.run(files, work.of_table(table_files))
+def _list_files(spark: SparkSession, selection: Selection, *, links: bool) -> DataFrame:
+    return list_names(spark, list(selection.names), selection.where, links=links, must_exist=False)
 
 
 def _active() -> SparkSession | None:

@@ -1,4 +1,4 @@
-"""A Spark session with a supported Java, workers that run this Python, and a log of errors only."""
+"""A Spark session with a supported Java, workers that run this Python, and no log: errors are raised."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
-from sbbf_tool.spark.java import Version, find_java
+from sbbf_tool.spark.causes import find_cause, is_of_spark
+from sbbf_tool.spark.java import Version, find_java, home_without_vector_module
 from sbbf_tool.spark.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OLDEST_SPARK: Version = (4, 0)
+OLDEST_SPARK: Version = (3, 5)
+FIRST_WITH_DATA_SOURCES: Version = (4, 0)
 """The first version of Spark with data sources in Python."""
 
 _INSTALL = "pip install 'sbbf-tool[spark]'"
@@ -35,10 +37,10 @@ _SETTINGS = {
 }
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = """\
-rootLogger.level = error
+rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
+logger.gateway.level = fatal
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -51,20 +53,19 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
     """Return the session of this process, or start a new one.
 
     `master` is a cluster's address, or `local[2]` for example; if None, Spark's own configuration determines it. `remote` is the address of
-    a Spark Connect server (`sc://host`), instead of `master`. `conf` overrides the settings of this tool. Raises UsageError if PySpark 4 or
-    a supported Java is missing, or if Spark does not start.
+    a Spark Connect server (`sc://host`), instead of `master`. `conf` overrides the settings of this tool. Raises UsageError if PySpark 3.5
+    or newer or a supported Java is missing, or if Spark does not start.
     """
     if master is not None and remote is not None:
         raise UsageError("both a master and a remote were given", hint="give one of them: a session has one server")
     if master is not None and not _MASTER.match(master):
         raise UsageError(f"unknown master {master!r}", hint="the masters are local[N], spark://host:port, yarn and k8s://https://host:port")
     version = spark_version()
-    settings = dict(conf or {})
+    settings, variables = dict(conf or {}), {}
     if remote is None or not remote.startswith("sc://"):
-        _prepare(version, master or remote)
+        variables = _prepare(version, master or remote)
         settings = {**_SETTINGS, **settings, **_quiet(settings.get(_JVM_OPTIONS, ""))}
     with quiet_about_pandas():
-        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName("sbbf")
@@ -75,21 +76,13 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
         for name, value in settings.items():
             builder = builder.config(name, value)
         try:
-            with _safe_path():
+            with _environment(variables):
                 return builder.getOrCreate()
         except Exception as error:
-            # py4j raises the errors of the JVM for which PySpark has no class.
-            if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
+            if not is_of_spark(error):
                 raise
-            reason = cause_of(str(error)) or type(error).__name__
+            reason = find_cause(str(error)) or type(error).__name__
             raise UsageError(f"Spark failed to start: {reason}", place=redact(remote or master or "") or None) from error
-
-
-def cause_of(trace: str) -> str:
-    """Return the innermost cause in the trace of a Java exception, or the first line if the trace has no cause."""
-    lines = trace.splitlines()
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or [""])[-1 if causes else 0]
 
 
 def spark_version() -> Version:
@@ -98,12 +91,31 @@ def spark_version() -> Version:
         import pyspark
     except ImportError as error:
         raise UsageError("PySpark is not installed", hint=_INSTALL) from error
-    version = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:3])
+    version = _version_of(pyspark.__version__)
     if version < OLDEST_SPARK:
-        raise UsageError(f"PySpark {pyspark.__version__} is too old: 4.0 is the first with data sources in Python", hint=_INSTALL)
+        raise UsageError(f"PySpark {pyspark.__version__} is too old: 3.5 is the first that is supported", hint=_INSTALL)
+    if version < (4, 0) and find_spec("distutils") is None:
+        # Python 3.12 removed it; setuptools brings it.
+        raise UsageError(f"PySpark {pyspark.__version__} needs distutils, and it is not installed", hint="pip install setuptools")
     if find_spec("pandas") is None:
         raise UsageError("PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL)
     return version
+
+
+def _version_of(text: str) -> Version:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
+
+
+def describe_missing_data_sources() -> str | None:
+    """Describe why the installed PySpark has no `format("sbbf")`; return None if it has data sources in Python."""
+    import pyspark
+
+    if _version_of(pyspark.__version__) >= FIRST_WITH_DATA_SOURCES:
+        return None
+    return (
+        f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use the functions of SQL or "
+        "sbbf_tool.spark.pipeline"
+    )
 
 
 @contextmanager
@@ -114,34 +126,37 @@ def quiet_about_pandas() -> Iterator[None]:
         yield
 
 
-def _prepare(version: Version, master: str | None) -> None:
-    """Set the environment variables that Spark's scripts and workers read."""
+def _prepare(version: Version, master: str | None) -> dict[str, str]:
+    """Set the environment variables that workers need, and return those that only the start of the JVM needs."""
+    # Workers of data sources inherit PYTHONSAFEPATH only from the JVM.
+    variables = {"PYTHONSAFEPATH": "1"}
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return  # spark-submit started this process, and has set Java and the Python of the workers
-    os.environ["JAVA_HOME"] = find_java(version)
+        return variables  # spark-submit started this process, and has set Java and the Python of the workers
     if not (master or "").startswith(("yarn", "k8s")):
         # By default, workers run the `python3` on their PATH. The path of this interpreter is meaningless on other machines.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return {**variables, "JAVA_HOME": home_without_vector_module(find_java(version))}
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
-    """Set PYTHONSAFEPATH for a JVM that starts within the block: workers of data sources inherit it only from the JVM."""
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables while the block runs."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _quiet(jvm_options: str) -> dict[str, str]:
-    """Return the setting that makes Spark log only errors from its start; empty if the environment may configure the log."""
+    """Return the setting that makes Spark log nothing that it raises, from its start; empty if the environment may configure the log."""
     if any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")):
         return {}
     return {_JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()}

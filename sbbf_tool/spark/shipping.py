@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark_sbbf
-import sbbf_tool
 from sbbf_tool.spark.scratch import scratch_folder
+from sbbf_tool.spark.session import FIRST_WITH_DATA_SOURCES, spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,12 +25,16 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def ship(spark: SparkSession) -> None:
-    """Send this package to the executors of a session of classic Spark or Spark Connect, and register the format there."""
+    """Send this package to the executors of a session of classic Spark or Spark Connect, and register the format and functions there."""
     from sbbf_tool.spark import register
+    from sbbf_tool.spark.functions import register_functions
 
     # Classic Spark serves the file from this path while the session lives.
     spark.addArtifacts(write_zip(scratch_folder("shipping") / ZIP_NAME), pyfile=True)
-    register(spark)
+    if spark_version() >= FIRST_WITH_DATA_SOURCES:
+        register(spark)
+    else:
+        register_functions(spark)
 
 
 def write_zip(path: str | os.PathLike[str]) -> str:
@@ -42,8 +46,11 @@ def write_zip(path: str | os.PathLike[str]) -> str:
 
 
 def _modules() -> Iterator[tuple[str, bytes]]:
-    for package in (sbbf_tool, pyspark_sbbf):
-        folder = Path(package.__path__[0])
+    for package in ("sbbf_tool", "pyspark_sbbf"):
+        spec = find_spec(package)  # the second cannot be imported with PySpark 3.5
+        assert spec is not None
+        assert spec.submodule_search_locations
+        folder = Path(spec.submodule_search_locations[0])
         for file in sorted(folder.rglob("*")):
             if file.suffix in _SHIPPED:
-                yield str(Path(package.__name__) / file.relative_to(folder)), file.read_bytes()
+                yield str(Path(package) / file.relative_to(folder)), file.read_bytes()

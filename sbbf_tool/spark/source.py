@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.runner.discover import path_of
 from sbbf_tool.spark.conditions import Conditions, parse_conditions
-from sbbf_tool.spark.options import ReadRequest, parse_options
+from sbbf_tool.spark.listing import ensure_exists
+from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
 from sbbf_tool.spark.views import Row, View, failed
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
+    from pyspark.sql.datasource import DataSourceWriter, Filter
     from pyspark.sql.types import StructType
 
 _PLANNED_WITH_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -50,6 +52,11 @@ class SbbfDataSource(DataSource):
     - `.schema("file string, column string, bitset_bytes long")` requests only these columns; bitsets are read only for the fill
       ratio, the estimates and `unreferenced`.
 
+    A path that does not exist ends `load` with PATH_NOT_FOUND. In SQL, the format is a view, because Spark passes no options to the tables
+    of a catalog:
+
+        CREATE TEMPORARY VIEW filters USING sbbf OPTIONS (path '/lake/events')
+
     Further options:
 
     - `bitsets` (`false`): read only footers and headers; the fill ratio, the estimates and `unreferenced` stay empty.
@@ -72,11 +79,20 @@ class SbbfDataSource(DataSource):
         return "sbbf"
 
     def schema(self) -> str:
-        return parse_options(self.options).view.schema()
+        return self._request().view.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         kind = _PushingReader if _PLANNED_WITH_FILTERS in sys.modules else _Reader
-        return kind(parse_options(self.options), tuple(schema.fieldNames()))
+        return kind(self._request(), tuple(schema.fieldNames()))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        raise UsageError("sbbf cannot be written, only read", hint=f"{VIEW}, or add filters with `sbbf_tool.spark.pipeline`")
+
+    def _request(self) -> ReadRequest:
+        request = parse_options(self.options)
+        for name in request.names:
+            ensure_exists(places.absolute(path_of(name)))
+        return request
 
 
 @dataclass
@@ -95,11 +111,10 @@ class _Reader(DataSourceReader):
         self._conditions = Conditions()
 
     def partitions(self) -> list[InputPartition]:
-        from sbbf_tool.runner.discover import path_of
         from sbbf_tool.runner.pack import pack
 
         # Executors would resolve relative paths against a different folder.
-        names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._request.names)]
+        names = [places.absolute(path_of(name)) for name in self._request.names]
         files = (file for file in self._request.view.files(names, self._request.where) if self._conditions.wants_file(file.path))
         reads_data = self._request.view.reads_data
         tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._request.files_per_task)

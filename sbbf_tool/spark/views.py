@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.inspect import FilterReport, InspectReport
 from sbbf_tool.reports.rows import OK, ListedFile
+from sbbf_tool.reports.verify import FilterVerification
 from sbbf_tool.spark.rows import ddl
 
 if TYPE_CHECKING:
@@ -59,9 +60,12 @@ class Chunks:
     bitsets: bool = True
     reads_data: bool = False
 
-    def schema(self) -> str:
+    def fields(self) -> list[pa.Field]:
         file, *facts = _fields(InspectReport, but=("filters", "columns"))
-        return _ddl([file, *_fields(FilterReport), *facts])
+        return [file, *_fields(FilterReport), *facts]
+
+    def schema(self) -> str:
+        return _ddl(self.fields())
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
@@ -80,6 +84,34 @@ class Chunks:
 
     def parts(self) -> list[View]:
         return [replace(self, columns=(column,)) for column in self.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Verifications:
+    """View with one row per filter that was queried for every value of its column chunk."""
+
+    reads_data: bool = True
+
+    def fields(self) -> list[pa.Field]:
+        import pyarrow as pa
+
+        return [pa.field("file", pa.string()), pa.field("is_verified", pa.bool_()), *_fields(FilterVerification)]
+
+    def schema(self) -> str:
+        return _ddl(self.fields())
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
+        return _parquet_files(names, where)
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        from sbbf_tool.operations.verify import verify
+        from sbbf_tool.reports.arrow import plain
+
+        for result in verify(path, jobs=1).filters:
+            yield {**_values(result, columns), "file": plain(path), "is_verified": result.is_verified, _STATUS: OK}
+
+    def parts(self) -> list[View]:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +194,11 @@ def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFi
 
 def _no_chunk(row_group: int, column: str) -> bool:
     return False
+
+
+def column_names(view: Chunks | Verifications) -> tuple[str, ...]:
+    """Return the names of the columns of a view's schema."""
+    return (*(field.name for field in view.fields()), _STATUS, _REASON)
 
 
 def failed(path: str, error: Exception) -> Row:

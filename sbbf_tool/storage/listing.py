@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.sorted_names import sort_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,7 +97,7 @@ def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
     # The literal part of the pattern may contain links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
     base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
-    for match in sorted(glob.glob(pattern, recursive=True)):
+    for match, *_ in sort_names((path,) for path in glob.iglob(pattern, recursive=True)):
         is_link = is_behind_link(match, base)
         if is_link and "**" in parts and is_behind_link(os.path.dirname(match), base):
             # Skipped as below a folder: links to folders may form a cycle.
@@ -113,21 +114,24 @@ def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
 def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
     """Yield the Parquet files below a folder, and the links to folders; each entry comes with whether it is a link to a folder."""
     # A list replaces recursion: folders may be nested deeper than Python's stack.
-    waiting = [(top, True, False)]
-    while waiting:
-        path, is_folder, is_link = waiting.pop()
-        if is_link or not is_folder:
+    open_folders = [("", iter([(top, True, False)]))]
+    while open_folders:
+        folder, children = open_folders[-1]
+        name, is_folder, is_link = next(children, ("", False, False))
+        path = os.path.join(folder, name)
+        if not name:
+            open_folders.pop()
+        elif is_link or not is_folder:
             yield Entry(path, is_link), is_folder
-            continue
-        try:
-            with os.scandir(path) as listing:
-                children = sorted((entry.name, is_folder, entry.is_symlink()) for entry, is_folder in _children(listing))
-        except FileNotFoundError:
-            continue
-        except OSError:
-            yield Entry(path), False
-            continue
-        waiting.extend((os.path.join(path, name), is_folder, is_link) for name, is_folder, is_link in reversed(children))
+        else:
+            try:
+                with os.scandir(path) as listing:
+                    names = sort_names((entry.name, is_folder, entry.is_symlink()) for entry, is_folder in _children(listing))
+                open_folders.append((path, names))
+            except FileNotFoundError:
+                continue
+            except OSError:
+                yield Entry(path), False
 
 
 def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], bool]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
@@ -15,6 +16,7 @@ from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
 from sbbf_tool.storage.source import Piece, Source, blocks_of
 from sbbf_tool.storage.spool import Spool
+from sbbf_tool.storage.threads import holding
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
     from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
+
+_LOCKS = 64
 
 
 def is_url(name: str | os.PathLike[str]) -> bool:
@@ -173,9 +177,13 @@ def size_and_etag(name: str) -> tuple[int, str] | None:
 
 
 class TableFinder:
-    """Finder of the table that a file belongs to. It lives for one call or one run, and lists each prefix of a store once."""
+    """Finder of the table that a file belongs to. It lives for one call or one run, and lists each prefix of a store once.
+
+    Threads may share one.
+    """
 
     def __init__(self) -> None:
+        self._locks = [Lock() for _ in range(_LOCKS)]
         self._kinds: dict[Location, str | None] = {}
 
     def __reduce__(self) -> tuple[type[TableFinder], tuple[()]]:
@@ -187,7 +195,9 @@ class TableFinder:
         if is_url(name):
             from sbbf_tool.storage.objects import listing as object_listing
 
-            table = object_listing.managing_table(name, self._kinds)
+            # Files of one prefix wait for the first of them.
+            with holding(self._locks[hash(name.rpartition("/")[0]) % _LOCKS]):
+                table = object_listing.managing_table(name, self._kinds)
         else:
             table = tables.managing_table(_locate(name))
         if table is None and (folder := tables.ducklake_folder(name)) is not None:
@@ -226,10 +236,14 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         local.ensure_open_to_new_files(os.path.dirname(path), target)
 
 
-def ensure_replaceable(target: str, *, append: bool = False) -> None:
-    """Raise RefusedError if a local file could not be changed, as far as this can be checked in advance."""
+def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> None:
+    """Raise RefusedError if `target`, open as `source`, could not be changed in place, as far as this can be checked in advance."""
     if not is_url(target):
         local.ensure_replaceable(_locate(target), append=append)
+        return
+    from sbbf_tool.storage.objects import publish
+
+    publish.ensure_replaceable(source)
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:

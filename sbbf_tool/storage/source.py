@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.threads import result_of, waiting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -228,7 +229,8 @@ class _Stream(io.RawIOBase):
             else:
                 self._window, self._ahead = 0, None
             if self._ahead is not None:
-                self._buffer = self._ahead.result()
+                with waiting():
+                    self._buffer = result_of(self._ahead)
             else:
                 self._buffer = self._source.read_up_to(position, max(length, self._window))
             self._buffer_start, self._ahead = position, None

@@ -63,7 +63,9 @@ def sweep_folder(folder: str) -> None:
 
 def _temporary_names(folder: str) -> list[str]:
     try:
-        return [name for name in os.listdir(folder or ".") if name.endswith(TEMPORARY_SUFFIX) and _NAME.fullmatch(name)]
+        # Unlike `listdir`, this never has all names of a large folder in memory.
+        with os.scandir(folder or ".") as entries:
+            return [entry.name for entry in entries if entry.name.endswith(TEMPORARY_SUFFIX) and _NAME.fullmatch(entry.name)]
     except OSError:
         return []
 

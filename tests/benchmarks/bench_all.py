@@ -52,6 +52,7 @@ def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
 
 
 TARGETS = {"append": {20: 12.0, 200: 60.0}, "copy": {20: 3.0, 200: 10.0}}
+FOOTER = {"probe": (2.0, False), "add-filter": (1.5, True), "inspect": (1.2, True)}
 START = {"--help": 1.5, "probe": 1.8, "inspect": 2.5}
 
 
@@ -77,7 +78,9 @@ def _target(name: str, figure_name: str) -> tuple[float, bool]:
         return TARGETS["append" if "append" in figure_name else "copy"][int(name.removeprefix("add"))], False
     if name == "start":
         return next(ratio for word, ratio in START.items() if word in figure_name), True
-    return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "footer": (4.0, True), "advise": (1.5, True)}[name]
+    if name == "footer":
+        return next(target for word, target in FOOTER.items() if figure_name.startswith(word))
+    return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "advise": (1.5, True)}[name]
 
 
 def main() -> None:
@@ -88,6 +91,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=("kernel", *bench_files.BENCHMARKS), default=("kernel", *bench_files.BENCHMARKS))
     parser.add_argument("--folder", help="where files are made; the system's place for temporary files by default, or one in memory")
     chosen = parser.parse_args()
+    # A process that may not keep its bytecode compiles every module each time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     packages = ("sbbf-tool", "pyarrow", "duckdb", "datafusion")
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, " + ", ".join(
         f"{name} {version(name)}" for name in packages

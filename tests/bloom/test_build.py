@@ -19,7 +19,8 @@ from sbbf_tool.bloom import kernels
 from sbbf_tool.bloom.filter import BloomFilter
 bloom = BloomFilter.empty(64)
 bloom.insert_hashes(bytes(8))
-print(kernels.__file__, kernels.describe(), bloom.bits_set, sep="\\n")
+from sbbf_tool.parquet import chunk_index
+print(kernels.__file__, kernels.describe(), bloom.bits_set, chunk_index.describe(), sep="\\n")
 """
 
 
@@ -46,13 +47,15 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("compiler", "kernel"),
+    ("compiler", "kernel", "footers"),
     [
-        pytest.param(None, "kernel: compiled (", id="with a compiler"),
-        pytest.param("no-such-compiler", "kernel: numpy (no compiled kernel: ", id="without a compiler"),
+        pytest.param(None, "kernel: compiled (", "footers: indexed", id="with a compiler"),
+        pytest.param("no-such-compiler", "kernel: numpy (no compiled kernel: ", "footers: parsed as a whole", id="without a compiler"),
     ],
 )
-def test_an_installation_has_the_best_possible_kernel(source_distribution: Path, tmp_path: Path, compiler: str | None, kernel: str) -> None:
+def test_an_installation_has_what_it_can_compile(
+    source_distribution: Path, tmp_path: Path, compiler: str | None, kernel: str, footers: str
+) -> None:
     if compiler is None and not shutil.which(os.environ.get("CC", "cc")):
         pytest.skip("there is no C compiler")
     environment = {"CC": compiler} if compiler else {}
@@ -69,9 +72,10 @@ def test_an_installation_has_the_best_possible_kernel(source_distribution: Path,
     ]
     run(*install, str(source_distribution), cwd=tmp_path, **environment)
     kernel_name = run(sys.executable, "-c", WHICH_KERNEL, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"), SBBF_KERNEL="")
-    place, description, bits_set = kernel_name.splitlines()
+    place, description, bits_set, walker = kernel_name.splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert description.startswith(kernel)
+    assert walker.startswith(footers)
     assert bits_set == "8"
-    libraries = [path.name for path in (tmp_path / "site").rglob("_kernel*") if path.suffix == ".so"]
-    assert libraries == ([] if compiler else ["_kernel.abi3.so"])
+    libraries = {path.name for path in (tmp_path / "site").rglob("*.so")}
+    assert libraries == (set() if compiler else {"_kernel.abi3.so", "_compact.abi3.so"})

@@ -230,6 +230,15 @@ class TestFormats:
         (location,) = notification["locations"]
         assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("not%20there")
 
+    @pytest.mark.parametrize("form", ["sarif", "json", "junit"])
+    def test_a_document_begins_with_the_first_report(self, form, tmp_path, capfd):
+        assert run(["check", "s3://user:word@bucket/a.parquet", "--format", form]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        report = tmp_path / "report"
+        assert run(["check", "s3://user:word@bucket/a.parquet", "--format", form, "--report", str(report)]) == 2
+        assert not report.exists()
+
     def test_junit_counts_what_it_lists(self, fixtures, tmp_path, capfd):
         document = ElementTree.fromstring(self.report_output("junit", fixtures, capfd, str(tmp_path / "nothere")))
         suites = document.findall("testsuite")

@@ -17,6 +17,7 @@ import pytest
 
 from sbbf_tool import inspect
 from sbbf_tool.cli import COMMANDS, run
+from sbbf_tool.parquet import chunk_index
 
 
 @pytest.fixture
@@ -271,10 +272,11 @@ class TestTheDoor:
 
     def test_version_names_the_kernel_and_thrift(self, capfd):
         assert run(["--version"]) == 0
-        _, kernel, thrift = capfd.readouterr().out.splitlines()
+        _, kernel, thrift, footers = capfd.readouterr().out.splitlines()
         assert kernel.startswith("kernel: ")
         assert thrift.startswith("thrift: 0.")
         assert ("with its C extension" in thrift) == (find_spec("thrift.protocol.fastbinary") is not None)
+        assert footers == "footers: indexed" or not chunk_index.has_walker
 
     def test_a_command_that_is_not_there(self, capfd):
         assert run(["inspct"]) == 2

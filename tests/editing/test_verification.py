@@ -115,7 +115,7 @@ def test_a_bitset_with_one_bit_cleared(plain, tmp_path, monkeypatch):
     assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not the one that was built")
 
 
-def lying_splice(raw: bytes, places, cipher=None) -> bytes:
+def lying_splice(raw: bytes, places, cipher=None, **options) -> bytes:
     """Sets the filters, and another byte of the footer."""
     spliced = splice(raw, places)
     return spliced.replace(b"parquet-cpp-arrow", b"parquet-cpp-harrow"[:17], 1)
@@ -131,7 +131,7 @@ def test_a_footer_that_changed_elsewhere(plain, filtered, tmp_path, monkeypatch)
 
 
 def test_a_footer_with_a_place_that_is_not_the_filters(plain, tmp_path, monkeypatch):
-    def a_byte_beside(raw, places, cipher=None):
+    def a_byte_beside(raw, places, cipher=None, **options):
         return splice(raw, {key: place and FilterPlace(place.offset + 1, place.length) for key, place in places.items()})
 
     monkeypatch.setattr(patch, "set_filters", a_byte_beside)
@@ -141,7 +141,7 @@ def test_a_footer_with_a_place_that_is_not_the_filters(plain, tmp_path, monkeypa
 def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
     """Each is a sound filter, of another row group."""
 
-    def swapped(raw, places, cipher=None):
+    def swapped(raw, places, cipher=None, **options):
         first, second = sorted(places)[:2]
         return splice(raw, {**places, first: places[second], second: places[first]})
 
@@ -153,7 +153,7 @@ def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
 
 
 def test_removing_too_much(filtered, tmp_path, monkeypatch):
-    def all_of_them(raw, places, cipher=None):
+    def all_of_them(raw, places, cipher=None, **options):
         return splice(raw, dict.fromkeys((n, column) for n in range(3) for column in (0, 1)))
 
     monkeypatch.setattr(patch, "set_filters", all_of_them)
@@ -162,7 +162,7 @@ def test_removing_too_much(filtered, tmp_path, monkeypatch):
 
 
 def test_removing_too_little(filtered, tmp_path, monkeypatch):
-    monkeypatch.setattr(patch, "set_filters", lambda raw, places, cipher=None: raw)
+    monkeypatch.setattr(patch, "set_filters", lambda raw, places, cipher=None, **options: raw)
     work = lambda: remove_filters(filtered, ["id"], in_place=True)  # noqa: E731
     assert_nothing_is_published(work, tmp_path, "cannot be read back")
 

@@ -24,6 +24,7 @@ GUIDED_RUNS = {
     "chunk": 300_000,
     "compact_struct": 150_000,
     "footer": 50_000,
+    "indexed_footer": 50_000,
     "container": 200_000,
     "manifest": 20_000,
     "key_material": 50_000,

@@ -14,6 +14,7 @@ import pytest
 
 from sbbf_tool import add_filters, explain
 from support.engines import DataFusion, DuckDB
+from support.newer_pyarrow import arrow_type
 
 pytestmark = pytest.mark.engines
 
@@ -45,10 +46,10 @@ def test_engines_read_as_many_row_groups_as_explained(request: pytest.FixtureReq
 UUIDS = [uuid.UUID(int=Random(number).getrandbits(128)) for number in range(1000)]
 AMOUNTS = [Decimal(number * 7_919_777 % 9_999_991) / 100 for number in range(1, 1001)]
 ARROW_TYPES = {
-    "arrow.uuid": pa.uuid(),
+    "arrow.uuid": arrow_type("uuid"),
     "fixed_size_binary": pa.binary(16),
-    "decimal32": pa.decimal32(9, 2),
-    "decimal64": pa.decimal64(16, 2),
+    "decimal32": arrow_type("decimal32", 9, 2),
+    "decimal64": arrow_type("decimal64", 16, 2),
     "decimal128": pa.decimal128(9, 2),
     "decimal128 of 30 digits": pa.decimal128(30, 2),
     "decimal256": pa.decimal256(30, 2),

@@ -1,4 +1,4 @@
-"""A real S3 server for all tests of this folder, and a bucket of its own for each."""
+"""A real S3 server and the emulators of Azure and Google for all tests of this folder, and a bucket of its own for each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support import counting_proxy, http_site, swift_server
+from sbbf_tool.storage.objects import rest
+from sbbf_tool.storage.objects.retries import Budget
+from support import azure_server, counting_proxy, google_server, http_site, swift_server
 from support.buckets import Bucket, environment, forget_clients
+from support.environments import NotInstallableError
 from support.swift_server import free_ports, wait_for
 
 _NUMBERS = itertools.count()
@@ -86,6 +89,57 @@ def moto_bucket(moto: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> 
     moto.forget()
     yield Bucket(name, moto, client)
     moto.forget()
+    forget_clients()
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[counting_proxy.Proxy]:
+    """Azurite behind a proxy that counts."""
+    try:
+        with azure_server.running() as address, counting_proxy.running(address) as proxy:
+            yield proxy
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def container(azurite: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[azure_server.Container]:
+    for name, value in azure_server.environment(azurite.url).items():
+        monkeypatch.setenv(name, value)
+    # A request that a fault always fails is given up at once.
+    monkeypatch.setattr(rest, "BUDGET", Budget.of_tries(3))
+    forget_clients()
+    container = azure_server.Container(f"c{os.getpid()}x{next(_NUMBERS)}", azurite)
+    container.create()
+    azurite.forget()
+    yield container
+    azurite.forget()
+    forget_clients()
+
+
+@pytest.fixture(scope="session")
+def google_storage() -> Iterator[tuple[google_server.Server, counting_proxy.Proxy]]:
+    """The emulator of Google Cloud Storage behind a proxy that counts."""
+    try:
+        with google_server.running() as server, counting_proxy.running(server.url) as proxy:
+            yield server, proxy
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def google_bucket(
+    google_storage: tuple[google_server.Server, counting_proxy.Proxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[google_server.Bucket]:
+    server, proxy = google_storage
+    monkeypatch.setattr(rest, "BUDGET", Budget.of_tries(3))
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(google_server.write_account(tmp_path, proxy.url)))
+    forget_clients()
+    bucket = google_server.Bucket(f"b{os.getpid()}x{next(_NUMBERS)}", proxy, server)
+    bucket.create()
+    proxy.forget()
+    yield bucket
+    proxy.forget()
     forget_clients()
 
 

@@ -13,6 +13,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError
 from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.folders import ObjectFolders
+from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.places import open_folders
 from sbbf_tool.tables.copies import delete_abandoned, find_abandoned
 from sbbf_tool.tables.delta.table import DeltaTable
@@ -216,7 +217,7 @@ def test_a_commit_that_fails(moto_bucket, tmp_path, answer, error):
 def test_creation_by_obstore():
     """As for Google Cloud Storage and Azure, here in memory."""
     store = CloudStore.__new__(CloudStore)
-    store._service, store.service_name, store._store = "gs", "a store in memory", MemoryStore()
+    store._service, store.service_name, store._store, store._retries = "gs", "a store in memory", MemoryStore(), Retries()
     store.create("log/1.json", b"first")
     with pytest.raises(FileExistsError):
         store.create("log/1.json", b"second")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sbbf_tool
-from sbbf_tool.errors import RefusedError
+from sbbf_tool.errors import RefusedError, UnreadableError
 from support.buckets import Bucket
 from support.large_files import large, small
 
@@ -108,7 +108,17 @@ def test_a_warning_reports_an_access_list(bucket):
 
 def test_archives_and_locks_are_refused(bucket):
     url = bucket.put("cold.parquet", small(), StorageClass="DEEP_ARCHIVE")
-    with pytest.raises(RefusedError, match="the object is in storage class DEEP_ARCHIVE"):
+    archived = "the object is archived in storage class DEEP_ARCHIVE; restore it first"
+    for change in (sbbf_tool.add_filters, sbbf_tool.remove_filters):
+        with pytest.raises(RefusedError, match=f"{archived}, and write elsewhere with output=..."):
+            change(url, ["id"], in_place=True)
+    with pytest.raises(UnreadableError, match=archived):
+        sbbf_tool.add_filters(url, ["id"], output=bucket.url("new.parquet"))
+    with pytest.raises(UnreadableError, match=archived):
+        sbbf_tool.verify(url)
+    # Restored, it can be read for some days, and its new version could not.
+    bucket.client.restore_object(Bucket=bucket.name, Key="cold.parquet", RestoreRequest={"Days": 1})
+    with pytest.raises(RefusedError, match="the object is in storage class DEEP_ARCHIVE, in which a new version could not be read"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     bucket.client.create_bucket(Bucket=f"{bucket.name}-locked", ObjectLockEnabledForBucket=True)
     bucket.client.put_object(

@@ -136,13 +136,13 @@ def killed_at(bucket, url: str, step: str, number: int) -> int:
             time.sleep(0.3)
 
     bucket.proxy.fault = kill
-    running.append(
-        subprocess.Popen(
-            command(url), env={**os.environ, **environment(bucket.proxy.url)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    with bucket.proxy.draining():
+        running.append(
+            subprocess.Popen(
+                command(url), env={**os.environ, **environment(bucket.proxy.url)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
         )
-    )
-    code = running[0].wait(timeout=60)
-    time.sleep(0.5)  # what was under way when it died may still arrive
+        code = running[0].wait(timeout=120)
     bucket.proxy.forget()
     return code
 

@@ -72,7 +72,7 @@ def test_a_small_object_is_put_in_one_piece(bucket):
 def test_a_warning_reports_the_lack_of_conditional_writes(bucket):
     url = bucket.put("small.parquet", small())
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert warning.startswith(f"{url}: this store has no conditional writes")
+    assert warning.startswith("this store has no conditional writes")
 
 
 @pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
@@ -214,7 +214,7 @@ def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet")
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet.other")
     warnings = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert any("1 earlier unfinished upload of the object" in warning for warning in warnings)
+    assert any(warning.startswith("earlier unfinished uploads of the object remain") for warning in warnings)
     assert sorted(bucket.unfinished()) == ["large.parquet", "large.parquet.other"]
 
 

@@ -138,9 +138,7 @@ def test_no_nonce_is_used_twice(file):
             starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(parquet_file, row_group, 1)[:2]]
             crypto = len(parquet_file.footer.cipher.crypto)
             starts.append(parquet_file.footer.start + crypto)
-            ciphertext = [
-                parquet_file.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)
-            ]
+            ciphertext = [parquet_file.footer.column_chunk(row_group, 1).encrypted_column_metadata for row_group in range(ROW_GROUPS)]
             nonces += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in ciphertext]
     assert len(nonces) == len(set(nonces)) == 2 * 10
 

@@ -18,6 +18,7 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.errors import UnreadableError, UsageError
+from support.newer_pyarrow import arrow_type
 
 UTC = dt.UTC
 NOON = dt.datetime(2026, 1, 2, 12, 0, 0, 123456)
@@ -56,7 +57,7 @@ STORED = {
 
 READ = [kind for kind, _ in STORED.values()] + [
     pa.large_string(),
-    pa.string_view(),
+    arrow_type("string_view"),
     pa.large_binary(),
     pa.dictionary(pa.int8(), pa.large_string()),
     pa.decimal256(40, 4),

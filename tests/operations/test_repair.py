@@ -229,7 +229,7 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
     DEFECTS["missing-length"].make(path)
     before, splice = listing(tmp_path), patch.set_filters
 
-    def shift_offset(raw, changes, cipher):
+    def shift_offset(raw, changes, cipher, **options):
         return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changes.items()}, cipher)
 
     monkeypatch.setattr(patch, "set_filters", shift_offset)

@@ -21,6 +21,8 @@ from sbbf_tool import add_filters, verify
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.structs import parse_struct
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
@@ -252,7 +254,7 @@ def test_undecodable_pages_are_reported_and_the_rest_is_verified(damaged_file: P
 def test_pages_in_another_file_cannot_be_verified_here(tmp_path: Path):
     path = Path(shutil.copy(FIXTURES / "spark-int96.parquet", tmp_path))
     with ParquetFile.open(path) as file:
-        metadata, start = file.footer.metadata, file.footer.start
+        metadata, start = parse_struct(FileMetaData, file.footer.raw), file.footer.start
     metadata.row_groups[0].columns[0].file_path = "elsewhere.parquet"
     raw = serialized(metadata)
     path.write_bytes(path.read_bytes()[:start] + raw + build_tail(raw))

@@ -48,4 +48,4 @@ def test_nothing_is_known_of_a_locked_chunk():
     assert meta.stated_filter == (None, None)
     assert not meta.has_only_nulls
     assert not meta.is_dictionary_encoded
-    assert (meta.external, meta.page_range, meta.parts()) == ("elsewhere", (0, 0), [])
+    assert (meta.external, meta.page_range) == ("elsewhere", (0, 0))

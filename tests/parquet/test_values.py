@@ -22,6 +22,7 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import annotate, decimal, edit_footer
+from support.newer_pyarrow import arrow_type
 from support.stored_values import stored
 
 
@@ -57,7 +58,7 @@ TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
     (pa.float64(), [0.1, -1e308], lambda v: struct.pack("<d", v)),
     (pa.string(), ["", "a", "Grüße", "x" * 1000], str.encode),
     (pa.large_string(), ["", "long"], str.encode),
-    (pa.string_view(), ["", "a view of more than twelve bytes"], str.encode),
+    (arrow_type("string_view"), ["", "a view of more than twelve bytes"], str.encode),
     (pa.binary(), [b"", b"\x00", b"\xff\xfe"], bytes),
     (pa.binary(5), [b"12345", bytes(5)], bytes),
     (pa.dictionary(pa.int32(), pa.string()), ["one", "two", "one"], str.encode),
@@ -74,8 +75,8 @@ TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
     (pa.decimal128(5, 2), [Decimal("1.00"), Decimal("-1.28")], lambda v: int(v * 100).to_bytes(3, "big", signed=True)),
     (pa.decimal128(38, 10), [Decimal("-0.0000000001")], lambda v: b"\xff" * 16),
     (pa.decimal256(76, 0), [Decimal(10) ** 75], lambda v: (10**75).to_bytes(32, "big")),
-    (pa.uuid(), [KEY.bytes], lambda v: KEY.bytes),
-    (pa.json_(), ['{"a": [1, 2]}'], str.encode),
+    (arrow_type("uuid"), [KEY.bytes], lambda v: KEY.bytes),
+    (arrow_type("json_"), ['{"a": [1, 2]}'], str.encode),
 ]
 
 

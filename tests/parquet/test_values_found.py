@@ -19,6 +19,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.literals import format_plain
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import INTERVAL, annotate, decimal
+from support.newer_pyarrow import arrow_type
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.timestamp("ms", "UTC"), AWARE.map(to_millis)),
     (pa.timestamp("us"), NAIVE),
     (pa.timestamp("us", "UTC"), AWARE),
-    (pa.uuid(), st.uuids().map(lambda key: key.bytes)),
+    (arrow_type("uuid"), st.uuids().map(lambda key: key.bytes)),
     (pa.list_(pa.list_(pa.int32())), st.lists(st.lists(integers(32), max_size=3), max_size=3)),
     (pa.map_(pa.string(), pa.int64()), st.lists(st.tuples(st.text(max_size=5), integers(64)), max_size=3)),
 ]

@@ -75,7 +75,7 @@ def leaves(kind: pa.DataType, value: Any, path: tuple[str, ...] = ()) -> Iterato
         for key, item in value:
             yield from leaves(kind.key_type, key, (*path, "key"))
             yield from leaves(kind.item_type, item, (*path, "value"))
-    elif pa.types.is_nested(kind):
+    elif pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind):  # before pyarrow 15, the second is no case of the first
         for element in value:
             yield from leaves(kind.value_type, element, path)
     else:

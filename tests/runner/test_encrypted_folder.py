@@ -163,10 +163,15 @@ def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
     assert_no_key(repr(edit))
     files = pipeline.discover(spark, str(lake))
     plan_frame = pipeline.plan(files, spec, edit)
-    for frame in (plan_frame, pipeline.publish(pipeline.build(plan_frame, spec, edit), spec, edit), pipeline.verify(files, keys=keys)):
+    chunks = pipeline.build(plan_frame, spec, edit)
+    for frame in (plan_frame, chunks, pipeline.verify(files, keys=keys)):
         plan = frame._jdf.queryExecution().toString()
         assert "MapInArrow" in plan
         assert_no_key(plan)
+    # The outcomes are rows that the frame keeps.
+    outcomes = pipeline.publish(chunks, spec, edit)
+    assert_no_key(outcomes._jdf.queryExecution().toString())
+    assert {row.status for row in outcomes.collect()} == {"ok"}
     assert_no_key(repr(spark.sparkContext.getConf().getAll()) + repr(spark.conf.getAll))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from sbbf_tool import FilterDeclaration, Limits, Policy
 from sbbf_tool.cli import run
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
@@ -22,6 +23,9 @@ from sbbf_tool.reports.lake import BuiltChunk, PlannedFile
 from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.runner import works
+from sbbf_tool.runner.progress import RunProgress
+from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files, statuses
 
@@ -29,6 +33,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import ddl_of, rows_of
+from sbbf_tool.spark.runner import SparkRunner
 
 pytestmark = pytest.mark.engines
 
@@ -78,9 +83,43 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     rows = pipeline.publish(built_frame, spec)
     assert [(row.status, len(row.report.filters)) for row in outcomes(rows)] == [("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
-    assert [row.reason for row in outcomes(rows)] == ["the file has every filter"]
     verified = rows_of(pipeline.verify(files), VerifyRow)
     assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [0, 10]
+
+
+def run_stage(spark, lake: Path, stage: str):
+    """Run a stage that changes files."""
+    spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
+    if stage == "publish":
+        return pipeline.publish(pipeline.build(pipeline.plan(files, spec), spec), spec)
+    if stage == "fill":
+        return pipeline.fill(files, spec)
+    return pipeline.apply(files, Policy(Limits(filters=(FilterDeclaration(("id", "name"), f"{lake}/**"),))), in_place=True)
+
+
+@pytest.mark.parametrize("stage", ["publish", "fill", "apply"])
+def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
+    """Before any action, and every action on its outcomes finds the same."""
+    lake = small_files(tmp_path / "lake", 4)
+    frame = run_stage(spark, lake, stage)
+    assert_has_filters(lake, ("id", "name"))
+    after = digests(lake)
+    frame.show(3)
+    assert frame.count() == 4
+    first, second = frame.collect(), frame.collect()
+    assert [(row.status, len(row.report.filters)) for row in first] == [("ok", 2)] * 4
+    assert first == second
+    assert digests(lake) == after
+
+
+def test_outcomes_of_a_stage_as_a_report(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 3)
+    steps = []
+    options = {"report": str(tmp_path / "report"), "progress": lambda *so_far: steps.append(so_far)}
+    frame = pipeline.fill(pipeline.discover(spark, str(lake)), ["id"], **options)
+    assert [row.status for row in outcomes(frame)] == ["ok"] * 3
+    assert spark.read.parquet(options["report"]).count() == 3
+    assert steps[-1][:2] == (3, 3)
 
 
 def test_a_large_file_is_verified_in_splits(spark, tmp_path):
@@ -141,12 +180,62 @@ def test_a_wrong_request_is_reported_as_elsewhere(spark, tmp_path):
         pipeline.plan(pipeline.discover(spark, lake), [])
 
 
+def test_paths_that_cannot_be_listed(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 1)
+    with pytest.raises(UnreadableError, match=r"\[PATH_NOT_FOUND\] no such file or directory"):
+        pipeline.discover(spark, [str(lake), str(tmp_path / "mistyped")])
+    with pytest.raises(UsageError, match="no path was given"):
+        pipeline.add_filters(spark, [], ["id"])
+    with pytest.raises(UsageError, match="no column 'path'; its columns are file"):
+        pipeline.plan(spark.createDataFrame([(str(lake),)], "file string"), ["id"])
+
+
+def test_relative_paths_are_those_of_the_driver(spark, tmp_path, monkeypatch):
+    lake = small_files(tmp_path / "lake", 1)
+    monkeypatch.chdir(tmp_path)
+    expected = [str(path) for path in lake.iterdir()]
+    frame = spark.createDataFrame([("lake/part-00000.parquet",)], "path string")
+    assert [row.path for row in rows_of(pipeline.discover(spark, "lake"), ListedFile)] == expected
+    for stage in (pipeline.inspect(frame), pipeline.verify(frame), pipeline.plan(frame, ["id"]), pipeline.check(frame)):
+        assert [(row.path, row.status in ("ok", "skipped")) for row in stage.collect()] == [(expected[0], True)]
+
+
 def test_many_keys_of_all_files(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     pipeline.add_filters(spark, str(lake), "id")
     rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), LookupRow)}
     assert KeyHit("7", (0,)) in rows["part-00000"].report.hits
     assert KeyHit("207", (0,)) in rows["part-00001"].report.hits
+
+
+def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatch):
+    lake = small_files(tmp_path / "lake", 3)
+    pipeline.add_filters(spark, str(lake), "id")
+    files = pipeline.discover(spark, str(lake))
+    monkeypatch.setattr("sbbf_tool.spark.lookup._KEYS_AT_ONCE", 7)
+    values = [7, 207, 100_000, *range(300, 320)]
+    expected = {row.path: row.report for row in rows_of(pipeline.probe(files, "id", values), LookupRow)}
+    frame = pipeline.probe(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
+    rows = list(rows_of(frame, LookupRow))
+    assert len(rows) == 3
+    for row in rows:
+        assert sorted(row.report.hits, key=str) == sorted(expected[row.path].hits, key=str)
+        assert (row.report.keys, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
+    pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
+    assert {row.status for row in rows_of(pipeline.probe(files, "id", pairs), LookupRow)} == {"failed"}
+    assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), LookupRow)] == [()] * 3
+    with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
+        pipeline.probe(files, "name", pairs)
+
+
+def test_progress_counts_files_and_bytes(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 5)
+    num_bytes = sum(path.stat().st_size for path in lake.iterdir())
+    for work in (works.inspect(), works.verify(), works.add(FilterSpec(("id",)), Edit(in_place=True))):
+        with SparkRunner(progress=RunProgress()) as runner:
+            assert len(list(runner.run(Selection(str(lake)), work))) == 5
+            progress = runner.progress
+        assert (progress.total, progress.files_done, progress.bytes_done) == ((5, num_bytes), 5, num_bytes)
 
 
 IN_PLACE = ["--in-place"]

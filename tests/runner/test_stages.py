@@ -28,7 +28,7 @@ from sbbf_tool.reports.add import AddRow, PlanRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.explain import ExplainRow
-from sbbf_tool.reports.findings import CheckRow
+from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.lake import PlannedFile, SurveyRow, VerifiedSplit
 from sbbf_tool.reports.lookup import LookupRow
@@ -136,6 +136,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
+        BriefCheckRow: works.check(Policy(), brief=True),
         VerifiedSplit: lambda path: verify_split(path, plan_verification(path).fingerprint, (0,)),
         SurveyRow: works.survey(),
         PlannedFile: lambda path: plan_file(path, name, EDIT),

@@ -141,7 +141,7 @@ def test_a_state_that_decompresses_to_gigabytes_is_refused_in_little_memory(repe
     table = pa.table(columns, schema=plain)
     schema = module._dictionary_schema()
     writer = pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False)
-    writer.write_table(table.cast(schema))
+    writer.write_table(module._encode(table, schema))
     writer.close()
     del table, columns
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -157,7 +157,7 @@ def test_more_rows_than_bytes_are_refused(tmp_path: Path) -> None:
     schema = module._dictionary_schema()
     with pq.ParquetWriter(path, schema) as writer:
         for _ in range(10):
-            writer.write_table(table.cast(schema))
+            writer.write_table(module._encode(table, schema))
     with pytest.raises(UsageError, match="it has other rows"):
         State(path)
 

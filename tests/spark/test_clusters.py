@@ -10,7 +10,9 @@ import pytest
 
 from sbbf_tool import add_filters, check, inspect
 from sbbf_tool.spark.shipping import ZIP_NAME
+from support.lake_cluster import Run
 from support.lake_folders import CLUSTER, LAKE_PROGRAM, REPOSITORY, connect_server, run_program
+from support.lakes import digests, large_file, small_files
 
 pytestmark = [pytest.mark.engines]
 pytest.importorskip("pyspark")
@@ -62,6 +64,24 @@ def test_a_connect_server_gets_the_package_from_its_client(lake, tmp_path):
         result = run_program(sys.executable, str(LAKE_PROGRAM), address, str(lake), "ship", folder=tmp_path)
     assert_read(result, lake)
     assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in result["workers"])
+
+
+@pytest.mark.heavy(minutes=3)
+def test_a_cluster_writes_the_same_bytes_as_one_process(tmp_path):
+    bytes_of_lake, sums = [], []
+    for number, master in enumerate(("local[1]", CLUSTER)):
+        scratch = tmp_path / str(number)
+        lake = small_files(scratch / "lake", 4)
+        large_file(lake / "large.parquet", row_groups=3, rows_a_group=5_000)
+        before = digests(lake)
+        with Run(lake, scratch, "-c", "id", "-c", "name", master=master) as run:
+            assert run.process.wait() == 0, run.read_output()
+            sums += [line for line in run.read_output().splitlines() if line.startswith("5 files: ")]
+        bytes_of_lake.append(digests(lake))
+        assert all(bytes_of_lake[-1][name] != digest for name, digest in before.items())
+    assert bytes_of_lake[0] == bytes_of_lake[1]
+    assert len(sums) == 2
+    assert sums[0] == sums[1]
 
 
 @pytest.mark.heavy

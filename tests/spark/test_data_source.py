@@ -240,6 +240,36 @@ def test_no_file_ends_the_query_with_its_reason(read, tmp_path):
         read(tmp_path).collect()
 
 
+def test_a_path_that_does_not_exist_ends_the_load(read, tmp_path):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match="PATH_NOT_FOUND") as error:
+        read(tmp_path / "mistyped")
+    assert str(tmp_path / "mistyped") in str(error.value)
+    # With a schema, Spark calls the format only when it plans the query.
+    with pytest.raises(PySparkException, match="PATH_NOT_FOUND"):
+        read(tmp_path / "mistyped", schema="file string").collect()
+
+
+def test_sql_reads_the_format_as_a_view(spark, read, lake):
+    from pyspark.errors import PySparkException
+
+    view = f"CREATE OR REPLACE TEMPORARY VIEW lake_filters USING sbbf OPTIONS (path '{lake}')"
+    spark.sql(view)
+    assert spark.sql("SELECT count(*) FROM lake_filters WHERE status = 'ok'").first()[0] == 12
+    spark.sql("DROP VIEW lake_filters")
+    for statement in ("CREATE TABLE t USING sbbf", f"CREATE TABLE t USING sbbf OPTIONS (path '{lake}')"):
+        with pytest.raises(PySparkException, match=r"a table of a catalog cannot use sbbf.*; use CREATE TEMPORARY VIEW name USING sbbf"):
+            spark.sql(statement)
+
+
+def test_the_format_cannot_be_written(spark, read, tmp_path):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match="sbbf cannot be written, only read"):
+        spark.range(1).write.format("sbbf").mode("append").save(str(tmp_path))
+
+
 def test_the_manual_names_every_option():
     from sbbf_tool.spark.options import NAMES
     from sbbf_tool.spark.source import SbbfDataSource

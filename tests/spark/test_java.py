@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark import java
-from sbbf_tool.spark.session import session, spark_version
+from sbbf_tool.spark.session import describe_missing_data_sources, session, spark_version
 
 SPARK_4_0, SPARK_4_3 = (4, 0, 0), (4, 3, 0)
 
@@ -58,6 +58,7 @@ def test_versions_as_java_says_them(machine, text, version):
 
 
 def test_which_java_which_spark_takes():
+    assert {version[0] for version in VERSION_TEXTS.values() if java.accepts((3, 5), version)} <= {8, 11, 17}
     versions = {(17,), (17, 0, 15), (21, 0, 8)}
     assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_0, version)} == versions
     assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_3, version)} == {*versions, (25, 0, 3)}
@@ -120,7 +121,7 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, text, code, version)
 
 def test_no_java_gets_one_line_before_spark_is_started(machine):
     pytest.importorskip("pyspark")
-    with pytest.raises(UsageError, match=r"needs Java 17, 21 or 25 .* there is none by JAVA_HOME or on PATH; install one"):
+    with pytest.raises(UsageError, match=r"needs Java .*17.* there is none by JAVA_HOME or on PATH; install one"):
         session("local[2]")
 
 
@@ -166,9 +167,18 @@ def test_without_pandas(monkeypatch):
 
 def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
-    monkeypatch.setattr(pyspark, "__version__", "3.5.8")
-    with pytest.raises(UsageError, match=r"^PySpark 3\.5\.8 is too old: .*; pip install 'sbbf-tool\[spark\]'$"):
+    monkeypatch.setattr(pyspark, "__version__", "3.4.4")
+    with pytest.raises(UsageError, match=r"^PySpark 3\.4\.4 is too old: .*; pip install 'sbbf-tool\[spark\]'$"):
         spark_version()
+
+
+def test_a_pyspark_without_data_sources_is_named(monkeypatch):
+    pyspark = pytest.importorskip("pyspark")
+    assert describe_missing_data_sources() is None
+    monkeypatch.setattr(pyspark, "__version__", "3.5.8")
+    missing = describe_missing_data_sources()
+    assert missing is not None
+    assert missing.startswith("PySpark 3.5.8 has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use ")
 
 
 @pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])

@@ -1,7 +1,12 @@
-"""The oldest PySpark that has Python data sources, 4.0.0, in an environment of its own, passes the tests of data source and pipeline."""
+"""The oldest PySpark, in an environment of its own with the pandas, numpy and pyarrow of its time, passes the tests of the pipeline and of
+the functions of SQL.
+
+The Connect server is the one of the environment that runs the tests: that of 3.5 is in no package of PyPI.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -9,18 +14,21 @@ from pathlib import Path
 import pytest
 
 from support.environments import NotInstallableError, install_python
-from support.lake_folders import REPOSITORY
+from support.lake_folders import REPOSITORY, connect_server
+from support.lakes import MIXED, mixed
+from support.sql_queries import assert_answers, run_queries
 
-pytestmark = [pytest.mark.engines, pytest.mark.heavy(minutes=5), pytest.mark.environment(minutes=3)]
+pytestmark = [pytest.mark.engines, pytest.mark.heavy(minutes=3), pytest.mark.environment(minutes=3)]
 
-OLDEST = "4.0.0"
+OLDEST = "3.5.0"
+OF_ITS_TIME = ("pandas==1.5.3", "numpy==1.26.0", "pyarrow==14.0.1")
 
 
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The interpreter of an environment with that PySpark, in which all the rest is that of the environment that runs the tests."""
     try:
-        python = install_python(f"pyspark-{OLDEST}", f"pyspark=={OLDEST}", shared=True)
+        python = install_python(f"pyspark-{OLDEST}", f"pyspark[connect]=={OLDEST}", *OF_ITS_TIME, shared=True)
     except NotInstallableError as error:
         pytest.skip(str(error))
     version = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
@@ -28,18 +36,47 @@ def python() -> Path:
     return python
 
 
-def pass_on(python: Path, *tests: str) -> None:
-    # This PySpark leaves sockets for the garbage collector.
-    command = [python, "-W", "ignore::ResourceWarning", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
-    command += ["-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([*command, *tests], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=900)
+def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.run([python, *words], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=900)
+
+
+def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str]:
+    """Add filters to a mixed lake; return the status of each file."""
+    done = run(python, "-m", "sbbf_tool", "add-filter", str(lake), "-c", "id", "-c", "name", "--in-place", "--json", *runner)
+    assert done.returncode == 4, done.stderr[-3000:]
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    assert documents.pop()["schema"] == "sbbf.summary"
+    return {
+        document["file"].removeprefix(f"{lake}/").removesuffix(".parquet"): document.get(
+            "status", "ok" if document.get("filters") else "skipped"
+        )
+        for document in documents
+    }
+
+
+@pytest.mark.parametrize("module", ["runner/test_pipeline.py", "spark/test_sql_functions.py"])
+def test_the_pipeline_and_functions_of_sql(python, module):
+    # This PySpark leaves sockets for the garbage collector, and compares versions with distutils.
+    ignored = ("-W", "ignore::ResourceWarning", "-W", "ignore::DeprecationWarning")
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
+    done = run(python, *ignored, "-m", "pytest", *options, *ignored, f"tests/{module}")
     assert done.returncode == 0, done.stdout[-5000:]
 
 
-def test_the_data_source(python):
-    pass_on(python, "tests/spark/test_data_source.py")
+def test_a_command_with_a_master(python, tmp_path):
+    statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--master", "local[2]")
+    assert statuses == MIXED
 
 
-def test_the_pipeline_and_its_command(python):
-    pass_on(python, "tests/runner/test_pipeline.py")
+def test_a_command_with_a_connect_server(python, tmp_path):
+    with connect_server(tmp_path) as address:
+        statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--remote", address)
+    assert statuses == MIXED
+
+
+def test_queries_with_a_connect_server(python, tmp_path, fixtures):
+    path = fixtures / "pyarrow-filters.parquet"
+    with connect_server(tmp_path) as address:
+        values = run_queries(python, address, path)
+    assert_answers(values, path)

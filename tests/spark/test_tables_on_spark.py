@@ -6,8 +6,11 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool import inspect
+from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.parquet.column_names import ColumnNames
@@ -20,7 +23,7 @@ from sbbf_tool.spark.runner import SparkRunner
 from sbbf_tool.tables.table import Change
 from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("whole_bytes", [None, 0])
@@ -69,3 +72,32 @@ def test_a_table_of_the_catalog_is_found_by_its_location(tmp_path, spark):
     finally:
         spark.sql("DROP TABLE orders_at")
     assert [file.path] == deltalake.DeltaTable(folder).file_uris()
+
+
+def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
+    """A Delta table as TABLE does, with a commit; a table of plain files; and a name that does not exist."""
+    folder, plain = tmp_path / "t", tmp_path / "plain"
+    deltalake.write_deltalake(folder, pa.table({"id": [1, 2]}))
+    deltalake.write_deltalake(folder, pa.table({"id": [3]}), mode="overwrite")
+    (tmp_path / "plain").mkdir()
+    pq.write_table(pa.table({"id": [1]}), plain / "a.parquet")
+    spark.sql(f"CREATE TABLE live USING parquet LOCATION '{folder}'")
+    spark.sql(f"CREATE TABLE plain USING parquet LOCATION '{plain}'")
+    words = ["add-filter", "-c", "id", "--in-place", "--runner", "spark"]
+    try:
+        assert run([*words, "--table", "live"]) == 0, capsys.readouterr().err
+        assert run([*words, "--table", "default.plain"]) == 0, capsys.readouterr().err
+        capsys.readouterr()
+        assert run([*words, "--table", "no_such"]) == 2
+        assert "sbbf: there is no table or view `no_such` in Spark's catalog" in capsys.readouterr().err
+    finally:
+        spark.sql("DROP TABLE live")
+        spark.sql("DROP TABLE plain")
+    table = deltalake.DeltaTable(folder)
+    assert table.version() == 2
+    (live_file,) = table.file_uris()
+    assert len(inspect(live_file).filters) == len(inspect(plain / "a.parquet").filters) == 1
+    assert run(["inspect", "--table", "live"]) == 2
+    assert "--table names a table in Spark's catalog: give --master or --remote too" in capsys.readouterr().err
+    assert run(["inspect", "--table", "live", str(plain), "--runner", "spark"]) == 2
+    assert "give either --table or PATHs" in capsys.readouterr().err

@@ -49,14 +49,18 @@ def environment(url: str) -> dict[str, str]:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
+        # A request that a fault always fails is given up at once.
+        "AWS_MAX_ATTEMPTS": "3",
     }
 
 
 def forget_clients() -> None:
     """Discard the cached clients: a client reads the environment when it is made and then lives as long as the process."""
-    from sbbf_tool.storage.objects import s3_bucket, stores
+    from sbbf_tool.storage.objects import retries, s3_bucket, stores
 
     if s3_bucket.client.cache_info().currsize:
         s3_bucket.client(os.getpid()).close()
     s3_bucket.client.cache_clear()
+    s3_bucket.retry_settings.cache_clear()
+    retries.retries_of.cache_clear()
     stores._store.cache_clear()

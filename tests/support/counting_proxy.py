@@ -6,10 +6,12 @@ import http.client
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -47,6 +49,8 @@ class Exchange:
                 return "ListMultipartUploads"
             case "GET" if "list-type" in query:
                 return "ListObjectsV2"
+            case "GET" if "ownershipControls" in query:
+                return "GetBucketOwnershipControls"
             case "GET" if "tagging" in query or "acl" in query:
                 return "GetObjectTagging" if "tagging" in query else "GetObjectAcl"
             case "GET":
@@ -58,8 +62,13 @@ class Exchange:
 
 Fault = Callable[[Exchange], str | int | None]
 """Called before a request is forwarded, with status 0. A status as result answers with that error; `cut` closes the connection within the
-body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; None
-forwards both. The function may have side effects of its own."""
+body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; `slow` takes
+and gives both bodies in small pieces; `stall` sends half of the answer and no more until the client closes; None forwards both. The
+function may have side effects of its own."""
+
+_SLOW_PIECES, _PIECE_SECONDS = 16, 0.02
+_STALL_SECONDS = 60
+_DRAIN_SECONDS = 120
 
 
 @dataclass
@@ -68,6 +77,25 @@ class Proxy:
     upstream: str
     exchanges: list[Exchange] = field(default_factory=list)
     fault: Fault | None = None
+    connections: set[object] = field(default_factory=set)
+    """Addresses of the clients whose connections are open."""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    """Notified when `connections` changes."""
+
+    @contextmanager
+    def draining(self) -> Iterator[None]:
+        """Wait at the end until all connections that were opened in the block are closed: what a killed client sent may arrive late."""
+        before = set(self.connections)
+        yield
+        address = urlsplit(self.url)
+        with socket.create_connection((address.hostname or "", address.port or 0)) as last:
+            # Connections are accepted in the order in which they were opened.
+            self._wait_for(lambda: last.getsockname() in self.connections)
+        self._wait_for(lambda: self.connections <= before)
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, _DRAIN_SECONDS)
 
     def operations(self) -> list[str]:
         return [exchange.operation for exchange in self.exchanges]
@@ -91,10 +119,8 @@ class Proxy:
 @contextmanager
 def running(upstream: str) -> Iterator[Proxy]:
     """A proxy before `upstream`, an address such as `http://127.0.0.1:8080`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    proxy = Proxy(f"http://127.0.0.1:{server.server_port}", upstream)
-    server.proxy = proxy  # type: ignore[attr-defined]
+    server = _Server(("127.0.0.1", 0), _Handler)
+    proxy = server.proxy = Proxy(f"http://127.0.0.1:{server.server_port}", upstream)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -103,6 +129,25 @@ def running(upstream: str) -> Iterator[Proxy]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    proxy: Proxy
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.proxy.changed:
+            self.proxy.connections.add(client_address)
+            self.proxy.changed.notify_all()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.proxy.changed:
+                self.proxy.connections.discard(client_address)
+                self.proxy.changed.notify_all()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -128,7 +173,11 @@ class _Handler(BaseHTTPRequestHandler):
             proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, 0, 0))
             self._break_off()
             return
-        body = self.rfile.read(length)
+        body = self._read_slowly(length) if fault == "slow" else self.rfile.read(length)
+        if len(body) < length:
+            # The client is gone; a server drops a request that is not whole.
+            self.close_connection = True
+            return
         if isinstance(fault, int):
             code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(fault, "InternalError")
             answer = f"<Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
@@ -150,8 +199,11 @@ class _Handler(BaseHTTPRequestHandler):
             elif fault == "cut answer":
                 self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=len(data))
                 self._break_off()
+            elif fault == "stall":
+                self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=max(1, len(data)))
+                self._wait_for_close()
             else:
-                self._answer(answer.status, answer.getheaders(), data)
+                self._answer(answer.status, answer.getheaders(), data, is_slow=fault == "slow")
         finally:
             connection.close()
 
@@ -160,7 +212,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _record(self, proxy: Proxy, parts: object, headers: dict[str, str], uploaded: int, status: int, downloaded: int) -> None:
         proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, status, downloaded))  # type: ignore[attr-defined]
 
-    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None) -> None:
+    def _read_slowly(self, length: int) -> bytes:
+        pieces = []
+        for size in _piece_sizes(length):
+            time.sleep(_PIECE_SECONDS)
+            pieces.append(self.rfile.read(size))
+        return b"".join(pieces)
+
+    def _answer(
+        self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None, *, is_slow: bool = False
+    ) -> None:
         self.send_response_only(status)
         has_length = False
         for name, value in headers:
@@ -173,11 +234,27 @@ class _Handler(BaseHTTPRequestHandler):
         if not has_length:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
+        rest = memoryview(data)
+        for size in _piece_sizes(len(data)) if is_slow else (len(data),):
+            if is_slow:
+                time.sleep(_PIECE_SECONDS)
+            self.wfile.write(rest[:size])
+            self.wfile.flush()
+            rest = rest[size:]
+
+    def _wait_for_close(self) -> None:
+        self.close_connection = True
+        self.connection.settimeout(_STALL_SECONDS)
+        self.connection.recv(1)
 
     def _break_off(self) -> None:
         """Close the connection with a reset, as a broken cable does; an orderly close would send buffered bytes first."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def _piece_sizes(length: int) -> list[int]:
+    """Return the sizes of up to _SLOW_PIECES pieces that have so many bytes together."""
+    size = max(1, -(-length // _SLOW_PIECES))
+    return [min(size, length - start) for start in range(0, length, size)]

@@ -31,6 +31,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     FileMetaData,
     PageType,
 )
+from sbbf_tool.parquet.structs import parse_struct
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import edit_footer
 from support.page_bombs import Page, compress, write_pages
@@ -121,9 +122,7 @@ class Edit:
         path.write_bytes(bytes(self._body) + raw + build_tail(raw))
 
     def _with_crypto_metadata(self, raw: bytes) -> bytes:
-        from sbbf_tool.parquet.footer import Footer
-
-        metadata = Footer(raw, 4).metadata
+        metadata = parse_struct(FileMetaData, raw)
         for row_group, column in self.encrypted:
             chunk = metadata.row_groups[row_group].columns[column]
             chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())

@@ -1,5 +1,5 @@
-"""The targets of fuzzing: footer, filter header, page header, column chunk, the splice that writes footers; Paimon's containers and
-manifests; key material.
+"""The targets of fuzzing: footer and the index of its chunks, filter header, page header, column chunk, the splice that writes footers;
+Paimon's containers and manifests; key material.
 
 Each target takes any bytes and raises only the package's own errors; parsed input must also have the properties that it asserts.
 """
@@ -22,6 +22,7 @@ from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_tail, set_filter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_header, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
+from support.footer_index import assert_index_agrees
 
 CORPUS = Path(__file__).parents[1] / "faults" / "corpus"
 
@@ -44,6 +45,11 @@ def footer(data: bytes) -> None:
         assert fresh.filter_place(*key) == place
     no_filters = dict.fromkeys(chunks)
     assert set_filters(fresh.raw, no_filters) == set_filters(data, no_filters)
+
+
+def indexed_footer(data: bytes) -> None:
+    """A footer whose chunks are indexed states what the whole footer states, or is refused for the same reason; so do its parts."""
+    assert_index_agrees(data)
 
 
 def tail(data: bytes) -> None:
@@ -135,7 +141,7 @@ def key_material(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
-    for target in (footer, tail, filter_header, page_header, chunk, compact_struct, container, manifest, key_material)
+    for target in (footer, indexed_footer, tail, filter_header, page_header, chunk, compact_struct, container, manifest, key_material)
 }
 
 
@@ -147,7 +153,7 @@ def feed(target: Callable[[bytes], None], data: bytes) -> None:
 
 def corpus_of(name: str) -> Path:
     """Return the folder of a target's corpus. Targets for structs share the corpus of footers."""
-    return CORPUS / ("footer" if name == "compact_struct" else name)
+    return CORPUS / ("footer" if name in ("compact_struct", "indexed_footer") else name)
 
 
 def seeds(name: str) -> list[bytes]:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -174,6 +175,8 @@ def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         (inner,) = (each for each in get_args(hint) if each is not NoneType)
         value = _value(inner, definitions)
         return {**value, "type": [value["type"], "null"]} if "type" in value else {"anyOf": [value, {"type": "null"}]}
+    if get_origin(hint) is Sequence:
+        return {"type": "array", "items": _value(get_args(hint)[0], definitions)}
     if get_origin(hint) is tuple:
         items = get_args(hint)
         if items[1:] == (...,):

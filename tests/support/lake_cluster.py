@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 CLUSTER = "local-cluster[2,1,1024]"
+_SECONDS_TO_END = 60
 
 
 class Run:
     """A run as a context manager, which ends all its processes at exit."""
 
-    def __init__(self, lake: Path, scratch: Path, *arguments: str, master: str = CLUSTER) -> None:
+    def __init__(self, lake: Path, scratch: Path, *arguments: str, master: str = CLUSTER, python_path: Path | None = None) -> None:
         self.lake = lake
         settings = [
             f"spark.local.dir={scratch / 'blocks'}",
@@ -26,7 +27,7 @@ class Run:
         ]
         conf = [word for setting in settings for word in ("--conf", setting)]
         command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), *arguments, "--in-place", "--master", master, *conf]
-        package = str(Path(__file__).parent.parent.parent)
+        package = os.pathsep.join(str(path) for path in (python_path, Path(__file__).parent.parent.parent) if path is not None)
         self.log = scratch / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -70,6 +71,14 @@ class Run:
 
     def read_output(self) -> str:
         return self.log.read_text(errors="replace")
+
+
+def wait_for_end(processes: list[int]) -> None:
+    """Wait until none of these processes is left."""
+    started = time.monotonic()
+    while alive := [pid for pid in processes if _command(pid)]:
+        assert time.monotonic() - started < _SECONDS_TO_END, alive
+        time.sleep(0.05)
 
 
 def kill(pid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,6 +31,22 @@ def small_files(folder: Path, count: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         pq.write_table(table(number), folder / f"part-{number:05d}.parquet")
+    return folder
+
+
+def linked_files(folder: Path, count: int, rows: int = 100) -> Path:
+    """Write one file of some kilobytes, and make hard links to it: as many files as there are names, in one flat folder.
+
+    A file system has a limit of links to one file, so there is a file per 10,000 names.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        path = folder / f"part-{number:07d}.parquet"
+        if number % 10_000 == 0:
+            pq.write_table(table(0, rows).select(["id", "name"]), path)
+            source = path
+        else:
+            os.link(source, path)
     return folder
 
 

@@ -1,7 +1,7 @@
 """The output formats of reports, each of which is imported when it is used.
 
-An output gets each report as soon as it is made. Formats of rows and documents write it at once; those that group findings over all files
-write at the end.
+An output gets each report as soon as it is made, and writes it at once, so that memory does not grow with the number of files. Formats
+that sum up the findings of all files write the sums at the end.
 """
 
 from __future__ import annotations
@@ -130,6 +130,11 @@ class Outputs:
     report_format: str
 
     @property
+    def formats(self) -> set[str]:
+        """The formats of all outputs."""
+        return {self.format, *([] if self.report is None else [self.report_format])}
+
+    @property
     def readable_report(self) -> str | None:
         """The report file, if a later command can read it."""
         return self.report if self.report_format in READ_BACK else None
@@ -140,7 +145,7 @@ class Outputs:
         with ExitStack() as stack:
             outputs: list[Output] = []
             if not terminal().quiet:
-                outputs.append(_output(self.format, run, StandardOutput()))
+                outputs.append(_output(self.format, run, StandardOutput(stack)))
             if self.report is not None:
                 outputs.append(_output(self.report_format, run, stack.enter_context(open_file(self.report))))
             yield outputs

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.output import encodable_json
+from sbbf_tool.cli.render import LongList
+
+_PARTS_AT_ONCE = 1000
 
 
 def open_output(name: str, run: Run, target: Target) -> Lines | Array:
     """Open the output of this format."""
     return Lines(target) if name == "ndjson" else Array(target)
+
+
+def _write_parts(target: Target, parts: Iterator[str]) -> None:
+    while block := "".join(islice(parts, _PARTS_AT_ONCE)):
+        target.write(block)
+
+
+def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
+    """Yield a document as JSON in parts. The items of a long list are made and written one after the other."""
+    if not any(isinstance(value, LongList) for value in document.values()):
+        yield encodable_json(document, encoding)
+        return
+    start = "{"
+    for name, value in document.items():
+        if isinstance(value, LongList):
+            yield f"{start}{encodable_json(name, encoding)}: "
+            start = "["
+            for item in value:
+                yield f"{start}{encodable_json(item, encoding)}"
+                start = ", "
+            yield "[]" if start == "[" else "]"
+        else:
+            yield f"{start}{encodable_json(name, encoding)}: {encodable_json(value, encoding)}"
+        start = ", "
+    yield "}"
 
 
 class Lines:
@@ -28,7 +58,7 @@ class Lines:
             self._write(summary)
 
     def _write(self, document: dict[str, Any]) -> None:
-        self._target.write(f"{encodable_json(document, self._target.encoding)}\n")
+        _write_parts(self._target, chain(_parts(document, self._target.encoding), "\n"))
 
 
 class Array:
@@ -47,5 +77,5 @@ class Array:
         self._target.write("[]\n" if self._start == "[" else "]\n")
 
     def _write(self, document: dict[str, Any]) -> None:
-        self._target.write(f"{self._start}{encodable_json(document, self._target.encoding)}\n")
+        _write_parts(self._target, chain(self._start, _parts(document, self._target.encoding), "\n"))
         self._start = ","

@@ -1,6 +1,7 @@
 """JUnit XML, for test reports of CI systems: one suite per file, one case per rule.
 
 A case fails if its findings make the check fail; milder findings are in the output of a passed case. Rules that did not run are skipped.
+Each suite has its counts, and is written as soon as its file is checked. The root has no counts: its start tag comes before all suites.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ class Suites:
     def __init__(self, target: Target, command: str) -> None:
         self._target = target
         self._root = Element("testsuites", name=command)
+        self._has_suites = False
 
     def add(self, item: Item) -> None:
         if item.report is None:
             return
         report: CheckReport = item.report
-        suite = SubElement(self._root, "testsuite", name=escape(report.file))
+        suite = Element("testsuite", name=escape(report.file))
         for outcome in report.rules:
             _case(suite, report, outcome)
         for place in report.unreadable:
@@ -43,11 +45,20 @@ class Suites:
             SubElement(case, "skipped", message=escape(describe_locked(report.locked_columns)))
         for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(name, str(sum(1 for _ in suite.iter(tag))))
+        indent(suite, level=1)
+        if not self._has_suites:
+            self._has_suites = True
+            self._target.write(_to_xml(self._root, has_declaration=True).removesuffix(" />") + ">\n")
+        self._target.write(f"  {_to_xml(suite)}\n")
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        indent(self._root)
-        # ASCII with character references is correct in every terminal encoding.
-        self._target.write(tostring(self._root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n")
+        self._target.write(f"</{self._root.tag}>\n" if self._has_suites else _to_xml(self._root, has_declaration=True) + "\n")
+
+
+def _to_xml(element: Element, *, has_declaration: bool = False) -> str:
+    # ASCII with character references is correct in every terminal encoding.
+    data: bytes = tostring(element, encoding="us-ascii", xml_declaration=has_declaration)
+    return data.decode("ascii")
 
 
 def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:

@@ -73,7 +73,7 @@ class Records:
             yield to_batch(self._row, [item.row for item in self._waiting])
         else:
             for item in self._waiting:
-                yield from item.report.to_arrow().to_batches()
+                yield from item.report.to_batches()
 
 
 class _Text:

@@ -1,4 +1,7 @@
-"""Output for code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run for all files."""
+"""Output for code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run for all files.
+
+Each result is written at once. The notifications about files are in another array, which follows: until then they are in a temporary file.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ from sbbf_tool.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+_INDENT = 2
+_TAIL = "\n    }\n  ]\n}"
+"""End of a document: of the run, of the array of runs and of the document."""
 
 
 def open_output(name: str, run: Run, target: Target) -> Sarif:
@@ -31,35 +37,59 @@ class Sarif:
     """One document about all files."""
 
     def __init__(self, target: Target, rules: Sequence[Rule | IndexRule]) -> None:
-        self._target = target
-        self._rules = rules
+        self._target, self._rules = target, rules
         self._numbers = {rule.name: at for at, rule in enumerate(rules)}
-        self._results: list[dict[str, Any]] = []
-        self._unreadable: list[dict[str, Any]] = []
-        self._locked: list[dict[str, Any]] = []
+        self._notifications = target.scratch()
+        self._has_begun = self._has_results = self._has_notifications = self._has_unreadable_parts = False
+
+    def _begin(self) -> None:
+        """Write the document up to the results, unless it is written: a command that fails before its first report prints nothing."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in self._rules]}
+        document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}}]}
+        # The document ends after the run's first member; `end` writes what is cut off.
+        self._target.write(self._to_json(document, 0).removesuffix(_TAIL) + ',\n      "results": [')
 
     def add(self, item: Item) -> None:
         if item.report is None:
             return
+        self._begin()
         report: CheckReport = item.report
-        self._results += [_result(finding, self._numbers[finding.rule]) for finding in report.findings]
-        where = [{"physicalLocation": _file(report.file)}]
+        for finding in report.findings:
+            self._target.write(self._item(_result(finding, self._numbers[finding.rule]), 8, is_first=not self._has_results))
+            self._has_results = True
+        for place in report.unreadable:
+            self._notify("error", place, report.file)
+            self._has_unreadable_parts = True
         if report.locked_columns:
-            text = describe_locked(report.locked_columns)
-            self._locked.append({"level": "warning", "message": {"text": text}, "locations": where})
-        self._unreadable += [{"level": "error", "message": {"text": place}, "locations": where} for place in report.unreadable]
+            self._notify("warning", describe_locked(report.locked_columns), report.file)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in self._rules]}
-        run = {
-            "tool": {"driver": driver},
-            "invocations": [
-                {"executionSuccessful": not self._unreadable, "toolExecutionNotifications": [*self._unreadable, *self._locked]}
-            ],
-            "results": self._results,
-        }
-        document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-        self._target.write(encodable_json(document, self._target.encoding, indent=2) + "\n")
+        self._begin()
+        success = "false" if self._has_unreadable_parts else "true"
+        self._target.write("\n      ]" if self._has_results else "]")
+        self._target.write(f',\n      "invocations": [\n        {{\n          "executionSuccessful": {success},\n')
+        self._target.write('          "toolExecutionNotifications": [')
+        self._notifications.seek(0)
+        for line in self._notifications:
+            self._target.write(line.decode(self._target.encoding))
+        self._target.write(("\n          ]" if self._has_notifications else "]") + f"\n        }}\n      ]{_TAIL}\n")
+
+    def _notify(self, level: str, text: str, file: str) -> None:
+        notification = {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _file(file)}]}
+        item = self._item(notification, 12, is_first=not self._has_notifications)
+        self._notifications.write(item.encode(self._target.encoding))
+        self._has_notifications = True
+
+    def _item(self, value: dict[str, Any], indent: int, *, is_first: bool) -> str:
+        """Return an item of an array, after a comma unless it is the first."""
+        return f"{'' if is_first else ','}\n{' ' * indent}{self._to_json(value, indent)}"
+
+    def _to_json(self, value: dict[str, Any], indent: int) -> str:
+        # JSON escapes line ends in strings.
+        return encodable_json(value, self._target.encoding, indent=_INDENT).replace("\n", f"\n{' ' * indent}")
 
 
 def _descriptor(rule: Rule | IndexRule) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.encryption import modules
 from sbbf_tool.parquet.encryption.keys import Keys, describe_key
 from sbbf_tool.parquet.encryption.modules import Bytes, FileAad, Key, Module
-from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm, FileMetaData
+from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm
+from sbbf_tool.parquet.row_groups import RowGroups
 
 ChunkKey = tuple[int, int]
 
@@ -76,15 +77,17 @@ class FileCipher:
         self.missing: dict[ChunkKey, str] = {}
         """Description of the missing key, by chunk."""
 
-    def learn(self, metadata: FileMetaData, columns: Sequence[Column]) -> None:
+    def learn(self, row_groups: RowGroups, columns: Sequence[Column]) -> None:
         """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
         self.columns = columns
         keys_by_index = _by_index(self._ring.keys.columns, columns)
         # The key service is called once per key, however many row groups there are.
         keys: dict[tuple[int, bytes | None], Key | None] = {}
-        for number, row_group in enumerate(metadata.row_groups):
-            self._ordinals.append(number if row_group.ordinal is None else row_group.ordinal)
-            for index, chunk in enumerate(row_group.columns):
+        for number in range(len(row_groups)):
+            ordinal = row_groups.row_group(number).ordinal
+            self._ordinals.append(number if ordinal is None else ordinal)
+            for index in range(len(columns)):
+                chunk = row_groups.chunk(number, index)
                 if chunk.crypto_metadata is None:
                     continue
                 own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY

@@ -36,7 +36,7 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
     if ring is None:
         return footer
     if algorithm is None:
-        if any(chunk.crypto_metadata is not None for row_group in footer.metadata.row_groups for chunk in row_group.columns):
+        if any(*footer.presence("crypto_metadata")):
             raise AuthenticationError("the file has encrypted columns, but its footer is neither encrypted nor signed")
         return footer
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
@@ -70,9 +70,10 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Le
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> None:
     """Replace the plaintext metadata of each chunk whose key is known with the full metadata."""
-    cipher.learn(footer.metadata, footer.columns)
-    for number, row_group in enumerate(footer.metadata.row_groups):
-        for index, chunk in enumerate(row_group.columns):
+    cipher.learn(footer.row_groups, footer.columns)
+    for number in range(footer.num_row_groups):
+        for index in range(len(footer.columns)):
+            chunk = footer.column_chunk(number, index)
             if chunk.encrypted_column_metadata is None or not cipher.has_key((number, index)):
                 continue
             try:

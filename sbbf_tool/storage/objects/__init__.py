@@ -3,7 +3,11 @@
     location    the parts of a URL
     store       the interface of a service: read a range of one version, list the names below a prefix, publish a version in one step
     s3_publish  S3 by botocore: `s3_bucket` reads, and this module alone writes; `s3_errors` translates its errors
-    cloud       Google Cloud Storage, Azure and HTTP, by obstore
+    cloud       reads of Google Cloud Storage, Azure and HTTP, by obstore
+    azure_publish, google_publish
+                the same stores with writes, by requests of `azure_rest` and `google_rest`; `azure_blocks` plans block lists
+    rest        requests by urllib3
+    conditional the steps that publications to all services share
     arrow       HDFS, by pyarrow and libhdfs
     stores      the store of a URL
     source      one version of an object, read in few requests

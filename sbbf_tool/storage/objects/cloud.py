@@ -1,4 +1,6 @@
-"""Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store): read-only, but for the logs of tables.
+"""Reads of Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store), and the logs of tables.
+
+`azure_publish` and `google_publish` replace objects, with requests that obstore does not have.
 
 obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
 `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
@@ -8,6 +10,7 @@ versions by ETag or modification time.
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -19,18 +22,18 @@ from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.storage.objects.retries import Budget, retries_of
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
-    TRIES,
     Answer,
     DeniedError,
     OtherVersionError,
     ReadOnlyStore,
     Version,
-    retry,
 )
 
+_TRIES = 3
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
 _HINTS = {
     "gs": "check GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
@@ -44,13 +47,14 @@ class CloudStore(ReadOnlyStore):
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
+        self._retries = retries_of(os.getpid(), service, root, Budget.of_tries(_TRIES))
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
             "allow_http": True,
             "user_agent": "sbbf",
         }
-        retries: Any = {"max_retries": TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * TRIES)}
+        retries: Any = {"max_retries": _TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * _TRIES)}
         if service == "http":
             url = f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
             self._store: Any = self._call(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
@@ -67,22 +71,31 @@ class CloudStore(ReadOnlyStore):
                 return self._get(key, {"range": (max(0, size - length), size)})
             return self._get(key, {"range": {"suffix": length}})
 
-        return self._call(lambda: retry(request, _is_retryable))
+        return self._call(lambda: self._retries.call(request, _is_retryable))
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         options: dict[str, Any] = {"range": (offset, offset + length)}
         if version.tag is not None:
             options["if_match"] = version.tag
-        data, current = self._call(lambda: retry(lambda: self._get(key, options), _is_retryable))
+        data, current = self._call(lambda: self._retries.call(lambda: self._get(key, options), _is_retryable))
         if current != version:
             raise OtherVersionError
         return data
 
     def version(self, key: str) -> Version | None:
         try:
-            return _version(self._call(lambda: obstore.head(self._store, self._path(key))))
+            return self._version(self._call(lambda: obstore.head(self._store, self._path(key))))
         except MissingError:
             return None
+
+    def modified(self, key: str) -> float | None:
+        if self._service == "http":
+            return None
+        try:
+            instant = self._call(lambda: obstore.head(self._store, self._path(key)))["last_modified"]
+        except MissingError:
+            return None
+        return float(instant.timestamp())
 
     def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
         return (key for key, _ in self.objects(prefix, limit, after))
@@ -94,7 +107,7 @@ class CloudStore(ReadOnlyStore):
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None, offset=after or None)
         metas = (meta for page in self._pages(pages) for meta in page if meta["path"].startswith(prefix))
-        yield from ((meta["path"], _version(meta)) for meta in islice(metas, limit))
+        yield from ((meta["path"], self._version(meta)) for meta in islice(metas, limit))
 
     def create(self, key: str, data: bytes) -> None:
         if self._service == "http":
@@ -132,12 +145,23 @@ class CloudStore(ReadOnlyStore):
 
     def _get(self, key: str, options: Any) -> tuple[bytes, Version]:
         response = obstore.get(self._store, self._path(key), options=options)
-        version = _version(response.meta)
+        version = self._version(response.meta)
         if version.tag is None and version.modified is None:
             raise UnreadableError(
                 "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change", hint="download the file"
             )
         return bytes(response.bytes()), version
+
+    def _version(self, meta: Any) -> Version:
+        tag, modified = meta["e_tag"], meta["last_modified"]
+        # A weak ETag does not guarantee equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 if the server sent no time.
+        modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
+        return Version(
+            meta["size"],
+            None if tag is None or tag.startswith("W/") else tag,
+            modified_time.isoformat() if modified_time else None,
+            meta["version"] if self._service == "gs" else None,
+        )
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
@@ -163,11 +187,11 @@ class CloudStore(ReadOnlyStore):
         if status and status[1] == "416":
             return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
         if status:
-            return UnreadableError(f"the server answered {status[1]}{f' after {TRIES} tries' if status[1] >= '500' else ''}")
+            return UnreadableError(f"the server answered {status[1]}{f' after {_TRIES} tries' if status[1] >= '500' else ''}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
         return UnreadableError(
-            f"the service cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name"
+            f"the service cannot be reached ({type(error).__name__}, {_TRIES} tries)", hint="check the network and the name"
         )
 
 
@@ -177,10 +201,3 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 def _is_retryable(error: Exception) -> bool:
     # obstore has already retried errors that occur before the response body; this error means that the body was cut off.
     return isinstance(error, exceptions.GenericError) and "retries" not in str(error)
-
-
-def _version(meta: Any) -> Version:
-    tag, modified = meta["e_tag"], meta["last_modified"]
-    # A weak ETag does not guarantee equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 if the server sent no time.
-    modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
-    return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, modified_time.isoformat() if modified_time else None)

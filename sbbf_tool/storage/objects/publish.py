@@ -10,6 +10,7 @@ from itertools import chain
 
 from sbbf_tool.errors import ChangedError, ErrorPlace, SbbfError, WriteError
 from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import OtherVersionError
 from sbbf_tool.storage.objects.stores import open_object, store_of
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
@@ -25,8 +26,15 @@ def ensure_writable(target: str, in_place: bool) -> None:
         store_of(location).ensure_writable(location, in_place)
 
 
+def ensure_replaceable(source: Source) -> None:
+    """Raise RefusedError if the open version of an object is of a kind that cannot be replaced."""
+    if isinstance(source, ObjectSource):
+        with ErrorPlace(source.name):
+            source.store.ensure_replaceable(source.version)
+
+
 def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:
-    """Replace an object: see `places.replace`."""
+    """Replace an object: see `places.replace`. Warnings do not name the object, so that those with one cause are equal."""
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned_source:
         verify(planned_source)
@@ -38,7 +46,7 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], v
         except OtherVersionError as error:
             raise ChangedError(error.message, file=location.name, hint=error.hint) from error
         _read_back(target, planned_source, samples)
-    return [f"{location.name}: {warning}" for warning in warnings]
+    return warnings
 
 
 def _sample(planned_source: PlannedSource, start: int, end: int) -> tuple[int, bytes]:

@@ -5,37 +5,46 @@ store copies the old bytes itself.
 
 It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the
 roles of containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket
-in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials.
+in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials; `AWS_MAX_ATTEMPTS` and `AWS_RETRY_MODE`,
+without which `retries` decides.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import botocore.config
-import botocore.exceptions as wrong
 import botocore.session
 from botocore import UNSIGNED
 
 from sbbf_tool.errors import MissingError, UnreadableError
-from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call
-from sbbf_tool.storage.objects.store import (
-    CONNECT_SECONDS,
-    IN_FLIGHT,
-    READ_SECONDS,
-    TRIES,
-    OtherVersionError,
-    Version,
-    retry,
-)
+from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, retries_of
+from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call, is_cut_off, is_temporary, is_unreachable
+from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, Answer, OtherVersionError, Version
 
-_BODY_ERRORS = (wrong.ResponseStreamingError, wrong.IncompleteReadError, wrong.ReadTimeoutError, wrong.ConnectionClosedError)
+COPIED_ATTRIBUTES = (
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Expires",
+    "Metadata",
+    "WebsiteRedirectLocation",
+    "StorageClass",
+    "ServerSideEncryption",
+    "SSEKMSKeyId",
+    "BucketKeyEnabled",
+)
+"""The attributes of an object that its new version keeps, by their names in requests and answers."""
+_ATTRIBUTES = (*COPIED_ATTRIBUTES, "ObjectLockMode", "ObjectLockLegalHoldStatus")
 _PAGE_KEYS = 1000
+_TRIES_OF_MODES = 3
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
@@ -44,7 +53,19 @@ class S3Bucket:
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
-        self.client = call(lambda: client(os.getpid()), bucket)
+        process = os.getpid()
+        self.client = call(lambda: client(process), bucket)
+        self._settings = call(lambda: retry_settings(process), bucket)
+        self.retries = retries_of(process, "s3", bucket, self._settings.budget)
+
+    def send(self, request: Callable[[], Answer]) -> Answer:
+        """Return the answer to a request, which is repeated while its errors are temporary. Raises the errors of botocore."""
+        is_repeated = is_cut_off if self._settings.is_left_to_botocore else is_temporary
+        return self.retries.call(request, is_repeated, is_unreachable)
+
+    def call(self, request: Callable[[], Answer]) -> Answer:
+        """Return the answer to a request as `send` does, but raise errors of this package."""
+        return call(lambda: self.send(request), self.bucket)
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         try:
@@ -77,9 +98,10 @@ class S3Bucket:
             elif not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
                 answer["Body"].close()
                 raise UnreadableError("the store does not support range requests: it sent the whole object")
-            return answer["Body"].read(), Version(size, answer.get("ETag"))
+            attributes = {name: answer[name] for name in _ATTRIBUTES if answer.get(name)}
+            return answer["Body"].read(), Version(size, answer.get("ETag"), attributes=attributes)
 
-        return call(lambda: retry(request, lambda error: isinstance(error, _BODY_ERRORS)), self.bucket)
+        return self.call(request)
 
     def version(self, key: str) -> Version | None:
         try:
@@ -97,7 +119,7 @@ class S3Bucket:
 
     def head(self, key: str) -> dict[str, Any]:
         """Return all metadata that the store reports for an object. Raises MissingError."""
-        metadata: dict[str, Any] = call(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self.bucket)
+        metadata: dict[str, Any] = self.call(lambda: self.client.head_object(Bucket=self.bucket, Key=key))
         return metadata
 
     def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
@@ -108,7 +130,7 @@ class S3Bucket:
         if after:
             request["StartAfter"] = after
         while limit is None or limit > 0:
-            objects, next_token = call(lambda: self._request_page(request), self.bucket)
+            objects, next_token = self.call(lambda: self._request_page(request))
             yield from objects[:limit]
             if next_token is None:
                 return
@@ -130,6 +152,26 @@ def _expected_range(range_header: str, size: int) -> tuple[int, int]:
     return (int(first), min(int(last), size - 1)) if first else (max(0, size - int(last)), size - 1)
 
 
+class RetrySettings(NamedTuple):
+    """What the environment and the profile say about retries."""
+
+    budget: Budget
+    is_left_to_botocore: bool
+    """Whether a mode of botocore is chosen: botocore then repeats requests as that mode says, and this package only answers cut off."""
+
+
+@cache
+def retry_settings(process: int) -> RetrySettings:
+    """Return the settings from `AWS_MAX_ATTEMPTS` and `AWS_RETRY_MODE`, or from the profile."""
+    session = botocore.session.get_session()
+    tries = session.get_config_variable("max_attempts")
+    # A variable of botocore would have a default for the mode.
+    mode = os.environ.get("AWS_RETRY_MODE") or session.get_scoped_config().get("retry_mode")
+    if mode:
+        return RetrySettings(Budget.of_tries(tries or _TRIES_OF_MODES), True)
+    return RetrySettings(Budget() if tries is None else Budget.of_tries(tries), False)
+
+
 @cache
 def client(process: int) -> Any:
     """Return the client of this process for all buckets; it follows redirects to a bucket's region."""
@@ -142,12 +184,12 @@ def client(process: int) -> Any:
         for setting in ("request_checksum_calculation", "response_checksum_validation")
     }
     config = botocore.config.Config(
-        retries={"mode": "standard", "total_max_attempts": TRIES},
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
-        max_pool_connections=2 * IN_FLIGHT,
+        max_pool_connections=IN_FLIGHT,
         user_agent_extra="sbbf",
         **({"signature_version": UNSIGNED} if unsigned else {}),
+        **({} if retry_settings(process).is_left_to_botocore else {"retries": {"mode": "standard", "total_max_attempts": 1}}),
         **checksums,
     )
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"

@@ -8,10 +8,14 @@ from collections.abc import Callable
 import botocore.exceptions as wrong
 from botocore.parsers import ResponseParserError
 
-from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.store import TRIES, Answer, DeniedError, OtherVersionError
+from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.numbers import format_count
+from sbbf_tool.storage.objects.retries import tries_of
+from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+"""The storage classes whose objects cannot be read before they are restored."""
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
 # botocore parses a response before it checks it: pages, headers or XML of other servers raise one of the last six errors.
@@ -47,6 +51,35 @@ def call(request: Callable[[], Answer], bucket: str) -> Answer:
         raise describe(error, bucket) from error
 
 
+_BODY_ERRORS = (
+    wrong.ResponseStreamingError,
+    wrong.IncompleteReadError,
+    wrong.ReadTimeoutError,
+    wrong.ConnectionClosedError,
+    wrong.ChecksumError,
+)
+_TEMPORARY_STATUSES = (429, 500, 502, 503, 504)
+_TEMPORARY_CODES = ("BandwidthLimitExceeded", "PriorRequestNotComplete", "RequestLimitExceeded", "RequestTimeout", "SlowDown")
+
+
+def is_cut_off(error: Exception) -> bool:
+    """Return whether the body of an answer broke off: the only temporary failure that botocore itself never repeats."""
+    return isinstance(error, _BODY_ERRORS)
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Return whether no answer came from a server."""
+    return isinstance(error, wrong.HTTPClientError | wrong.ConnectionError)
+
+
+def is_temporary(error: Exception) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(error, wrong.ClientError):
+        status, code = code_of(error)
+        return status in _TEMPORARY_STATUSES or code in _TEMPORARY_CODES or "Throttl" in code
+    return is_unreachable(error) or is_cut_off(error)
+
+
 def code_of(error: wrong.ClientError) -> tuple[int, str]:
     """Return status and code of an error response; the code is the status again if the response has no code that S3 could have sent."""
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -67,7 +100,8 @@ def describe(error: Exception, bucket: str) -> SbbfError:
     if isinstance(error, wrong.HTTPClientError | wrong.ConnectionError):
         name = type(error).__name__.removesuffix("Error")
         return UnreadableError(
-            f"the store cannot be reached ({name}, {TRIES} tries)", hint="check the network, AWS_ENDPOINT_URL, AWS_REGION"
+            f"the store cannot be reached ({name}, {format_count(tries_of(error), 'try', 'tries')})",
+            hint="check the network, AWS_ENDPOINT_URL, AWS_REGION",
         )
     if "Credential" in type(error).__name__ or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
         return DeniedError(f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS)
@@ -84,7 +118,9 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
     if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
         return DeniedError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
     if code == "InvalidObjectState":
-        return UnreadableError("the object is archived", hint="restore it first")
+        storage_class = str(error.response.get("Error", {}).get("StorageClass"))
+        name = f" in storage class {storage_class}" if storage_class in ARCHIVES else ""
+        return ArchivedError(f"the object is archived{name}", hint="restore it first")
     if status == 404:
         return MissingError("no such object")
     if status in (401, 403):
@@ -95,5 +131,5 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
         return NoSuchRangeError("no such range")
     if status in (301, 307, 400) and code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "301", "307"):
         return UnreadableError(f"the bucket is in another region ({code})", hint="set AWS_REGION")
-    tries = f", {TRIES} tries" if status >= 500 else ""
+    tries = f", {tries} tries" if (tries := tries_of(error)) > 1 else ""
     return UnreadableError(f"the store answered {status}{'' if code == str(status) else ' ' + code}{tries}")

@@ -9,11 +9,10 @@ storage class and encryption are kept. An upload that cannot be completed is abo
 
 from __future__ import annotations
 
-import base64
 import errno
 import hashlib
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,63 +23,68 @@ import botocore.exceptions as wrong
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
 from sbbf_tool.hints import ELSEWHERE, Hint
+from sbbf_tool.storage.objects.conditional import (
+    PARQUET_TYPE,
+    UNTOUCHED,
+    ensure_object_key,
+    exists_error,
+    md5_of,
+    old_object,
+    write_error,
+    write_once,
+    write_parts,
+)
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
-from sbbf_tool.storage.objects.s3_bucket import S3Bucket
-from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, call, code_of, describe
+from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
+from sbbf_tool.storage.objects.s3_errors import ARCHIVES, ERRORS, NotS3Error, call, code_of, describe
+from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError, Version
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
+from sbbf_tool.storage.threads import cleaning_up
 
-_COPIED_ATTRIBUTES = (
-    "CacheControl",
-    "ContentDisposition",
-    "ContentEncoding",
-    "ContentLanguage",
-    "ContentType",
-    "Expires",
-    "Metadata",
-    "WebsiteRedirectLocation",
-    "StorageClass",
-    "ServerSideEncryption",
-    "SSEKMSKeyId",
-    "BucketKeyEnabled",
-)
-_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-_PARTS_IN_FLIGHT = 4
-_UNTOUCHED = "the old object is untouched"
+_ABORTS, _ABORT_PAUSE = 3, 0.1
+_UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
 _UNCONDITIONAL = "this store has no conditional writes: a concurrent write to the object may have been overwritten"
 
 
 class S3Store(S3Bucket):
     """An `ObjectStore` of S3."""
 
+    def __init__(self, bucket: str) -> None:
+        super().__init__(bucket)
+        self.facts = S3Facts(self)
+
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError if the key is taken, or if the object is of a kind that cannot be replaced."""
-        if not target.key or target.key.endswith("/"):
-            raise UsageError("the URL names a prefix, not an object")
-        if not in_place:
-            if self.version(target.key) is not None:
-                raise _exists()
-            return
-        metadata = self.head(target.key)
-        if metadata.get("StorageClass") in _ARCHIVES:
+        """Raise RefusedError if the key is taken. Whether an object can be replaced is known when it is open, without another request."""
+        ensure_object_key(target)
+        if not in_place and self.version(target.key) is not None:
+            raise exists_error()
+
+    def ensure_replaceable(self, version: Version) -> None:
+        """Raise RefusedError for archived and locked objects."""
+        if (storage_class := version.attributes.get("StorageClass")) in ARCHIVES:
             raise RefusedError(
-                f"the object is in storage class {metadata['StorageClass']}, in which a new version could not be read",
+                f"the object is in storage class {storage_class}, in which a new version could not be read",
                 hint=ELSEWHERE,
             )
-        if metadata.get("ObjectLockMode") or metadata.get("ObjectLockLegalHoldStatus") == "ON":
+        if version.attributes.get("ObjectLockMode") or version.attributes.get("ObjectLockLegalHoldStatus") == "ON":
             raise RefusedError(
                 "the object is locked, and its new version would not be",
                 hint=Hint("write elsewhere with {output}, and lock the new object", output=...),
             )
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
+        old = old_object(source, "s3")
         in_place = old is not None and old.location == target
-        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
+        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": PARQUET_TYPE}, [])
         if in_place:
-            warnings += _warn_of_uploads(self, target.key)
+            assert old is not None
+            self.ensure_replaceable(old.version)
+            if self.facts.count_unfinished_uploads(target.key):
+                # They cost money and are invisible.
+                warnings.append(_UNFINISHED)
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
             upload = _Upload(self, target, old, in_place, planned_source, attributes)
             parts = plan_parts(keep, planned_source.size, can_copy=old is not None)
@@ -93,7 +97,7 @@ class S3Store(S3Bucket):
     def create(self, key: str, data: bytes) -> None:
         place = {"Bucket": self.bucket, "Key": key}
         try:
-            self.client.put_object(**place, Body=data, ContentMD5=_md5(data), IfNoneMatch="*")
+            self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*"))
         except ERRORS as error:
             reason = describe(error, self.bucket)
             if isinstance(reason, OtherVersionError):
@@ -106,7 +110,7 @@ class S3Store(S3Bucket):
 
     def remove(self, key: str) -> None:
         try:
-            call(lambda: self.client.delete_object(Bucket=self.bucket, Key=key), self.bucket)
+            self.call(lambda: self.client.delete_object(Bucket=self.bucket, Key=key))
         except MissingError:
             return
         except UnreadableError as error:
@@ -117,7 +121,7 @@ class S3Store(S3Bucket):
 class _Upload:
     """The upload of one object."""
 
-    store: S3Bucket
+    store: S3Store
     target: Location
     old: ObjectSource | None
     in_place: bool
@@ -132,21 +136,20 @@ class _Upload:
     def put(self) -> None:
         data = self.planned_source.read(0, self.planned_source.size)
         self._on_condition(
-            lambda condition: self.store.client.put_object(**self._place, Body=data, ContentMD5=_md5(data), **self.attributes, **condition),
+            lambda condition: self.store.client.put_object(
+                **self._place, Body=data, ContentMD5=md5_of(data), **self.attributes, **condition
+            ),
             expected=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         )
 
     def put_in_parts(self, parts: tuple[Part, ...]) -> None:
         upload_id = self._request(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
+        with cleaning_up(lambda: self._abort(upload_id)):
+            self._complete(upload_id, parts)
+
+    def _complete(self, upload_id: str, parts: tuple[Part, ...]) -> None:
         try:
-            with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
-                try:
-                    numbered_parts = enumerate(parts, 1)
-                    tags = list(pool.map(lambda part: self._request(lambda: self._write_part(upload_id, *part)), numbered_parts))
-                except BaseException:
-                    # A part that arrives after the abort would stay in the store: wait for the parts in flight.
-                    pool.shutdown(cancel_futures=True)
-                    raise
+            tags = self._write_parts(upload_id, parts)
             self._ensure_complete(upload_id, parts, tags)
             part_list = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
             self._on_condition(
@@ -159,11 +162,15 @@ class _Upload:
             self._abort(upload_id, error)
             raise
 
+    def _write_parts(self, upload_id: str, parts: tuple[Part, ...]) -> list[str]:
+        """Write the parts, some of them concurrently; return their ETags."""
+        return write_parts(lambda numbered: self._request(lambda: self._write_part(upload_id, *numbered)), enumerate(parts, 1))
+
     def _write_part(self, upload_id: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
         if not part.is_copy:
             data = self.planned_source.read(part.start, part.end - part.start)
-            return str(self.store.client.upload_part(**place, Body=data, ContentMD5=_md5(data))["ETag"])
+            return str(self.store.client.upload_part(**place, Body=data, ContentMD5=md5_of(data))["ETag"])
         assert self.old is not None
         answer = self.store.client.upload_part_copy(
             **place,
@@ -173,7 +180,7 @@ class _Upload:
         )
         tag = answer.get("CopyPartResult", {}).get("ETag")
         if not tag:
-            raise WriteError("the store reports that it copied a part, but does not return the ETag of the part", hint=_UNTOUCHED)
+            raise WriteError("the store reports that it copied a part, but does not return the ETag of the part", hint=UNTOUCHED)
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
@@ -186,13 +193,13 @@ class _Upload:
             if next_marker is None:
                 break
             if next_marker <= marker:
-                raise WriteError(NotS3Error().message, hint=_UNTOUCHED)
+                raise WriteError(NotS3Error().message, hint=UNTOUCHED)
             marker = next_marker
         expected_parts = {
             number: (part.end - part.start, _strip_quotes(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
         }
         if stored_parts != expected_parts:
-            raise WriteError("the parts in the store are not those that were sent and copied", hint=_UNTOUCHED)
+            raise WriteError("the parts in the store are not those that were sent and copied", hint=UNTOUCHED)
         if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
             raise OtherVersionError().at(file=self.old.name)
 
@@ -208,25 +215,27 @@ class _Upload:
         if self.in_place:
             assert self.old is not None
             condition = {"IfMatch": self.old.version.tag or "*"}
-        try:
-            self._request(lambda: write(condition))
-        except _NoConditionsError:
-            now = self.store.version(self._place["Key"])
-            if self.in_place and (self.old is None or now != self.old.version):
-                raise OtherVersionError from None
-            if not self.in_place and now is not None:
-                raise _exists() from None
-            self.was_unconditional = True
-            self._request(lambda: write({}))
-        except OtherVersionError:
-            if self._is_stored(expected):
-                # The first try succeeded but its response was lost, so the retry found the new object.
-                return
-            raise (OtherVersionError() if self.in_place else _exists()) from None
-        except SbbfError:
-            if self._is_stored(expected):
-                return
-            raise
+
+        def write_conditionally() -> None:
+            try:
+                if self.in_place and not self.store.facts.has_conditions:
+                    raise _NoConditionsError("the store has no conditional writes")
+                self._request(lambda: write(condition))
+            except _NoConditionsError:
+                self._write_without_condition(write)
+
+        write_once(write_conditionally, lambda: self._is_stored(expected), self.in_place)
+
+    def _write_without_condition(self, write: Callable[[dict[str, str]], object]) -> None:
+        if self.in_place:
+            self.store.facts.has_conditions = False
+        now = self.store.version(self._place["Key"])
+        if self.in_place and (self.old is None or now != self.old.version):
+            raise OtherVersionError from None
+        if not self.in_place and now is not None:
+            raise exists_error() from None
+        self.was_unconditional = True
+        self._request(lambda: write({}))
 
     def _is_stored(self, tag: str | None) -> bool:
         with suppress(SbbfError):
@@ -237,61 +246,55 @@ class _Upload:
     def _request(self, request: Callable[[], Answer]) -> Answer:
         """Return the store's answer; convert its errors to this package's errors for writing."""
         try:
-            return request()
+            return self.store.send(request)
         except ERRORS as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
-                raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=_UNTOUCHED) from error
-            reason = describe(error, self._place["Bucket"])
-            if isinstance(reason, OtherVersionError | UsageError):
-                raise reason from error
-            if isinstance(reason, DeniedError):
-                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from error
-            raise WriteError(reason.message, hint=_UNTOUCHED) from error
+                raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=UNTOUCHED) from error
+            raise write_error(describe(error, self._place["Bucket"])) from error
 
-    def _abort(self, upload_id: str, cause: BaseException) -> None:
-        try:
-            with suppress(MissingError):
-                call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
-        except SbbfError as error:
-            if isinstance(cause, SbbfError):
-                cause.hint = (
-                    f"{_UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
-                )
+    def _abort(self, upload_id: str, cause: BaseException | None = None) -> None:
+        # Not by `send`, which sends nothing after an interrupt.
+        for tries in range(1, _ABORTS + 1):
+            try:
+                with suppress(MissingError):
+                    call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
+                return
+            except SbbfError as error:
+                if tries < _ABORTS and not isinstance(error, DeniedError):
+                    time.sleep(_ABORT_PAUSE)
+                elif isinstance(cause, SbbfError):
+                    cause.hint = (
+                        f"{UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
+                    )
 
 
 class _NoConditionsError(RefusedError):
     """The store does not support a condition for this request."""
 
 
-def _exists() -> RefusedError:
-    return RefusedError("the target exists", hint="name another, or remove it first")
-
-
 def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the attributes that the new object keeps from the old one, as request arguments, and warnings about those that are lost."""
-    assert isinstance(old.store, S3Bucket)
-    client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
-    head = old.store.head(old.location.key)
-    carried = {name: head[name] for name in _COPIED_ATTRIBUTES if head.get(name)}
+    assert isinstance(old.store, S3Store)
+    store, place = old.store, {"Bucket": old.location.bucket, "Key": old.location.key}
+    attributes = old.version.attributes
+    carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
     warnings = []
-    try:
-        if tags := call(lambda: _tags(client, place), place["Bucket"]):
-            carried["Tagging"] = urlencode(tags)
-    except DeniedError as error:
-        if in_place:
-            hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
-            raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
-        warnings.append("the old object's tags could not be read, so the new object lacks them")
-    except SbbfError as error:
-        if "NotImplemented" not in error.message:
-            raise
-    with suppress(SbbfError):
-        acl = call(lambda: client.get_object_acl(**place), place["Bucket"])
-        owner = acl.get("Owner", {}).get("ID")
-        if any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ())):
-            warnings.append(
-                "the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one"
-            )
+    # The answer to a GET has the number of tags only if the user may read them, so tags are requested of every object.
+    if store.facts.has_tags:
+        try:
+            if tags := store.call(lambda: _tags(store.client, place)):
+                carried["Tagging"] = urlencode(tags)
+        except DeniedError as error:
+            if in_place:
+                hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
+                raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
+            warnings.append("the old object's tags could not be read, so the new object lacks them")
+        except SbbfError as error:
+            if "NotImplemented" not in error.message:
+                raise
+            store.facts.has_tags = False
+    if store.facts.has_access_lists and _is_granted_to_others(store, place):
+        warnings.append("the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one")
     return carried, warnings
 
 
@@ -299,19 +302,13 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
     return [(tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())]
 
 
-def _warn_of_uploads(store: S3Bucket, key: str) -> list[str]:
-    """Warn of uploads of this key, by any client, that were neither completed nor aborted: they cost money and are invisible."""
+def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
+    """Return whether the access list of an object has others than its owner; False if it cannot be read."""
     with suppress(SbbfError):
-        answer = call(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
-        count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
-        if count:
-            uploads = f"{count} earlier unfinished upload{'s' * (count > 1)} of the object"
-            return [f"{uploads}: remove with aws s3api abort-multipart-upload, or a lifecycle rule"]
-    return []
-
-
-def _md5(data: bytes) -> str:
-    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+        acl = store.call(lambda: store.client.get_object_acl(**place))
+        owner = acl.get("Owner", {}).get("ID")
+        return any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ()))
+    return False
 
 
 def _strip_quotes(tag: str) -> str:

@@ -12,18 +12,20 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.storage.objects.store import IN_FLIGHT
 from sbbf_tool.storage.source import Source, ensure_within, open_stream
+from sbbf_tool.storage.threads import DaemonThreads, result_of, waiting
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from pyarrow import NativeFile
 
     from sbbf_tool.storage.objects.location import Location
@@ -36,6 +38,8 @@ _PART_BYTES = 8 << 20
 _NEAR_BYTES = 64 << 10
 _CACHE_BYTES = 64 << 20
 _READERS = 16
+_FETCHES = 16
+"""Maximum number of ranges that one process fetches in the background."""
 
 
 class ObjectSource(Source):
@@ -48,6 +52,8 @@ class ObjectSource(Source):
         self._lock = Lock()
         # Bytes by start offset; the most recently used entry is last.
         self._cache: OrderedDict[int, bytes] = OrderedDict()
+        # Lengths by start offset.
+        self._on_the_way: dict[int, int] = {}
         # Length of the last window by the next offset, for each of the latest sequential readers.
         self._readers: OrderedDict[int, int] = OrderedDict()
         with ErrorPlace(self.name):
@@ -66,25 +72,29 @@ class ObjectSource(Source):
         ensure_within(self, offset, length)
         if not length:
             return b""
-        data = self._find(offset, length)
-        if data is not None:
-            return data
+        if offset < self._tail_start < offset + length:
+            missing = self._tail_start - offset
+            return self.read(offset, missing) + self._tail[: length - missing]
+        head = self._find_start(offset, length)
+        offset, length = offset + len(head), length - len(head)
+        if not length:
+            return head
         if length >= _PART_BYTES:
             end = offset + length
-            return b"".join(self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in range(offset, end, _PART_BYTES)]))
-        window = max(length, self._window(offset, length))
-        data = self._fetch(offset, min(window, self.size - offset))
-        if len(data) <= _MOST_AHEAD:
-            self._remember(offset, data)
+            parts = self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in range(offset, end, _PART_BYTES)])
+            return b"".join((head, *parts))
+        data = self._fetch(offset, min(max(length, self._window(offset, length)), self._gap(offset, length)))
         with self._lock:
             self._readers[offset + len(data)] = len(data)
             while len(self._readers) > _READERS:
                 self._readers.popitem(last=False)
-        return data[:length]
+        return head + data[:length] if head else data[:length]
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         missing = [
-            (offset, length) for offset, length in _clip(ranges, self.size) if length <= _PART_BYTES and self._find(offset, length) is None
+            (offset, length)
+            for offset, length in _clip(ranges, self.size)
+            if length <= _PART_BYTES and len(self._find_start(offset, length)) < length
         ]
         requests, total = [], 0
         for offset, length in _merge_near(missing):
@@ -92,15 +102,14 @@ class ObjectSource(Source):
             if total > _CACHE_BYTES // 2:
                 break
             requests.append((offset, length))
-        for (offset, _), data in zip(requests, self._fetch_all(requests), strict=True):
-            self._remember(offset, data)
+        self._fetch_all(requests, is_kept=True)
 
     def open_arrow(self) -> NativeFile:
         return open_stream(self, self.begin_read)
 
     def begin_read(self, offset: int, length: int) -> Future[bytes]:
         """Start to fetch a range in the background."""
-        return _threads(os.getpid()).submit(self._fetch, offset, length)
+        return _threads(os.getpid()).submit(self._fetch_rest, offset, length)
 
     def is_unchanged(self) -> bool:
         try:
@@ -116,15 +125,31 @@ class ObjectSource(Source):
                     return min(2 * max(self._readers.pop(end), length), _MOST_AHEAD)
         return _LEAST_BYTES
 
-    def _find(self, offset: int, length: int) -> bytes | None:
+    def _gap(self, offset: int, length: int) -> int:
+        """Return how many bytes from `offset`, at least `length`, are neither in memory nor on their way to another thread."""
+        with self._lock:
+            starts = [start for start in chain(self._cache, tuple(self._on_the_way)) if start >= offset + length]
+        return min((*starts, max(self._tail_start, offset + length))) - offset
+
+    def _find_start(self, offset: int, length: int) -> bytes:
+        """Return the bytes from `offset` that are in memory: all of the range, its first bytes, or none."""
         if offset >= self._tail_start:
             start = offset - self._tail_start
             return self._tail[start : start + length]
+        parts: list[bytes] = []
         with self._lock:
-            for start, data in reversed(self._cache.items()):
-                if start <= offset and offset + length <= start + len(data):
-                    self._cache.move_to_end(start)
-                    return data[offset - start : offset - start + length]
+            while length and (entry := self._entry_at(offset)) is not None:
+                start, data = entry
+                part = data[offset - start : offset - start + length]
+                self._cache.move_to_end(start)
+                parts.append(part)
+                offset, length = offset + len(part), length - len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _entry_at(self, offset: int) -> tuple[int, bytes] | None:
+        for start, data in reversed(self._cache.items()):
+            if start <= offset < start + len(data):
+                return start, data
         return None
 
     def _remember(self, offset: int, data: bytes) -> None:
@@ -134,20 +159,34 @@ class ObjectSource(Source):
             while size > _CACHE_BYTES:
                 size -= len(self._cache.popitem(last=False)[1])
 
-    def _fetch(self, offset: int, length: int) -> bytes:
+    def _fetch_rest(self, offset: int, length: int) -> bytes:
+        """Return a range, of which the first bytes may be in memory."""
+        head = self._find_start(offset, length)
+        return head if len(head) == length else head + self._fetch(offset + len(head), length - len(head))
+
+    def _fetch(self, offset: int, length: int, is_kept: bool = False) -> bytes:
         # If the object has changed and is shorter now, the service may report an invalid range instead of the change.
-        with ErrorPlace(self.name):
-            data = self.store.get(self.location.key, offset, length, self.version)
+        self._on_the_way[offset] = length
+        try:
+            with ErrorPlace(self.name):
+                data = self.store.get(self.location.key, offset, length, self.version)
+        finally:
+            self._on_the_way.pop(offset, None)
         if len(data) != length:
             raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset:,}")
         self._count(data)
+        # An object that fits is kept as a whole, because values are read twice if the first reader may have misread them.
+        if is_kept or length <= _MOST_AHEAD or self.size <= _CACHE_BYTES:
+            self._remember(offset, data)
         log.debug("read %s from byte %s of %s", format_count(length, "byte"), f"{offset:,}", self.name)
         return data
 
-    def _fetch_all(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+    def _fetch_all(self, ranges: list[tuple[int, int]], is_kept: bool = False) -> list[bytes]:
         if len(ranges) == 1:
-            return [self._fetch(*ranges[0])]
-        return [future.result() for future in [self.begin_read(*byte_range) for byte_range in ranges]]
+            return [self._fetch(*ranges[0], is_kept)]
+        futures = [_threads(os.getpid()).submit(self._fetch, *byte_range, is_kept) for byte_range in ranges]
+        with waiting():
+            return [result_of(future) for future in futures]
 
     def _count(self, data: bytes) -> None:
         with self._lock:
@@ -156,8 +195,8 @@ class ObjectSource(Source):
 
 
 @cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="sbbf-fetch")
+def _threads(process: int) -> DaemonThreads:
+    return DaemonThreads(_FETCHES, "sbbf-fetch")
 
 
 def _clip(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:

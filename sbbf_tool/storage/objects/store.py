@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sbbf_tool import log
-from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.hints import Hint
 
@@ -15,10 +13,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.source import Piece, Source
 
-TRIES = 3
 CONNECT_SECONDS, READ_SECONDS = 10, 60
-IN_FLIGHT = 16
-"""Maximum number of concurrent requests of one process."""
 
 Answer = TypeVar("Answer")
 
@@ -31,6 +26,10 @@ class Version:
     tag: str | None
     """The ETag, quotes included."""
     modified: str | None = None
+    generation: str | None = None
+    """Google's number of the version; None for other services, and in listings."""
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What else the service reported with the first bytes, such as metadata and storage class, by its own names; often empty."""
 
 
 class OtherVersionError(UnreadableError):
@@ -47,7 +46,7 @@ class DeniedError(UnreadableError):
 class ObjectStore(Protocol):
     """A bucket, container, host or cluster. It raises errors of this package, in one line, that name neither file nor secret.
 
-    A request is sent at most TRIES times, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
+    Requests are repeated as `retries` describes, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
     """
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
@@ -86,7 +85,10 @@ class ObjectStore(Protocol):
         """
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError if `replace` would, as far as this can be checked without the bytes."""
+        """Raise RefusedError if `replace` would, as far as this can be checked before the object is opened."""
+
+    def ensure_replaceable(self, version: Version) -> None:
+        """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be replaced."""
 
 
 class ReadOnlyStore:
@@ -101,6 +103,9 @@ class ReadOnlyStore:
         hint = Hint("write to a local file with {output}, verify it, and copy it there", output=...)
         raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
 
+    def ensure_replaceable(self, version: Version) -> None:
+        """Accept any version: `ensure_writable` refuses them all."""
+
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         self.ensure_writable(target, in_place=False)
         raise AssertionError("it refuses")
@@ -110,15 +115,3 @@ class ReadOnlyStore:
 
     def remove(self, key: str) -> None:
         raise RefusedError(f"sbbf cannot write to {self.service_name}")
-
-
-def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], bool]) -> Answer:
-    """Call `request` at most TRIES times, while its errors are retryable."""
-    for _ in range(TRIES - 1):
-        try:
-            return request()
-        except Exception as error:
-            if not is_retryable(error):
-                raise
-            log.info("repeating a request that failed: %s", redact_text(str(error)))
-    return request()

@@ -44,6 +44,14 @@ def _open_store(service: str, root: str, bucket: str, path: str, secret: str) ->
         from sbbf_tool.storage.objects.arrow import ArrowStore
 
         return ArrowStore.of_hdfs(root)
+    if service == "azure":
+        from sbbf_tool.storage.objects.azure_publish import AzureStore
+
+        return AzureStore(service, root, path, secret)
+    if service == "gs":
+        from sbbf_tool.storage.objects.google_publish import GoogleStore
+
+        return GoogleStore(service, root, path, secret)
     from sbbf_tool.storage.objects.cloud import CloudStore
 
     return CloudStore(service, root, path, secret)

@@ -1,0 +1,526 @@
+/* A walker of Thrift's compact protocol over a whole footer: it notes where each row group and each ColumnChunk is, and makes no object.
+ *
+ * chunk_index.py is its Python half. The walker accepts less than Thrift's readers do: only bytes that each of them reads, with the same
+ * result, whether it reads the whole footer or one of its structs alone. It returns None for other bytes, which the caller then parses as a
+ * whole. So what a footer states, and whether and why it is refused, never depends on this module. In particular:
+ *
+ *   - a field of a known struct has the kind of the definition, or is skipped as Thrift skips it; a list has elements of the defined kind;
+ *   - integers, lengths and field ids take no more bytes than their width needs, and lie within the buffer;
+ *   - structs and containers are nested at most MAX_DEPTH deep; Thrift's readers stop at 64;
+ *   - the list of row groups, each list of column chunks, and each ColumnMetaData are present once;
+ *   - nothing is encrypted: such footers have other rules.
+ *
+ * Each byte is visited once, whatever lengths are stated: an element takes at least one byte, and a count above the bytes that remain is
+ * refused. No buffer is trusted: `numbers` checks bytes that `walk` has seen before as if it had not.
+ */
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdint.h>
+#include <string.h>
+
+enum { STOP, TRUE_, FALSE_, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID, NUM_KINDS };
+
+enum { MAX_DEPTH = 32, SLOTS = 32, SLOT_BYTES = 4, PRESENCE = 0x80 };
+
+/* Field ids in parquet.thrift, of FileMetaData, RowGroup and ColumnChunk. */
+enum { ROW_GROUPS = 4, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
+
+#define REFUSED (-1) /* In place of a position. */
+
+struct footer {
+    const uint8_t *data;
+    Py_ssize_t size;
+    const uint8_t *table; /* SLOTS slots per struct, one per field id: kind, kind of elements, number of the nested struct (16 bits, LE) */
+    Py_ssize_t num_structs;
+};
+
+struct field {
+    int id, kind;
+};
+
+/* --- Values, whatever they mean --- */
+
+/* Return the position after the varint at `pos`. Most have one byte. */
+static inline Py_ssize_t read_varint(const struct footer *f, Py_ssize_t pos, int most_bytes, uint64_t *value)
+{
+    uint64_t read = 0;
+    if (pos < f->size && f->data[pos] < 0x80) {
+        *value = f->data[pos];
+        return pos + 1;
+    }
+    for (int at = 0; at < most_bytes; at++) {
+        if (pos >= f->size)
+            return REFUSED;
+        uint8_t byte = f->data[pos++];
+        read |= (uint64_t)(byte & 0x7F) << (7 * at);
+        if (byte < 0x80) {
+            *value = read;
+            return pos;
+        }
+    }
+    return REFUSED;
+}
+
+static int bytes_of_int(int kind)
+{
+    return kind == I16 ? 3 : kind == I32 ? 5 : 10;
+}
+
+/* Return the value of a varint as Thrift does: folded bits above the width of the kind are dropped. */
+static int64_t unfold(uint64_t folded, int kind)
+{
+    if (kind == I16)
+        folded &= UINT16_MAX;
+    else if (kind == I32)
+        folded &= UINT32_MAX;
+    return (int64_t)(folded >> 1 ^ (0 - (folded & 1)));
+}
+
+/* Read the header of the next field of a struct, whose last id is in `field`; its kind is STOP at the end of the struct. */
+static inline Py_ssize_t read_field(const struct footer *f, Py_ssize_t pos, struct field *field)
+{
+    if (pos >= f->size)
+        return REFUSED;
+    uint8_t head = f->data[pos++];
+    field->kind = head & 0x0F;
+    if (field->kind >= NUM_KINDS)
+        return REFUSED;
+    if (field->kind == STOP)
+        return pos;
+    if (head >> 4) {
+        field->id += head >> 4;
+        return field->id > INT16_MAX ? REFUSED : pos;
+    }
+    uint64_t folded = 0;
+    pos = read_varint(f, pos, bytes_of_int(I16), &folded);
+    if (pos == REFUSED || folded > UINT16_MAX)
+        return REFUSED;
+    field->id = (int)unfold(folded, I16);
+    return pos;
+}
+
+/* Return the position after the length at `pos`; at least `unit` bytes follow for each of the things that it counts. */
+static Py_ssize_t read_length(const struct footer *f, Py_ssize_t pos, int unit, uint64_t *length)
+{
+    pos = read_varint(f, pos, bytes_of_int(I32), length);
+    return pos == REFUSED || *length > INT32_MAX || *length > (uint64_t)(f->size - pos) / (uint64_t)unit ? REFUSED : pos;
+}
+
+static Py_ssize_t read_list(const struct footer *f, Py_ssize_t pos, int *element, uint64_t *count)
+{
+    if (pos >= f->size)
+        return REFUSED;
+    uint8_t head = f->data[pos++];
+    *element = head & 0x0F;
+    *count = head >> 4;
+    if (*element >= NUM_KINDS)
+        return REFUSED;
+    if (*count == 15)
+        return read_length(f, pos, 1, count);
+    return *count > (uint64_t)(f->size - pos) ? REFUSED : pos;
+}
+
+static Py_ssize_t skip_bytes(const struct footer *f, Py_ssize_t pos, Py_ssize_t count)
+{
+    return count > f->size - pos ? REFUSED : pos + count;
+}
+
+static Py_ssize_t skip_element(const struct footer *f, Py_ssize_t pos, int kind, int depth);
+
+/* Return the position after a value of any kind that begins at `pos`: the value of a field, which for booleans has no bytes. */
+static Py_ssize_t skip_value(const struct footer *f, Py_ssize_t pos, int kind, int depth)
+{
+    return kind == TRUE_ || kind == FALSE_ ? pos : skip_element(f, pos, kind, depth);
+}
+
+static Py_ssize_t skip_struct(const struct footer *f, Py_ssize_t pos, int depth)
+{
+    struct field field = {0, STOP};
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return pos;
+        pos = skip_value(f, pos, field.kind, depth);
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+}
+
+static Py_ssize_t skip_element(const struct footer *f, Py_ssize_t pos, int kind, int depth)
+{
+    uint64_t count = 0;
+    int key = BYTE, value = STOP;
+    switch (kind) {
+    case TRUE_:
+    case FALSE_:
+    case BYTE:
+        return skip_bytes(f, pos, 1);
+    case DOUBLE:
+        return skip_bytes(f, pos, 8);
+    case UUID:
+        return skip_bytes(f, pos, 16);
+    case I16:
+    case I32:
+    case I64:
+        return read_varint(f, pos, bytes_of_int(kind), &count);
+    case BINARY:
+        pos = read_length(f, pos, 1, &count);
+        return pos == REFUSED ? REFUSED : pos + (Py_ssize_t)count;
+    case STRUCT:
+        return depth >= MAX_DEPTH ? REFUSED : skip_struct(f, pos, depth + 1);
+    case LIST:
+    case SET:
+        pos = read_list(f, pos, &value, &count);
+        break;
+    case MAP:
+        pos = read_length(f, pos, 1, &count);
+        if (pos == REFUSED || count == 0)
+            return pos;
+        if (pos >= f->size)
+            return REFUSED;
+        key = f->data[pos] >> 4;
+        value = f->data[pos++] & 0x0F;
+        break;
+    default:
+        return REFUSED;
+    }
+    if (pos == REFUSED || depth >= MAX_DEPTH)
+        return REFUSED;
+    for (; count; count--) {
+        if (kind == MAP)
+            pos = skip_element(f, pos, key, depth + 1);
+        if (pos != REFUSED)
+            pos = skip_element(f, pos, value, depth + 1);
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+    return pos;
+}
+
+/* --- Values of the definition --- */
+
+/* Return the slot of the field if the struct has such a field of this kind; else NULL: then Thrift skips the field. */
+static const uint8_t *find_slot(const struct footer *f, unsigned number, const struct field *field)
+{
+    if (field->id <= 0 || field->id >= SLOTS)
+        return NULL;
+    const uint8_t *slot = f->table + ((Py_ssize_t)number * SLOTS + field->id) * SLOT_BYTES;
+    return slot[0] != STOP && slot[0] == (field->kind == FALSE_ ? TRUE_ : field->kind) ? slot : NULL;
+}
+
+static unsigned nested_in(const uint8_t *slot)
+{
+    return (unsigned)slot[2] | (unsigned)slot[3] << 8;
+}
+
+static Py_ssize_t read_struct(const struct footer *f, Py_ssize_t pos, unsigned number, int depth);
+
+/* Return the position after the value of a field that `slot` defines. */
+static Py_ssize_t read_value(const struct footer *f, Py_ssize_t pos, const uint8_t *slot, int depth)
+{
+    uint64_t count;
+    int element;
+    if (slot[0] == STRUCT)
+        return depth >= MAX_DEPTH ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
+    if (slot[0] != LIST)
+        return skip_value(f, pos, slot[0], depth);
+    pos = read_list(f, pos, &element, &count);
+    if (pos == REFUSED || depth >= MAX_DEPTH || (count && element != slot[1]))
+        return REFUSED;
+    for (; count; count--) {
+        pos = element == STRUCT ? read_struct(f, pos, nested_in(slot), depth + 1) : skip_element(f, pos, element, depth + 1);
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+    return pos;
+}
+
+static Py_ssize_t read_known_or_skip(const struct footer *f, Py_ssize_t pos, const uint8_t *slot, const struct field *field, int depth)
+{
+    return slot ? read_value(f, pos, slot, depth) : skip_value(f, pos, field->kind, depth);
+}
+
+static Py_ssize_t read_struct(const struct footer *f, Py_ssize_t pos, unsigned number, int depth)
+{
+    struct field field = {0, STOP};
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return pos;
+        pos = read_known_or_skip(f, pos, find_slot(f, number, &field), &field, depth);
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+}
+
+/* --- Positions --- */
+
+struct vector {
+    int64_t *items;
+    size_t count, room;
+};
+
+/* Append an item; return whether there was memory for it, else set MemoryError. */
+static int append(struct vector *vector, int64_t item)
+{
+    if (vector->count == vector->room) {
+        size_t room = vector->room ? 2 * vector->room : 256;
+        int64_t *items = PyMem_Realloc(vector->items, room * sizeof(int64_t));
+        if (!items) {
+            PyErr_NoMemory();
+            return 0;
+        }
+        vector->items = items;
+        vector->room = room;
+    }
+    vector->items[vector->count++] = item;
+    return 1;
+}
+
+static PyObject *as_bytes(const struct vector *vector)
+{
+    return PyBytes_FromStringAndSize((const char *)vector->items, (Py_ssize_t)(vector->count * sizeof(int64_t)));
+}
+
+struct positions {
+    struct vector row_groups; /* of each: its start, its list of chunks from and to, its end, the number of its first chunk, its chunks */
+    struct vector chunks;     /* the start of each chunk; a chunk ends where the next one of its row group begins, or where the list ends */
+    Py_ssize_t list_start, list_end;
+};
+
+static Py_ssize_t walk_chunk(const struct footer *f, Py_ssize_t pos, unsigned number)
+{
+    struct field field = {0, STOP};
+    int has_meta = 0;
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return has_meta ? pos : REFUSED;
+        const uint8_t *slot = find_slot(f, number, &field);
+        if (slot && (field.id == CRYPTO_METADATA || field.id == ENCRYPTED_METADATA || (field.id == META_DATA && has_meta)))
+            return REFUSED;
+        has_meta |= slot && field.id == META_DATA;
+        pos = read_known_or_skip(f, pos, slot, &field, 3);
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+}
+
+static Py_ssize_t walk_row_group(const struct footer *f, Py_ssize_t pos, unsigned number, struct positions *found)
+{
+    struct field field = {0, STOP};
+    Py_ssize_t start = pos, list_start = REFUSED, list_end = REFUSED;
+    size_t first = found->chunks.count;
+    uint64_t count = 0;
+    int element;
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED)
+            return REFUSED;
+        if (field.kind == STOP)
+            break;
+        const uint8_t *slot = find_slot(f, number, &field);
+        if (!slot || field.id != COLUMNS) {
+            pos = read_known_or_skip(f, pos, slot, &field, 2);
+            if (pos == REFUSED)
+                return REFUSED;
+            continue;
+        }
+        if (list_start != REFUSED)
+            return REFUSED;
+        list_start = pos;
+        pos = read_list(f, pos, &element, &count);
+        if (pos == REFUSED || (count && element != STRUCT))
+            return REFUSED;
+        for (uint64_t at = 0; at < count; at++) {
+            if (!append(&found->chunks, pos))
+                return REFUSED;
+            pos = walk_chunk(f, pos, nested_in(slot));
+            if (pos == REFUSED)
+                return REFUSED;
+        }
+        list_end = pos;
+    }
+    if (list_start == REFUSED)
+        return REFUSED;
+    const int64_t items[] = {start, list_start, list_end, pos, (int64_t)first, (int64_t)count};
+    for (size_t at = 0; at < sizeof items / sizeof items[0]; at++)
+        if (!append(&found->row_groups, items[at]))
+            return REFUSED;
+    return pos;
+}
+
+static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
+{
+    struct field field = {0, STOP};
+    Py_ssize_t pos = 0;
+    uint64_t count;
+    int element;
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return found->list_start == REFUSED ? REFUSED : pos;
+        const uint8_t *slot = find_slot(f, 0, &field);
+        if (!slot || field.id != ROW_GROUPS) {
+            pos = slot && field.id == ENCRYPTION_ALGORITHM ? REFUSED : read_known_or_skip(f, pos, slot, &field, 1);
+            if (pos == REFUSED)
+                return REFUSED;
+            continue;
+        }
+        if (found->list_start != REFUSED)
+            return REFUSED;
+        found->list_start = pos;
+        pos = read_list(f, pos, &element, &count);
+        if (pos == REFUSED || (count && element != STRUCT))
+            return REFUSED;
+        for (; count; count--) {
+            pos = walk_row_group(f, pos, nested_in(slot), found);
+            if (pos == REFUSED)
+                return REFUSED;
+        }
+        found->list_end = pos;
+    }
+}
+
+/* Return whether the table is one: the walker relies on these bounds, and on struct 0, the lists and the elements being structs. */
+static int is_table(const struct footer *f, Py_ssize_t table_bytes)
+{
+    if (f->num_structs < 1 || f->num_structs * SLOTS * SLOT_BYTES != table_bytes)
+        return 0;
+    for (Py_ssize_t at = 0; at < f->num_structs * SLOTS; at++) {
+        const uint8_t *slot = f->table + at * SLOT_BYTES;
+        if (slot[0] >= NUM_KINDS || slot[1] >= NUM_KINDS || nested_in(slot) >= f->num_structs)
+            return 0;
+    }
+    return 1;
+}
+
+static PyObject *py_walk(PyObject *self, PyObject *args)
+{
+    Py_buffer data, table;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*:walk", &data, &table))
+        return NULL;
+    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES)};
+    struct positions found = {{NULL, 0, 0}, {NULL, 0, 0}, REFUSED, REFUSED};
+    if (!is_table(&f, table.len)) {
+        PyErr_SetString(PyExc_ValueError, "not a table of structs");
+    } else if (walk_file(&f, &found) != REFUSED) {
+        PyObject *row_groups = as_bytes(&found.row_groups), *chunks = as_bytes(&found.chunks);
+        if (row_groups && chunks)
+            result = Py_BuildValue("nnOO", found.list_start, found.list_end, row_groups, chunks);
+        Py_XDECREF(row_groups);
+        Py_XDECREF(chunks);
+    } else if (!PyErr_Occurred()) {
+        result = Py_NewRef(Py_None);
+    }
+    PyMem_Free(found.row_groups.items);
+    PyMem_Free(found.chunks.items);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&table);
+    return result;
+}
+
+/* --- Numbers of every chunk, in the order of the chunks --- */
+
+/* What to note of a field: `kind` is that of its values, with PRESENCE if 1 is noted for any value. */
+struct number {
+    int kind;
+    int64_t *values; /* one per chunk; NULL if the field is not wanted */
+};
+
+/* Note the wanted fields of the struct at `pos`, which is chunk `at` or, if `is_meta`, its ColumnMetaData. */
+static Py_ssize_t note_numbers(const struct footer *f, Py_ssize_t pos, size_t at, int is_meta, const struct number *wanted)
+{
+    struct field field = {0, STOP};
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return pos;
+        const struct number *number = 0 < field.id && field.id < SLOTS ? &wanted[is_meta * SLOTS + field.id] : &wanted[0];
+        uint64_t folded = 0;
+        if (number->values && number->kind == (field.kind | PRESENCE))
+            number->values[at] = 1;
+        if (I16 <= field.kind && field.kind <= I64) {
+            pos = read_varint(f, pos, bytes_of_int(field.kind), &folded);
+            if (number->values && number->kind == field.kind)
+                number->values[at] = unfold(folded, field.kind);
+        } else if (field.kind == BINARY) {
+            pos = read_length(f, pos, 1, &folded);
+            if (number->values && number->kind == field.kind)
+                number->values[at] = (int64_t)folded;
+            pos = pos == REFUSED ? REFUSED : pos + (Py_ssize_t)folded;
+        } else if (field.kind == STRUCT && field.id == META_DATA && !is_meta) {
+            pos = note_numbers(f, pos, at, 1, wanted);
+        } else {
+            pos = skip_value(f, pos, field.kind, 4);
+        }
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+}
+
+static PyObject *py_numbers(PyObject *self, PyObject *args)
+{
+    Py_buffer data, starts, fields;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*y*:numbers", &data, &starts, &fields))
+        return NULL;
+    struct footer f = {data.buf, data.len, NULL, 0};
+    struct number wanted[2 * SLOTS] = {{0, NULL}};
+    const uint8_t *pairs = fields.buf;
+    size_t num_chunks = (size_t)starts.len / sizeof(int64_t);
+    Py_ssize_t count = fields.len / 2;
+    int is_valid = starts.len % (Py_ssize_t)sizeof(int64_t) == 0 && fields.len % 2 == 0;
+    for (Py_ssize_t n = 0; n < count; n++)
+        is_valid = is_valid && 0 < pairs[2 * n] && pairs[2 * n] < 2 * SLOTS;
+    result = is_valid ? PyTuple_New(count) : NULL;
+    for (Py_ssize_t n = 0; result && n < count; n++) {
+        PyObject *values = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(num_chunks * sizeof(int64_t)));
+        if (!values || PyTuple_SetItem(result, n, values) < 0) {
+            Py_CLEAR(result);
+            break;
+        }
+        wanted[pairs[2 * n]] = (struct number){pairs[2 * n + 1], (int64_t *)PyBytes_AsString(values)};
+        memset(PyBytes_AsString(values), 0, num_chunks * sizeof(int64_t));
+    }
+    for (size_t at = 0; at < num_chunks && result && is_valid; at++) {
+        int64_t start;
+        memcpy(&start, (const uint8_t *)starts.buf + at * sizeof start, sizeof start);
+        is_valid = 0 <= start && start <= f.size && note_numbers(&f, (Py_ssize_t)start, at, 0, wanted) != REFUSED;
+    }
+    if (!is_valid) {
+        Py_CLEAR(result);
+        PyErr_SetString(PyExc_ValueError, "these are not the chunks of a footer, or not fields");
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&starts);
+    PyBuffer_Release(&fields);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"walk", py_walk, METH_VARARGS,
+     "walk(data, table): the value of the list of row groups from and to, six positions per row group, the starts of the chunks; or None."},
+    {"numbers", py_numbers, METH_VARARGS,
+     "numbers(data, starts, fields): what each chunk states in each field: a number, or the length of text; 0 if nothing. A field has two\n"
+     "bytes: its id in ColumnChunk, or SLOTS more than its id in ColumnMetaData; and its kind, with PRESENCE to get 1 if it is stated."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_compact",
+    .m_doc = "Where the structs of a footer are; chunk_index.py is the Python half.",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__compact(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,80 @@
+"""The answers of filters for many values as bitmaps: bit i, counted from the lowest bit of the first byte, stands for value i.
+
+Bytes after the last set bit may be missing. A bitmap takes an eighth of a byte per value: the answers of 30 filters for a million values
+take 4 MB, however many of the values may be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+_DIGITS = bytes.maketrans(b"\0\1", b"01")
+_BLOCK_BYTES = 512
+
+
+def build_bitmap(flags: Sequence[int], owners: Sequence[int]) -> bytes:
+    """Build the bitmap of the values that own a flag of 1: flag i, which is 0 or 1, belongs to value `owners[i]`.
+
+    Owners are in ascending order; `range(n)` stands for one flag per value.
+    """
+    flags = bytes(flags)
+    if 1 not in flags:
+        return b""
+    if not isinstance(owners, range):
+        by_value = bytearray(owners[-1] + 1)
+        for position in _find_all(flags, 1):
+            by_value[owners[position]] = 1
+        flags = bytes(by_value)
+    # A number in base 2 is parsed in linear time; its last digit is its lowest bit.
+    return _to_bytes(int(flags.translate(_DIGITS)[::-1], 2))
+
+
+def bitmap_of(positions: Iterable[int]) -> bytes:
+    """Build the bitmap of these values."""
+    bitmap = bytearray()
+    for position in positions:
+        if position >> 3 >= len(bitmap):
+            bitmap.extend(bytes((position >> 3) + 1 - len(bitmap)))
+        bitmap[position >> 3] |= 1 << (position & 7)
+    return bytes(bitmap)
+
+
+def unite(bitmaps: Iterable[bytes]) -> bytes:
+    """Build the bitmap of the values that are in any of these."""
+    united = 0
+    for bitmap in bitmaps:
+        united |= int.from_bytes(bitmap, "little")
+    return _to_bytes(united)
+
+
+def count_bits(bitmap: bytes) -> int:
+    """Count the values in a bitmap."""
+    return int.from_bytes(bitmap, "little").bit_count()
+
+
+def is_set(bitmap: bytes, position: int) -> bool:
+    """Return whether a value is in a bitmap."""
+    return position >> 3 < len(bitmap) and bool(bitmap[position >> 3] >> (position & 7) & 1)
+
+
+def iterate(bitmaps: Sequence[bytes]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have it. Memory holds one block of values."""
+    for start in range(0, max(map(len, bitmaps), default=0), _BLOCK_BYTES):
+        numbers: dict[int, list[int]] = {}
+        for number, bitmap in enumerate(bitmaps):
+            word = int.from_bytes(bitmap[start : start + _BLOCK_BYTES], "little")
+            for position in _find_all(f"{word:b}"[::-1].encode(), ord("1")) if word else ():
+                numbers.setdefault(start * 8 + position, []).append(number)
+        for position in sorted(numbers):
+            yield position, tuple(numbers[position])
+
+
+def _to_bytes(bits: int) -> bytes:
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def _find_all(data: bytes, byte: int) -> Iterator[int]:
+    position = data.find(byte)
+    while position >= 0:
+        yield position
+        position = data.find(byte, position + 1)

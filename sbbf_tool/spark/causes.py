@@ -1,0 +1,161 @@
+"""Spark's errors as errors of this package: one line with the cause, and what to do about it.
+
+Spark puts the cause into the middle of a long text: below the trace of a Python worker, behind the call of py4j, or among `Caused by:`
+lines. If the JVM of the driver has ended, there is no text at all, only a connection that fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from sbbf_tool import errors
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
+_NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (\S+) cannot be found")
+_TRACEBACK = "Traceback (most recent call last):"
+_FAILURE = re.compile(r"most recent failure: (?:Lost task [^\n]*?\(TID \d+\) \([^)\n]*\): )?([^\n]*)")
+_CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+_RPC_DETAILS = re.compile(r'details = "(.*)"')
+_LOST_WORKER = "Python worker exited unexpectedly"
+_SECONDS_TO_END = 2
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+_AGAIN = "files that are published stay changed; run the command again"
+_ON_EXECUTORS = (
+    "the Python of the executors (PYSPARK_PYTHON) needs this package and its dependencies: install them there, or send the package with "
+    "--py-files"
+)
+_PYTHON = "set PYSPARK_PYTHON to a Python of the driver's version that exists on every executor"
+_EXECUTOR_MEMORY = "if it ran out of memory, raise spark.executor.memoryOverhead, or lower spark.executor.cores; " + _AGAIN
+_DRIVER_MEMORY = "if it ran out of memory, raise spark.driver.memory; " + _AGAIN
+_HINTS = (
+    (re.compile(r"^(ModuleNotFoundError|ImportError)|PACKAGE_NOT_INSTALLED"), _ON_EXECUTORS),
+    (re.compile(r"PYTHON_VERSION_MISMATCH|different version|Cannot run program"), _PYTHON),
+    (re.compile(rf"^MemoryError|OutOfMemory|ExecutorLostFailure|exited with code 137|{_LOST_WORKER}"), _EXECUTOR_MEMORY),
+    (re.compile(r"maxResultSize"), "raise spark.driver.maxResultSize; " + _AGAIN),
+)
+"""What to do, by what the cause matches."""
+
+
+@contextmanager
+def convert_errors() -> Iterator[None]:
+    """Convert Spark's errors to errors of this package: its own errors on executors keep their class, others become one line."""
+    with quiet_pyspark():
+        try:
+            yield
+        except Exception as error:
+            if not is_of_spark(error):
+                raise
+            raise convert_error(error) from error
+
+
+def is_of_spark(error: Exception) -> bool:
+    """Return whether Spark or the connection to it raised the error. py4j raises the errors of the JVM for which PySpark has no class."""
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException | ConnectionError | EOFError) or type(error).__module__.partition(".")[0] in ("py4j", "grpc")
+
+
+def convert_error(error: Exception) -> SbbfError:
+    """Return the error of this package for an error of Spark."""
+    from pyspark.errors import PySparkException
+
+    message = str(error)
+    ours = _OURS.search(message)
+    if ours is not None and hasattr(errors, ours[1]):
+        kind: type[SbbfError] = getattr(errors, ours[1])
+        return kind(ours[2])
+    if table := _NO_TABLE.search(message):
+        return UsageError(f"there is no table or view {table[1]} in Spark's catalog")
+    if isinstance(error, PySparkException) and "[PATH_NOT_FOUND]" in message:
+        path = (error.getMessageParameters() or {}).get("path", "")
+        return UnreadableError("no such file or directory", file=path.removeprefix("file:"))
+    has_answer = isinstance(error, PySparkException) or type(error).__name__ == "Py4JJavaError"
+    if not has_answer and (ending := describe_ending()):
+        return SbbfError(f"Spark failed: {ending}", hint=_DRIVER_MEMORY)
+    cause = find_cause(message) or type(error).__name__
+    return SbbfError(f"Spark failed: {cause}", hint=next((hint for pattern, hint in _HINTS if pattern.search(cause)), _AGAIN))
+
+
+def find_cause(text: str) -> str:
+    """Return the cause in the text of an error of Spark, in one line.
+
+    This is the last line of the last trace of Python; without one, the reason of the failed task, or the innermost Java exception.
+    """
+    if _TRACEBACK in text:
+        lines = text.rpartition(_TRACEBACK)[2].splitlines()
+        if cause := next((line for line in lines[1:] if line[:1].strip()), ""):
+            return cause.strip()
+    task = _FAILURE.search(text)
+    causes = _CAUSE.findall(text if task is None else text[task.end() :])
+    if task is not None and (not causes or _LOST_WORKER in task[1]):
+        cause = task[1].partition(" Consider setting")[0]
+    elif causes:
+        cause = causes[-1]
+    elif details := _RPC_DETAILS.search(text):
+        cause = details[1]
+    else:
+        lines = [line for line in text.splitlines() if line.strip()]
+        # py4j names its own call in the first line, and the exception in the second.
+        cause = next((line[2:] for line in lines if line.startswith(": ")), lines[0] if lines else "")
+    return cause.strip().removeprefix("org.apache.spark.SparkException: ")
+
+
+@contextmanager
+def quiet_pyspark() -> Iterator[None]:
+    """Keep PySpark and py4j from printing errors that they also raise: failed queries, and a lost connection, with the root logger."""
+    loggers = _loggers()
+    for logger in loggers:
+        logger.addFilter(_is_by_others)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_by_others)
+
+
+def quiet_accumulators(spark: SparkSession) -> None:
+    """Keep the server that receives accumulators from printing a trace when the connection to the JVM is lost."""
+    with suppress(Exception):  # a client of Spark Connect has no context
+        spark.sparkContext._accumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign]
+
+
+def describe_ending() -> str | None:
+    """Describe how the JVM of the driver has ended; return None if it has not, or if another process started it."""
+    context = sys.modules.get("pyspark")
+    gateway = context.SparkContext._gateway if context is not None else None
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    with suppress(Exception):
+        process.wait(_SECONDS_TO_END)
+    code = process.poll()
+    if code is None:
+        return None
+    return f"the driver's JVM was killed by signal {-code}" if code < 0 else f"the driver's JVM ended with exit code {code}"
+
+
+def _ignore_error(request: object, client_address: object) -> None:
+    """Do nothing, in place of `socketserver.BaseServer.handle_error`."""
+
+
+def _loggers() -> list[logging.Logger]:
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # PySpark 3.5 logs only with the root logger
+        return [logging.getLogger()]
+    # PySpark needs loggers of its own class: the first call with a name determines the class.
+    return [logging.getLogger(), *(PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS)]
+
+
+def _is_by_others(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname and record.name not in _QUERY_LOGGERS

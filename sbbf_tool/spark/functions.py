@@ -1,0 +1,127 @@
+"""Functions of SQL that read Bloom filters, usable with LATERAL over a table of paths; `register` makes them known to a session.
+
+    SELECT f.* FROM files, LATERAL sbbf_filters(files.path) AS f
+    SELECT path FROM files WHERE sbbf_may_contain(path, 'user_id', 42)
+
+They only read: Spark calls a function again at each action, and for each task that it retries or duplicates. `pipeline.add_filters` writes.
+Tasks call them, so executors need this package. A path is a file, a folder or a glob; relative paths are those of the executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.views import Chunks, Row, Verifications, View, column_names, failed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OF_PROBE = "file string, row_group bigint, answer string, status string, reason string"
+_FILTERS = Chunks()
+_VERIFICATIONS = Verifications()
+
+
+class SbbfFilters:
+    """`sbbf_filters(path)`: one row per filter, as in `spark.read.format("sbbf")`."""
+
+    def eval(self, path: str | None) -> Iterator[tuple[Any, ...]]:
+        return _rows(_FILTERS, path)
+
+
+class SbbfVerify:
+    """`sbbf_verify(path)`: one row per filter that was queried for every value of its column chunk, as `sbbf_tool.verify` reports it."""
+
+    def eval(self, path: str | None) -> Iterator[tuple[Any, ...]]:
+        return _rows(_VERIFICATIONS, path)
+
+
+class SbbfProbe:
+    """`sbbf_probe(path, column, key)`: for each row group, whether it may contain the key: `absent`, `maybe`, `no filter`, `cannot say`."""
+
+    def eval(self, path: str | None, column: str, key: object) -> Iterator[tuple[Any, ...]]:
+        from sbbf_tool.operations.probe import probe
+        from sbbf_tool.reports.rows import OK
+
+        for file in _list(path):
+            try:
+                (answers,) = probe(file, column, [key], strict=False).values
+            except Exception as error:
+                row = failed(file, error)
+                yield row["file"], None, None, row["status"], row["reason"]
+            else:
+                for answer in answers.row_groups:
+                    yield file, answer.row_group, answer.answer, OK, answer.reason
+
+
+def may_contain(path: str | None, column: str | None, value: object) -> bool | None:
+    """Return whether a file may contain a value: False only if its filters exclude the value from every row group.
+
+    True if a file cannot be read, so that no row is lost; None without a path or a column. Raises UsageError for a value that the column
+    cannot contain.
+    """
+    from sbbf_tool.operations.probe import probe
+
+    if path is None or column is None:
+        return None
+    try:
+        return any(not probe(file, column, [value], strict=False).is_absent for file in _list(path))
+    except (UnreadableError, RefusedError):
+        return True
+
+
+@dataclass(frozen=True)
+class TableFunction:
+    """A table function: the class whose `eval` yields rows, and their schema as Spark's DDL."""
+
+    handler: type
+    schema: str
+
+
+def table_functions() -> dict[str, TableFunction]:
+    """Return the table functions by name."""
+    return {
+        "sbbf_filters": TableFunction(SbbfFilters, _FILTERS.schema()),
+        "sbbf_probe": TableFunction(SbbfProbe, _OF_PROBE),
+        "sbbf_verify": TableFunction(SbbfVerify, _VERIFICATIONS.schema()),
+    }
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Register `sbbf_filters`, `sbbf_probe`, `sbbf_verify` and `sbbf_may_contain` in this session."""
+    from pyspark.sql.functions import udtf
+
+    with quiet_about_pandas():
+        for name, function in table_functions().items():
+            # With a class, `udtf` returns no decorator.
+            spark.udtf.register(name, udtf(function.handler, returnType=function.schema))  # type: ignore[arg-type]
+        spark.udf.register("sbbf_may_contain", may_contain, "boolean")
+
+
+def _rows(view: Chunks | Verifications, path: str | None) -> Iterator[tuple[Any, ...]]:
+    columns = column_names(view)
+    for file in _list(path):
+        for row in _rows_of_file(view, file, columns):
+            yield tuple(row.get(column) for column in columns)
+
+
+def _rows_of_file(view: View, file: str, columns: tuple[str, ...]) -> list[Row]:
+    try:
+        return list(view.rows(file, columns, None))
+    except Exception as error:
+        return [failed(file, error)]
+
+
+def _list(path: str | None) -> Iterator[str]:
+    """Yield the files of a path; the path itself if it cannot be listed, so that reading it says why; nothing for null."""
+    from sbbf_tool.runner.discover import discover, path_of
+
+    if path is None:
+        return
+    try:
+        yield from (file.path for file in discover([path_of(path)]))
+    except UnreadableError:
+        yield path

@@ -1,0 +1,113 @@
+"""The blocks that a new version of a block blob consists of: Azure's rules for block lists.
+
+A blob has at most 50,000 blocks, whose ids all have the same length. A blob that was written by one request has no blocks.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.hints import ELSEWHERE
+from sbbf_tool.storage.objects.conditional import UPLOAD_PART
+from sbbf_tool.storage.objects.parts import MIB, Part
+
+MOST_BLOCKS = 50_000
+MOST_UPLOADED_AGAIN = 16 * MIB
+"""Maximum number of old bytes that are uploaded as blocks; the service copies more itself."""
+
+_COPY_BLOCK = 32 * MIB
+_ID_BYTES = 24
+# Two runs that change the same blob at once must not choose the same id: the one would commit a block of the other.
+_LEAST_ID_BYTES = 4
+
+
+class Block(NamedTuple):
+    """A committed block."""
+
+    id: str
+    size: int
+
+
+class BlockPlan(NamedTuple):
+    num_old: int
+    """Number of old blocks with which the new blob begins."""
+    parts: tuple[Part, ...]
+    """The bytes after them; each part becomes a block."""
+
+
+def plan_blocks(sizes: Sequence[int], keep: int, size: int, can_copy: bool) -> BlockPlan:
+    """Plan the blocks of a blob of `size` bytes that keeps the first `keep` bytes of an old one, whose blocks have these sizes.
+
+    Old bytes after the last whole block that is kept become new blocks: copied by the service if there are many, otherwise uploaded. No
+    block has old and new bytes, so that a later change keeps the blocks with the old ones.
+    """
+    ends = list(accumulate(sizes))
+    count = sum(end <= keep for end in ends)
+    while True:
+        start = ends[count - 1] if count else 0
+        copied = keep if can_copy and keep - start > MOST_UPLOADED_AGAIN else start
+        parts = (
+            *_split(start, copied, _COPY_BLOCK, True),
+            *_split(copied, keep, UPLOAD_PART, False),
+            *_split(keep, size, UPLOAD_PART, False),
+        )
+        excess = count + len(parts) - MOST_BLOCKS
+        if excess <= 0:
+            return BlockPlan(count, parts)
+        if not count:
+            raise RefusedError(f"the object would have more than {MOST_BLOCKS:,} blocks", hint=ELSEWHERE)
+        count = max(0, count - excess)
+
+
+def _split(start: int, end: int, usual: int, is_copy: bool) -> list[Part]:
+    return [Part(offset, min(offset + usual, end), is_copy) for offset in range(start, end, usual)]
+
+
+def parse_block_list(data: bytes) -> list[Block]:
+    """Parse the committed blocks of an answer to Get Block List. Raises UnreadableError."""
+    try:
+        blocks = ET.fromstring(data).find("CommittedBlocks")
+        return [] if blocks is None else [Block(block.findtext("Name", ""), int(block.findtext("Size", ""))) for block in blocks]
+    except (ET.ParseError, ValueError) as error:
+        raise UnreadableError("the service's list of blocks cannot be parsed") from error
+
+
+def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
+    """Build the body of Put Block List: committed blocks, then uncommitted ones."""
+    root = ET.Element("BlockList")
+    for name, ids in (("Committed", old), ("Uncommitted", new)):
+        for block_id in ids:
+            ET.SubElement(root, name).text = block_id
+    return b'<?xml version="1.0" encoding="utf-8"?>' + bytes(ET.tostring(root))
+
+
+def new_ids(old: Sequence[str], count: int) -> list[str]:
+    """Return random block ids with the length of the old ones, none of which is in use. Raises RefusedError if they are too short."""
+    try:
+        length = len(base64.b64decode(old[0], validate=True)) if old else _ID_BYTES
+    except binascii.Error as error:
+        raise UnreadableError("a block id of the object is not Base64") from error
+    if length < _LEAST_ID_BYTES:
+        raise RefusedError(f"the object's block ids have {length} bytes: too few for new ones that no other run uses", hint=ELSEWHERE)
+    in_use, ids = set(old), list[str]()
+    while len(ids) < count:
+        block_id = base64.b64encode(os.urandom(length)).decode()
+        if block_id not in in_use:
+            in_use.add(block_id)
+            ids.append(block_id)
+    return ids
+
+
+def parse_tags(data: bytes) -> list[tuple[str, str]]:
+    """Parse an answer to Get Blob Tags. Raises UnreadableError."""
+    try:
+        return [(tag.findtext("Key", ""), tag.findtext("Value", "")) for tag in ET.fromstring(data).iter("Tag")]
+    except ET.ParseError as error:
+        raise UnreadableError("the service's list of tags cannot be parsed") from error

@@ -1,0 +1,105 @@
+"""The steps that publications to all services share: parts are sent concurrently, and one conditional request makes the object visible."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.source import ObjectSource
+from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
+from sbbf_tool.storage.source import Source
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
+
+UNTOUCHED = "the old object is untouched"
+PARQUET_TYPE = "application/vnd.apache.parquet"
+"""Content type of a new object that is not made from another."""
+UPLOAD_PART = 16 << 20
+"""Length of a part that is uploaded, in bytes."""
+WHOLE_BYTES = 256 << 10
+"""Objects of up to this size are uploaded as a whole where the service has no minimum length for parts: it takes fewer requests."""
+
+_PARTS_IN_FLIGHT = 4
+
+Part = TypeVar("Part")
+
+
+def ensure_object_key(target: Location) -> None:
+    """Raise UsageError if the URL names a prefix."""
+    if not target.key or target.key.endswith("/"):
+        raise UsageError("the URL names a prefix, not an object")
+
+
+def old_object(source: Source, service: str) -> ObjectSource | None:
+    """Return the source if it is an object of this service, whose bytes the service may copy."""
+    return source if isinstance(source, ObjectSource) and source.location.service == service else None
+
+
+def md5_of(data: bytes) -> str:
+    """Return the MD5 hash of bytes in Base64, with which services compare the bytes that they get."""
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+def exists_error() -> RefusedError:
+    return RefusedError("the target exists", hint="name another, or remove it first")
+
+
+def call_to_write(request: Callable[[], Answer]) -> Answer:
+    """Return the service's answer; convert the errors of reading to those of writing."""
+    try:
+        return request()
+    except (OtherVersionError, UsageError, RefusedError, WriteError):
+        raise
+    except SbbfError as error:
+        raise write_error(error) from error
+
+
+def write_error(error: SbbfError) -> SbbfError:
+    """Return the error of a write for the error of a request."""
+    if isinstance(error, OtherVersionError | UsageError):
+        return error
+    if isinstance(error, DeniedError):
+        return RefusedError(f"the object cannot be written: {error.message}", hint=error.hint)
+    return WriteError(error.message, hint=UNTOUCHED)
+
+
+def write_parts(write: Callable[[Part], Answer], parts: Iterable[Part]) -> list[Answer]:
+    """Call `write` for each part, several concurrently; return its results in order."""
+
+    def write_part(part: Part) -> Answer:
+        ensure_running()
+        return write(part)
+
+    pool = DaemonThreads(_PARTS_IN_FLIGHT, "sbbf-put")
+    seconds: float | None = None
+    try:
+        with stoppable():
+            futures = [pool.submit(write_part, part) for part in parts]
+            with waiting():
+                return [result_of(future) for future in futures]
+    except BaseException as error:
+        # A part that arrives after the clean-up would stay in the store: wait for the parts in flight, after an interrupt not for long.
+        seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2
+        raise
+    finally:
+        with waiting():
+            pool.close(seconds)
+
+
+def write_once(write: Callable[[], object], is_stored: Callable[[], bool], in_place: bool) -> None:
+    """Send the conditional request that makes an object visible.
+
+    If its response was lost, it may have succeeded, and a retry then finds the new object in place of the old one: `is_stored` recognises
+    that object. Raises OtherVersionError, RefusedError if the target exists, and the errors of `write`.
+    """
+    try:
+        write()
+    except SbbfError as error:
+        if is_stored():
+            return
+        if isinstance(error, OtherVersionError):
+            raise (OtherVersionError() if in_place else exists_error()) from None
+        raise

@@ -1,0 +1,145 @@
+"""Retries of requests to a bucket: which budget a request has, and how long it pauses, together with all other requests to the bucket.
+
+budget   a request is given up after TRIES tries, if the bucket has also not answered any request with success for PATIENCE_SECONDS;
+         `AWS_MAX_ATTEMPTS` replaces both by a number of tries
+pauses   grow with each failure to LONGEST_PAUSE and shrink with each success; a failure pauses all requests to the bucket, each with its
+         own jitter, so that they do not return at the same moment
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import BoundedSemaphore, Lock
+from typing import TypeVar
+
+from sbbf_tool import log
+from sbbf_tool.display import redact_text
+from sbbf_tool.storage.threads import ensure_running, pause, waiting
+
+Answer = TypeVar("Answer")
+
+TRIES = 10
+PATIENCE_SECONDS = 180.0
+TRIES_TO_REACH = 5
+"""Number of tries if a service cannot be reached that was never reached: its name is then probably wrong."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0
+IN_FLIGHT = 64
+"""Maximum number of concurrent requests of one process, to all buckets."""
+
+_IN_FLIGHT = BoundedSemaphore(IN_FLIGHT)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a request is given up."""
+
+    tries: int = TRIES
+    patience_seconds: float = PATIENCE_SECONDS
+
+    @classmethod
+    def of_tries(cls, tries: int) -> Budget:
+        """Return the budget of this number of tries, however long they take."""
+        return cls(max(1, tries), 0.0)
+
+
+def never(error: Exception) -> bool:
+    """Return that no error is of this kind."""
+    return False
+
+
+class Retries:
+    """The retries of all requests to one bucket. Threads share one; `clock` and `sleep` are those of the process unless given."""
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = pause,
+        longest_pause: float = LONGEST_PAUSE,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        self.budget = budget or Budget()
+        self._clock, self._sleep = clock, sleep
+        self._longest_pause, self._first_pause = longest_pause, first_pause
+        self._lock = Lock()
+        self._last_success: float | None = None
+        self._failures = 0
+        """How often the pause has doubled."""
+        self._resume = 0.0
+        """When the present pause ends."""
+        self._pause = 0.0
+
+    def call(
+        self,
+        request: Callable[[], Answer],
+        is_temporary: Callable[[Exception], bool],
+        is_unreachable: Callable[[Exception], bool] = never,
+    ) -> Answer:
+        """Return the answer of `request`; send it again while its errors are temporary and its budget lasts.
+
+        `is_unreachable` returns whether an error means that no server answered. The error that ends the request has `tries_of`.
+        """
+        begin, tries = self._clock(), 0
+        while True:
+            self._wait_for_resume()
+            sent = self._clock()
+            tries += 1
+            try:
+                ensure_running()
+                with waiting(), _IN_FLIGHT:
+                    answer = request()
+            except Exception as error:
+                if not is_temporary(error):
+                    # The service answered.
+                    self._note_success()
+                    raise
+                if self._is_spent(tries, begin, is_unreachable(error)):
+                    error.__dict__["sbbf_tries"] = tries
+                    raise
+                log.info("repeating a request that failed: %s", redact_text(str(error)))
+                self._note_failure(sent)
+            else:
+                self._note_success()
+                return answer
+
+    def _is_spent(self, tries: int, begin: float, is_unreachable: bool) -> bool:
+        if is_unreachable and self._last_success is None and tries >= TRIES_TO_REACH:
+            return True
+        return tries >= self.budget.tries and self._clock() - max(begin, self._last_success or begin) >= self.budget.patience_seconds
+
+    def _note_success(self) -> None:
+        with self._lock:
+            self._last_success = self._clock()
+            self._failures = max(0, self._failures - 1)
+
+    def _note_failure(self, sent: float) -> None:
+        with self._lock:
+            # Requests that were in flight together fail together, and count as one failure.
+            if sent < self._resume:
+                return
+            self._pause = min(self._longest_pause, self._first_pause * 2**self._failures)
+            self._resume = self._clock() + self._pause * random.uniform(0.5, 1.0)
+            self._failures = min(self._failures + 1, 32)
+
+    def _wait_for_resume(self) -> None:
+        with self._lock:
+            remaining = self._resume - self._clock()
+            jitter = random.uniform(0.0, self._pause / 4)
+        if remaining > 0:
+            with waiting():
+                self._sleep(remaining + jitter)
+
+
+def tries_of(error: BaseException) -> int:
+    """Return how often a request was sent that ended with this error of `Retries.call`."""
+    return int(getattr(error, "sbbf_tries", 1))
+
+
+@lru_cache(1024)
+def retries_of(process: int, service: str, bucket: str, budget: Budget) -> Retries:
+    """Return the retries that all requests of a process to a bucket share."""
+    return Retries(budget)

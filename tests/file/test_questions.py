@@ -1,0 +1,182 @@
+"""Values in one block of text are the same question as the values one by one."""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file import question as questions
+from sbbf_tool.file.question import question_of
+from sbbf_tool.file.texts import Texts, values_of
+from sbbf_tool.parquet import literals
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.logical import Logical
+
+COLUMNS = {
+    "INT32": ("INT32", None),
+    "INT64": ("INT64", None),
+    **{f"INT({bits},{signed})": ("INT32", Logical("INT", bits=bits, signed=signed)) for bits in (8, 16, 32) for signed in (True, False)},
+    **{f"INT64 INT({bits},{signed})": ("INT64", Logical("INT", bits=bits, signed=signed)) for bits in (32, 64) for signed in (True, False)},
+    "BYTE_ARRAY": ("BYTE_ARRAY", None),
+    "STRING": ("BYTE_ARRAY", Logical("STRING")),
+    "JSON": ("BYTE_ARRAY", Logical("JSON")),
+    "BSON": ("BYTE_ARRAY", Logical("BSON")),
+    "DECIMAL": ("INT64", Logical("DECIMAL", precision=9, scale=2)),
+    "BYTE_ARRAY DECIMAL": ("BYTE_ARRAY", Logical("DECIMAL", precision=9, scale=2)),
+    "DATE": ("INT32", Logical("DATE")),
+    "TIMESTAMP": ("INT64", Logical("TIMESTAMP", unit="MICROS", utc=True)),
+    "FLOAT": ("FLOAT", None),
+    "DOUBLE": ("DOUBLE", None),
+    "INT96": ("INT96", None),
+    "BOOLEAN": ("BOOLEAN", None),
+    "UUID": ("FIXED_LEN_BYTE_ARRAY", Logical("UUID")),
+    "FIXED_LEN_BYTE_ARRAY": ("FIXED_LEN_BYTE_ARRAY", None),
+}
+
+EDGES = [
+    *("", " ", "0", "-0", "+0", "-", "+", "+-1", "--1", "00", "007", "-007", "+7", "1_000", " 7", "7 ", "1e3", "1.5", "\u0661", "\xb2"),
+    *(str(sign * (1 << bits) + more) for bits in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1) for more in (-1, 0, 1)),
+    *(
+        "0" * 1000,
+        "0" * 1001,
+        "0" * 999 + "7",
+        "9" * 5000,
+        "null",
+        "NULL",
+        "nan",
+        "-inf",
+        "0x",
+        "0X",
+        "0x2a",
+        "0x2A000000",
+        "0x2a00000000000000",
+    ),
+    *(
+        "0",
+        "x1",
+        "0x1",
+        "0xzz",
+        "x",
+        "text",
+        "caf\xe9",
+        "\U0001f600",
+        "\udcff",
+        "a\udc80b",
+        "\0",
+        "a\nb",
+        "2024-02-29",
+        "2024-02-29T12:00:00",
+    ),
+    *("123e4567-e89b-12d3-a456-426614174000", "true", "1.005", "12345678.9", "0.0", "-0.0"),
+]
+NUMBERS = st.integers(-300, 300) | st.integers(-(1 << 33), 1 << 33) | st.integers(-(1 << 65), 1 << 65)
+TEXTS = st.lists(NUMBERS.map(str) | st.sampled_from(EDGES) | st.text(max_size=4, alphabet="0x1-+ \u0661\udcffn"), max_size=30)
+
+
+def column_of(name: str) -> Column:
+    physical, logical = COLUMNS[name]
+    length = 16 if physical == "FIXED_LEN_BYTE_ARRAY" else 0
+    return Column(0, ("c",), ("c",), physical, length, logical, 0, 0)
+
+
+def texts_of(values: list[str], nulls: int = 0) -> Texts:
+    return Texts.of([[value.encode("utf-8", "surrogateescape") for value in values]], nulls)
+
+
+def outcome_of(column: Column, values: Texts | tuple[str | None, ...]) -> object:
+    """What can be seen of a question, or its error."""
+    try:
+        question = question_of(column, values)
+    except UsageError as error:
+        return str(error)
+    row = question.row
+    return [*row.hashes], [*row.owners], row.special, row.unknowable, [question.text(at) for at in range(len(values))], question.literals
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@settings(max_examples=40, deadline=None)
+@given(values=TEXTS, nulls=st.integers(0, 2), only_valid=st.booleans())
+def test_a_block_of_text_is_the_same_question_as_its_values(name, values, nulls, only_valid):
+    column = column_of(name)
+    if only_valid:
+        values = [value for value in values if is_valid(column, value)]
+    assert outcome_of(column, texts_of(values, nulls)) == outcome_of(column, (*[None] * nulls, *values))
+
+
+def is_valid(column: Column, value: str) -> bool:
+    try:
+        literals.parse_object(column, value)
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_each_odd_text_is_the_same_question_among_others(name):
+    column = column_of(name)
+    usual = [text for text in ("1", "12", "x", "2024-02-29", "123e4567-e89b-12d3-a456-426614174000") if is_valid(column, text)]
+    for value in EDGES:
+        values = [*usual * 5, value, *usual * 5]
+        assert outcome_of(column, texts_of(values)) == outcome_of(column, tuple(values)), value
+
+
+@pytest.fixture
+def parses(monkeypatch):
+    """The values that became literals."""
+    values = []
+
+    def count(column, value):
+        values.append(value)
+        return parse(column, value)
+
+    parse = literals.parse_object
+    monkeypatch.setattr(questions.literals, "parse_object", count)
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "special"), [("INT64", ["null", "0x2a00000000000000"]), ("STRING", []), ("BYTE_ARRAY", ["0x2a", "0X00"])], ids=str
+)
+def test_only_special_values_become_literals(name, special, parses):
+    values = [str(number) for number in range(20_000)]
+    values[5000:5000] = special
+    question = question_of(column_of(name), texts_of(values))
+    assert parses == special
+    assert len(question.row.special) == len([value for value in special if name == "INT64"])
+    assert [question.text(at) for at in (0, 4999, len(values) - 1)] == ["0", "4999", "19999"]
+    assert parses == special
+
+
+def test_one_hash_per_value_needs_no_list_of_owners():
+    row = question_of(column_of("INT64"), texts_of([str(number) for number in range(3000)])).row
+    assert isinstance(row.owners, range)
+    assert isinstance(row.hashes, array)
+
+
+@given(values=st.lists(st.sampled_from(EDGES), max_size=20), nulls=st.integers(0, 2))
+def test_a_block_of_text_has_its_values(values, nulls):
+    texts = texts_of(values, nulls)
+    expected = [*[None] * nulls, *values]
+    assert len(texts) == len(expected)
+    assert [*texts] == expected == [texts[at] for at in range(len(texts))]
+    assert texts[-3:] == tuple(expected[-3:])
+    sent = pickle.loads(pickle.dumps(texts))
+    assert sent == texts
+    assert [*sent] == expected
+    with pytest.raises(IndexError):
+        texts[len(texts)]
+
+
+def test_many_values_are_sent_to_other_processes_in_one_block():
+    values = [str(10**18 + number) for number in range(10_000)]
+    texts = values_of(values)
+    assert [*texts] == values
+    assert len(pickle.dumps(texts)) < 10_000 * (19 + 8) + 1000
+    assert values_of(values[:3]) == ("1000000000000000000", "1000000000000000001", "1000000000000000002")
+    assert values_of(range(2000)) == tuple(range(2000))
+    assert values_of(["\ud800"] * 2000) == ("\ud800",) * 2000

@@ -1,0 +1,223 @@
+"""Credentials of Azure and Google Cloud Storage: which are sent, and that no output contains them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import urllib.parse
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+import sbbf_tool
+from sbbf_tool.cli import run
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.storage.objects import azure_blocks
+from sbbf_tool.storage.objects.azure_rest import _EMULATOR_KEY
+from support import azure_server, google_server
+from support.buckets import forget_clients
+from support.large_files import large, small
+
+pytestmark = pytest.mark.environment(minutes=1)
+
+HEAVY = pytest.mark.heavy(minutes=1)
+SECRET = "hUsHs3cr3t"
+CHANGES = (
+    ["add-filter", "<URL>", "-c", "id", "--in-place"],
+    ["add-filter", "<URL>", "-c", "id", "--in-place", "--dry-run", "--format", "json"],
+    ["remove-filter", "<URL>", "--in-place"],
+    ["resize", "<URL>", "--bytes", "1024", "--in-place", "--force"],
+    ["repair", "<URL>", "--in-place"],
+)
+
+
+def signed_token(**query: str) -> str:
+    """Return a signature for Azurite's whole account, with a parameter that is a secret."""
+    lines = ["devstoreaccount1", "rwdlct", "b", "co", "", "2099-01-01T00:00:00Z", "", "", "2021-12-02", "", ""]
+    signature = base64.b64encode(hmac.new(base64.b64decode(_EMULATOR_KEY), "\n".join(lines).encode(), hashlib.sha256).digest()).decode()
+    fields = {"sv": "2021-12-02", "ss": "b", "srt": "co", "sp": "rwdlct", "se": "2099-01-01T00:00:00Z", "sig": signature}
+    return urllib.parse.urlencode({**fields, **query})
+
+
+@pytest.fixture
+def with_signature(container: azure_server.Container, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Use a shared access signature in place of the account key; yield the text that must not be printed."""
+    token = signed_token(extra=SECRET)
+    put = container.put  # with the key of the emulator
+    url = put("x.parquet", large())
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", azure_server.ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"{container.proxy.url}/{azure_server.ACCOUNT}")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", token)
+    monkeypatch.delenv("AZURE_STORAGE_USE_EMULATOR")
+    forget_clients()
+    container.proxy.forget()
+    yield url
+    monkeypatch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+    forget_clients()
+
+
+@pytest.mark.parametrize("fault", [None, 403, pytest.param(500, marks=HEAVY), pytest.param("cut", marks=HEAVY)])
+def test_changes_of_azure_print_no_signature(container, with_signature, fault, capfd, monkeypatch):
+    # Also of the URL with which the service itself would read.
+    monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", 1 << 20)
+    if fault is not None:
+        container.proxy.fault = lambda exchange: fault if exchange.method == "PUT" else None
+    for words in CHANGES:
+        code = run([*(with_signature if word == "<URL>" else word for word in words), "--debug"])
+        printed = "".join(capfd.readouterr())
+        assert SECRET not in printed
+        assert "sig=" not in printed
+        assert code != 70, printed
+    assert any(SECRET in exchange.query for exchange in container.proxy.exchanges if exchange.method == "PUT")
+
+
+@pytest.mark.parametrize("fault", [403, pytest.param(500, marks=HEAVY), pytest.param("cut", marks=HEAVY)])
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_changes_of_azure_print_no_key(container, fault, method, capfd, monkeypatch):
+    url = container.put("x.parquet", small())
+    container.proxy.fault = lambda exchange: fault if exchange.method == method else None
+    for words in CHANGES:
+        code = run([*(url if word == "<URL>" else word for word in words), "--debug"])
+        printed = "".join(capfd.readouterr())
+        assert "SharedKey" not in printed
+        assert _EMULATOR_KEY not in printed
+        assert code != 70, printed
+
+
+def test_a_bearer_token_is_sent_and_not_printed(container, monkeypatch):
+    url = container.put("x.parquet", small())
+    for name, value in {
+        "AZURE_STORAGE_ACCOUNT_NAME": azure_server.ACCOUNT,
+        "AZURE_STORAGE_ENDPOINT": f"{container.proxy.url}/{azure_server.ACCOUNT}",
+        "AZURE_STORAGE_TOKEN": SECRET,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AZURE_STORAGE_USE_EMULATOR")
+    forget_clients()
+    with pytest.raises(Exception, match=r"access denied|the server answered") as caught:
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert SECRET not in str(caught.value)
+    assert container.proxy.exchanges[0].headers["authorization"] == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "no account is set"),
+        ({"AZURE_STORAGE_ACCOUNT_NAME": "a", "AZURE_STORAGE_ACCOUNT_KEY": f"{SECRET}!"}, "AZURE_STORAGE_ACCOUNT_KEY is not Base64"),
+    ],
+)
+def test_settings_of_azure_that_cannot_be_used(settings, message, monkeypatch):
+    from sbbf_tool.storage.objects.azure_rest import AzureContainer
+    from sbbf_tool.storage.objects.store import DeniedError
+
+    for name in ("AZURE_STORAGE_USE_EMULATOR", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(DeniedError, match=message) as caught:
+        AzureContainer("container", None)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.fixture
+def token_server() -> Iterator[tuple[str, list[bytes]]]:
+    """A server that gives an access token for each signed request; its address, and the bodies of the requests."""
+    bodies: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = json.dumps({"access_token": SECRET, "expires_in": 3600, "token_type": "Bearer"}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/token", bodies
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("fault", [None, 401, 500])
+def test_a_service_account_of_google(google_bucket, token_server, fault, monkeypatch, capfd):
+    pytest.importorskip("google.auth", reason="the Python package google-auth is not installed")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    from sbbf_tool.storage.objects import google_rest
+
+    url = google_bucket.put("x.parquet", small())
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+    account = {
+        "type": "service_account",
+        "client_email": "me@example.iam.gserviceaccount.com",
+        "private_key": pem,
+        "private_key_id": "1",
+        "token_uri": token_server[0],
+        "gcs_base_url": google_bucket.proxy.url,
+    }
+    # obstore reads without credentials, because it signs its own tokens; the requests that write are signed by google-auth.
+    monkeypatch.setattr(google_rest, "_service_account", lambda: account)
+    forget_clients()
+    if fault is not None:
+        google_bucket.proxy.fault = lambda exchange: fault if google_server.operation(exchange) == "Upload" else None
+    code = run(["add-filter", url, "-c", "id", "--in-place", "--debug"])
+    assert code == {None: 0, 401: 4, 500: 5}[fault]
+    printed = "".join(capfd.readouterr())
+    assert SECRET not in printed
+    assert "PRIVATE KEY" not in printed
+    (upload, *_) = (exchange for exchange in google_bucket.proxy.exchanges if google_server.operation(exchange) == "Upload")
+    assert upload.headers["authorization"] == f"Bearer {SECRET}"
+    assert len(token_server[1]) == 1  # a token serves until it expires
+
+
+def test_a_service_account_whose_key_cannot_be_used(google_bucket, tmp_path, monkeypatch):
+    from sbbf_tool.storage.objects import google_rest
+
+    url = google_bucket.put("x.parquet", small())
+    account = {"type": "service_account", "client_email": "me", "private_key": SECRET, "token_uri": "http://127.0.0.1:1/"}
+    monkeypatch.setattr(google_rest, "_service_account", lambda: {**account, "gcs_base_url": google_bucket.proxy.url})
+    forget_clients()
+    with pytest.raises(Exception, match="no usable credentials") as caught:
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("service", ["container", "google_bucket"])
+def test_a_change_is_undone_and_applied(service, request, tmp_path):
+    """The old bytes return, with each command that changes many files from a document."""
+    bucket = request.getfixturevalue(service)
+    data = {"lake/a.parquet": small(), "lake/b.parquet": large()}
+    for key, content in data.items():
+        bucket.put(key, content)
+    report = tmp_path / "report.json"
+    lake = bucket.url("lake/")
+    assert run(["add-filter", lake, "-c", "id", "--in-place", "--report", str(report), "--format", "json"]) == 0
+    assert sbbf_tool.verify(bucket.url("lake/b.parquet")).is_sound
+    assert run(["remove-filter", "--undo", str(report), "--in-place"]) == 0
+    assert {key: bucket.get(key) for key in data} == data
+    declaration = tmp_path / "sbbf.toml"
+    declaration.write_text(f'[[filters]]\npaths = "{lake}"\ncolumns = ["id"]\n')
+    assert run(["apply", "--config", str(declaration), "--in-place"]) == 0
+    assert all(len(sbbf_tool.inspect(bucket.url(key)).filters) == 3 for key in data)
+
+
+def test_an_unwritable_bucket_is_refused(google_bucket):
+    url = google_bucket.put("x.parquet", small())
+    google_bucket.proxy.fault = lambda exchange: 403 if google_server.operation(exchange) == "Upload" else None
+    with pytest.raises(RefusedError, match=r"access denied; check GOOGLE_APPLICATION_CREDENTIALS"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)

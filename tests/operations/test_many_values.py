@@ -1,0 +1,198 @@
+"""Queries for many values: the answers of queries for each value, without an object for each."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import probe
+from sbbf_tool.bloom import kernels
+from sbbf_tool.cli import run
+from sbbf_tool.file import question as questions
+from sbbf_tool.reports.probe import MANY_VALUES, RowGroupAnswer, ValueAnswer, ValueAnswers
+from sbbf_tool.runner.lookup import probe_values
+
+ROW_GROUPS = 6
+VALUES = [str(number) for number in range(0, 60_000, 20)]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Numbers and texts; the filter of row group 2 is missing in `partly`, and `all` has 8 values in each row group."""
+    target = tmp_path_factory.mktemp("many") / "values.parquet"
+    schema = pa.schema({"id": pa.int64(), "name": pa.string(), "raw": pa.binary(), "price": pa.decimal128(9, 2), "x": pa.float64()})
+    options = {name: {"ndv": 1000, "fpp": 0.01} for name in schema.names}
+    rng = np.random.default_rng(3)
+    with pq.ParquetWriter(target, schema, bloom_filter_options=options) as writer:
+        for _ in range(ROW_GROUPS):
+            ids = rng.choice(60_000, 1000, replace=False)
+            names = [str(each) for each in ids]
+            prices = pa.array(ids).cast(pa.decimal128(38, 0)).cast(pa.decimal128(9, 2))
+            columns = [ids, names, [name.encode() for name in names], prices, ids * 1.0]
+            writer.write_table(pa.table(columns, schema=schema))
+    return str(target)
+
+
+def probe_apart(path: str, column: str, values: list[str | None]) -> list[ValueAnswer]:
+    """The answers of queries for few values each."""
+    step = 50
+    return [answer for start in range(0, len(values), step) for answer in probe(path, column, values[start : start + step]).values]
+
+
+@pytest.mark.parametrize("column", ["id", "name", "raw", "price", "x"])
+def test_many_values_have_the_answers_of_each(path, column):
+    values: list[str | None] = [*VALUES[:1500], None, "0020", *VALUES[1500:]]
+    report = probe(path, column, values)
+    expected = probe_apart(path, column, values)
+    assert isinstance(report.values, ValueAnswers)
+    assert [*report.values] == expected
+    assert [report.values[at] for at in range(0, len(values), 7)] == expected[::7]
+    assert report.values == tuple(expected)
+    assert report.values[-2:] == tuple(expected[-2:])
+    assert hash(report.values) == hash(tuple(expected))
+    assert report.is_absent == all(answer.is_absent for answer in expected)
+    assert pickle.loads(pickle.dumps(report)) == report
+    assert type(pickle.loads(pickle.dumps(report)).values) is tuple
+    lookup = probe_values(path, column, values)
+    hits = {
+        answer.value: tuple(each.row_group for each in answer.row_groups if not each.is_absent)
+        for answer in expected
+        if not answer.is_absent
+    }
+    assert {hit.value: hit.row_groups for hit in lookup.hits} == hits == dict(report.values.find_values())
+
+
+@pytest.mark.parametrize("kernel", kernels.NAMES)
+def test_each_filter_is_read_once_and_queried_by_one_call_of_the_kernel(path, kernel, monkeypatch):
+    chosen, calls, literals = kernels.load(kernel), [], []
+    monkeypatch.setattr(kernels, "active", lambda: chosen)
+    monkeypatch.setattr(chosen, "check", lambda *arguments, check=chosen.check: calls.append(len(arguments[2])) or check(*arguments))
+    parse = questions.literals.parse_object
+    monkeypatch.setattr(questions.literals, "parse_object", lambda *arguments: literals.append(arguments) or parse(*arguments))
+    values = [f"{number}" for number in range(1_000_000, 1_003_000)]
+    report = probe(path, "id", values)
+    assert calls == [len(values)] * ROW_GROUPS
+    assert probe_values(path, "id", values).keys == len(values)
+    assert len(calls) == 2 * ROW_GROUPS
+    assert literals == []
+    # The filters have at most 2 KiB each.
+    footer_bytes = int.from_bytes(Path(path).read_bytes()[-8:-4], "little") + 8
+    assert report.bytes_read <= footer_bytes + ROW_GROUPS * (2048 + 64)
+
+
+def test_values_with_the_same_answers_share_them(path):
+    report = probe(path, "id", [str(number) for number in range(1_000_000, 1_002_000)])
+    values = [*report.values]
+    answers = {id(value.row_groups) for value in values if value.is_absent}
+    assert len(values) == 2000
+    assert len(answers) == 1
+    assert len({id(each) for value in values for each in value.row_groups}) <= 2 * ROW_GROUPS
+
+
+def test_memory_is_bounded_by_bitmaps(path):
+    """A million values, of which every one may be in a row group: 13 MB of text and 8 MB of hashes, and a bitmap per row group."""
+    program = (
+        "import resource, sys\n"
+        "from sbbf_tool import probe\n"
+        "from sbbf_tool.file.texts import Texts\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        "probe(sys.argv[1], 'id', ['1'] * 2000)\n"
+        "start = peak()\n"
+        "values = Texts.of([b'%d' % number for number in range(at, at + 1000)] for at in range(0, 1_000_000, 1000))\n"
+        "report = probe(sys.argv[1], 'id', values)\n"
+        "print(len(report.values), sum(1 for _ in report.values.find_values()) > 5000, peak() - start)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
+    count, has_hits, mebibytes = done.stdout.split()
+    assert (count, has_hits) == ("1000000", "True")
+    assert int(mebibytes) < 80
+
+
+def test_the_text_lists_values_that_may_be_stored_and_counts_the_others(path, tmp_path, capfd):
+    values_file = tmp_path / "values"
+    values_file.write_text("".join(f"{value}\n" for value in VALUES))
+    assert run(["probe", path, "id", "--values-file", str(values_file)]) == 0
+    first, *lines, last = capfd.readouterr().out.splitlines()
+    assert first == f"{path}: column id, INT64"
+    hits = [(value, [each.row_group for each in value.row_groups if not each.is_absent]) for value in probe_apart(path, "id", VALUES)]
+    hits = [(value, row_groups) for value, row_groups in hits if row_groups]
+    assert len(lines) == len(hits)
+    assert [line.partition(":")[0] for line in lines] == [value.value for value, _ in hits]
+    assert all(str(row_groups[-1]) in line.partition(":")[2] for line, (_, row_groups) in zip(lines, hits, strict=True))
+    assert last == f"3,000 values: {len(hits)} may be in the file, {3000 - len(hits):,} are absent"
+    values_file.write_text("".join(f"{value}\n" for value in VALUES[:MANY_VALUES]))
+    run(["probe", path, "id", "--values-file", str(values_file)])
+    assert len(capfd.readouterr().out.splitlines()) == 2 + ROW_GROUPS * MANY_VALUES
+
+
+def test_the_text_names_row_groups_without_an_answer(tmp_path, capfd):
+    path = tmp_path / "unfiltered.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3]}), path, row_group_size=2)
+    values_file = tmp_path / "values"
+    values_file.write_text("".join(f"{value}\n" for value in VALUES))
+    assert run(["probe", str(path), "id", "--values-file", str(values_file)]) == 0
+    _, *lines = capfd.readouterr().out.splitlines()
+    assert lines == [
+        "any of the values: row groups 0-1 (no filter)",
+        "3,000 values: 0 may be in the file; the row groups without an answer may hold any of them",
+    ]
+
+
+def test_the_text_names_the_option_for_filters_of_a_draft(fixtures, tmp_path, capfd):
+    values_file = tmp_path / "values"
+    values_file.write_text("".join(f"{value}\n" for value in VALUES))
+    assert run(["probe", str(fixtures / "drafts" / "draft1-thrift.parquet"), "id", "--values-file", str(values_file)]) == 0
+    assert "; query it with --dialect)\n" in capfd.readouterr().out
+
+
+def test_formats_for_programs_are_complete(path, tmp_path, capfd):
+    values = VALUES[: MANY_VALUES + 200]
+    values_file = tmp_path / "values"
+    values_file.write_text("".join(f"{value}\n" for value in values))
+    expected = probe_apart(path, "id", values)
+    for form in ("json", "ndjson"):
+        assert run(["probe", path, "id", "--values-file", str(values_file), "--format", form]) == 0
+        out = capfd.readouterr().out
+        (document,) = json.loads(out) if form == "json" else map(json.loads, out.splitlines())
+        assert [value["value"] for value in document["values"]] == values
+        assert [
+            ValueAnswer(value["value"], tuple(RowGroupAnswer(**each) for each in value["row_groups"]), value["note"])
+            for value in document["values"]
+        ] == expected
+        assert out.strip("[]\n") == json.dumps(document)
+    assert run(["probe", path, "id", "--values-file", str(values_file), "--format", "csv"]) == 0
+    rows = capfd.readouterr().out.splitlines()[1:]
+    assert [tuple(row.split(",")[2:5]) for row in rows] == [
+        (value.value, str(each.row_group), each.answer) for value in expected for each in value.row_groups
+    ]
+    out = tmp_path / "out.parquet"
+    assert run(["probe", path, "id", "--values-file", str(values_file), "--report", str(out), "-q"]) == 0
+    assert pq.read_table(out).num_rows == len(values) * ROW_GROUPS
+
+
+def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):
+    from sbbf_tool.cli import values
+
+    content = (
+        b"\xef\xbb\xbfone\n\n\ntwo\r\n\r\nthree\xff\r\nfour\r\r\n" + b"\n" * 40 + b"five six\n" * 30 + "sieb\xe9n\n".encode() + b"end\r"
+    )
+    path = tmp_path / "values"
+    path.write_bytes(content)
+    expected = ["one", "two", "three\udcff", "four\r", *["five six"] * 30, "sieb\xe9n", "end"]
+    for size in (1, 2, 3, 7, 16, 64, 1 << 16):
+        monkeypatch.setattr(values, "_BLOCK_BYTES", size)
+        assert list(values.lines_of(str(path))) == expected
+        warnings = capfd.readouterr().err.splitlines()
+        assert [line.partition(": line ")[2].split()[0] for line in warnings] == ["4", "6"]
+        monkeypatch.setattr(values, "_MOST_LINE_BYTES", 7)
+        assert run(["probe", "no.parquet", "id", "--values-file", str(path)]) == 2
+        assert "line 48 has more than 7 bytes" in capfd.readouterr().err
+        monkeypatch.undo()

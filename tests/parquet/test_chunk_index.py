@@ -1,0 +1,295 @@
+"""The index of a footer's chunks: it states what parsing the whole footer states, it declines what is unusual, and it saves work."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from sbbf_tool import add_filters, inspect, probe
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet import chunk_index, row_groups
+from sbbf_tool.parquet.footer import FilterPlace, Footer
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.structs import build_struct
+from support import made_footers as made
+from support import wire
+from support.footer_index import assert_index_agrees, footer_of, needs_walker, without_walker
+from support.made_footers import column_chunk, column_metadata, file_metadata, row_group
+from support.wire import Field, Struct
+
+pytestmark = needs_walker
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CORPUS = Path(__file__).parents[1] / "faults" / "corpus" / "footer"
+
+
+def is_indexed(footer: Struct) -> bool:
+    return assert_index_agrees(wire.write(footer))
+
+
+# Both ways on every corpus
+
+
+@pytest.mark.parametrize("folder", [FIXTURES, GOLDEN], ids=["fixtures", "golden files"])
+def test_files_of_every_writer(folder):
+    footers = [footer_of(path) for path in sorted(folder.rglob("*.parquet*")) if path.is_file()]
+    indexed = [assert_index_agrees(raw) for raw in footers if raw]
+    assert sum(indexed) >= min(len(indexed), 20) - 4
+    assert len(indexed) >= 1
+
+
+def test_conformance_files(conformance):
+    footers = [footer_of(path) for path in sorted(conformance.rglob("*.parquet*")) if path.is_file()]
+    assert sum(assert_index_agrees(raw) for raw in footers if 0 < len(raw) < 1 << 20) >= 5
+
+
+def test_the_corpus_of_fuzzing():
+    assert all(assert_index_agrees(path.read_bytes()) for path in CORPUS.iterdir())
+
+
+def mutant(raw: bytes, chance: random.Random) -> bytes:
+    data = bytearray(raw)
+    for _ in range(chance.choice([1, 1, 2, 4])):
+        at = chance.randrange(len(data) or 1)
+        data = data or bytearray(1)
+        match chance.randrange(6):
+            case 0:
+                data[at] ^= 1 << chance.randrange(8)
+            case 1:
+                data[at] = chance.choice([0, 1, 0x0C, 0x10, 0x19, 0x1C, 0x7F, 0x80, 0xFF, 0xFC, chance.randrange(256)])
+            case 2:
+                data[at : at + chance.randrange(1, 10)] = b"\xff" * chance.randrange(1, 12) + b"\1"
+            case 3:
+                del data[at : at + chance.randrange(1, 5)]
+            case 4:
+                data[at:at] = chance.randbytes(chance.randrange(1, 5))
+            case _:
+                data[at:] = b"\0"
+    return bytes(data)
+
+
+MANY = pytest.param(range(30, 2000), id="many", marks=[pytest.mark.heavy(minutes=4), pytest.mark.timeout(1200)])
+
+
+@pytest.mark.parametrize("seeds", [pytest.param(range(30), id="a few"), MANY])
+def test_damaged_footers(seeds):
+    footers = [raw for path in sorted(FIXTURES.glob("*.parquet")) if 0 < len(raw := footer_of(path)) < 5000]
+    outcomes: Counter[bool] = Counter()
+    for seed in seeds:
+        for number, raw in enumerate(footers):
+            data = mutant(raw, random.Random(f"{seed} {number}"))
+            try:
+                outcomes[assert_index_agrees(data)] += 1
+            except BaseException as error:
+                error.add_note(f"seed {seed}, footer {number}: {data.hex()}")
+                raise
+    assert min(outcomes[True], outcomes[False]) > 10
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(made.footers(with_filters=True))
+def test_footers_with_any_fields(made_footer):
+    assert assert_index_agrees(wire.write(made_footer[0])) in (True, False)
+
+
+def test_a_footer_cut_anywhere_is_refused_in_the_same_words():
+    raw = wire.write(made.file_metadata([row_group([column_chunk(column_metadata(name="long " * 9))] * 2)], 2))
+    assert not any(assert_index_agrees(raw[:end]) for end in range(len(raw)))
+    assert assert_index_agrees(raw)
+    assert assert_index_agrees(raw + b"a signature, for example")
+
+
+# What the walker takes, and what it leaves to the parser
+
+
+def with_meta(*fields: Field) -> Struct:
+    return file_metadata([row_group([column_chunk(column_metadata(*fields))])], 1)
+
+
+def with_chunk(*fields: Field) -> Struct:
+    return file_metadata([row_group([column_chunk(column_metadata(), *fields)])], 1)
+
+
+def nested(depth: int) -> Field:
+    value: tuple[Field, ...] = ()
+    for _ in range(depth):
+        value = (Field(1, wire.STRUCT, value),)
+    return Field(40, wire.STRUCT, value)
+
+
+CHUNK = column_chunk(column_metadata())
+
+INDEXED = {
+    "no row group": (*file_metadata([], 1)[:2], Field(4, wire.LIST, wire.items(wire.STRUCT, ()))),
+    "many chunks": file_metadata([row_group([CHUNK] * 40)] * 20, 40),
+    "no chunk": file_metadata([row_group([])], 0),
+    "an empty list of another kind": with_meta(Field(13, wire.LIST, wire.items(wire.I32, ()))),
+    "a field of another kind": with_meta(Field(14, wire.BINARY, wire.text("bloom"))),
+    "a filter": with_meta(Field(14, wire.I64, wire.number(99)), Field(15, wire.I32, wire.number(47))),
+    "an offset that is stated twice": with_meta(Field(14, wire.I64, wire.number(1)), Field(14, wire.I64, wire.number(99))),
+    "an offset of -2^63": with_meta(Field(14, wire.I64, wire.number(-(2**63)))),
+    "a length of 33 bits": with_meta(Field(15, wire.I32, wire.number(1 << 32))),
+    "an external file": with_chunk(Field(1, wire.BINARY, wire.text("elsewhere"))),
+    "text that is not UTF-8": with_chunk(Field(1, wire.BINARY, wire.text(b"\xff"))),
+    "an unknown field in a row group": file_metadata([row_group([CHUNK], Field(4, wire.LIST, wire.items(wire.STRUCT, ())))], 1),
+    "chunks of another number than columns": file_metadata([row_group([CHUNK, CHUNK])], 1),
+    "structs 25 deep": with_meta(nested(25)),
+}
+UNUSUAL = {
+    "two lists of row groups": (*with_meta(), Field(4, wire.LIST, wire.items(wire.STRUCT, ()))),
+    "two lists of chunks": file_metadata([row_group([CHUNK], Field(1, wire.LIST, wire.items(wire.STRUCT, (CHUNK,))))], 1),
+    "two ColumnMetaData": with_chunk(Field(3, wire.STRUCT, column_metadata(num_values=1))),
+    "no ColumnMetaData": file_metadata([row_group([(Field(2, wire.I64, wire.number(0)),)])], 1),
+    "no list of row groups": with_meta()[:3],
+    "no list of chunks": file_metadata([(Field(3, wire.I64, wire.number(0)),)], 1),
+    "an encrypted chunk": with_chunk(Field(8, wire.STRUCT, (Field(1, wire.STRUCT, ()),))),
+    "encrypted metadata": with_chunk(Field(9, wire.BINARY, wire.text("?"))),
+    "an encryption algorithm": (*with_meta(), Field(8, wire.STRUCT, ())),
+    "a list with other elements": with_meta(Field(13, wire.LIST, wire.items(wire.I32, (wire.number(1),)))),
+    "a list of row groups with other elements": (*with_meta()[:3], Field(4, wire.LIST, wire.items(wire.I32, (wire.number(1),)))),
+    "structs 40 deep": with_meta(nested(40)),
+    "structs 70 deep": with_meta(nested(70)),
+    "an integer with too many bytes": with_meta(Field(15, wire.I32, wire.varint(94, padding=5))),
+    "text beyond the end": with_chunk(Field(1, wire.BINARY, wire.varint(1 << 31))),
+    "a count beyond the end": (*with_meta()[:3], Field(4, wire.LIST, b"\xfc" + wire.varint((1 << 31) - 1))),
+}
+
+
+@pytest.mark.parametrize("footer", INDEXED.values(), ids=list(INDEXED))
+def test_the_walker_takes(footer):
+    assert is_indexed(footer)
+
+
+@pytest.mark.parametrize("footer", UNUSUAL.values(), ids=list(UNUSUAL))
+def test_the_walker_leaves_to_the_parser(footer):
+    assert not is_indexed(footer)
+
+
+def test_an_id_of_more_than_16_bits_is_left_to_the_parser():
+    raw = wire.write(with_meta())
+    at = raw.rindex(b"\0\0\x16\xc8\1")
+    assert not assert_index_agrees(raw[:at] + b"\x06" + wire.number(14 + 65536) + wire.number(99) + raw[at:])
+
+
+def test_the_walker_refuses_what_is_no_table():
+    from sbbf_tool.parquet import _compact
+
+    raw, table = wire.write(with_meta()), chunk_index._table()
+    assert _compact.walk(raw, table) is not None
+    for wrong in (b"", table[:-1], b"\xff" * len(table), table[:128]):
+        with pytest.raises(ValueError, match="table"):
+            _compact.walk(raw, wrong)
+    for arguments in ((raw, bytes(7), b"\1\6"), (raw, bytes(8), b"\0\6"), (raw, bytes(8), b"\x40\6"), (raw, b"\xff" * 8, b"\1\6")):
+        with pytest.raises(ValueError, match="chunks"):
+            _compact.numbers(*arguments)
+
+
+# What is saved
+
+COLUMNS, ROW_GROUPS = 320, 9
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with far more chunks than any test looks at; columns 0 and 100 have filters."""
+    path = tmp_path_factory.mktemp("wide") / "wide.parquet"
+    table = pa.table({f"c{number}": range(ROW_GROUPS * 10) for number in range(COLUMNS)})
+    pq.write_table(table, path, row_group_size=10, bloom_filter_options={f"c{number}": {"ndv": 10} for number in (0, 100)})
+    return path
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """How often a struct of the footer is parsed, by name, and how often all bytes are read."""
+    counts: Counter[str] = Counter()
+
+    def count_calls(name: str | None, call: Callable[..., Any]) -> Callable[..., Any]:
+        def count_and_call(*arguments: Any, **options: Any) -> Any:
+            counts[name or arguments[0].__name__] += 1
+            return call(*arguments, **options)
+
+        return count_and_call
+
+    monkeypatch.setattr(row_groups, "parse_struct", count_calls(None, row_groups.parse_struct))
+    for module in ("row_groups", "footer"):
+        monkeypatch.setattr(f"sbbf_tool.parquet.{module}.index_chunks", count_calls("walks", chunk_index.index_chunks))
+    monkeypatch.setattr(chunk_index.ChunkIndex, "numbers", count_calls("passes", chunk_index.ChunkIndex.numbers))
+    return counts
+
+
+def test_probe_parses_one_chunk_per_row_group(wide, work):
+    assert len(probe(wide, "c0", [5]).values[0].row_groups) == ROW_GROUPS
+    assert work == {"FileMetaData": 1, "ColumnChunk": ROW_GROUPS, "walks": 1}
+
+
+def test_inspect_parses_the_chunks_that_have_filters(wide, work):
+    assert len(inspect(wide).filters) == 2 * ROW_GROUPS
+    assert work == {"FileMetaData": 1, "ColumnChunk": 2 * ROW_GROUPS, "walks": 1, "passes": 3}
+
+
+def test_inspect_of_a_file_without_filters_parses_no_chunk(tmp_path, work):
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({f"c{number}": range(40) for number in range(50)}), path, row_group_size=10)
+    assert inspect(path).filters == ()
+    assert work == {"FileMetaData": 1, "walks": 1, "passes": 2}
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_add_filters_parses_the_chunks_of_its_column(wide, tmp_path, work, append):
+    path = tmp_path / "f.parquet"
+    path.write_bytes(wide.read_bytes())
+    assert len(add_filters(path, ["c7"], in_place=True, append=append).filters) == ROW_GROUPS
+    # In the old file, and in the new one to read the filters back.
+    assert work["ColumnChunk"] <= 2 * ROW_GROUPS
+    assert work["FileMetaData"] == work["walks"] == 2
+    assert work["RowGroup"] <= 2 * ROW_GROUPS
+    assert work["passes"] <= 3
+
+
+def test_when_many_chunks_are_looked_at_all_are_parsed_at_once(wide, work):
+    footer = Footer(footer_of(wide), 4)
+    for number in range(ROW_GROUPS):
+        for column in footer.columns:
+            assert footer.chunk(number, column.index).num_values == 10
+    assert work["FileMetaData"] == 2
+    assert work["ColumnChunk"] <= max(256, COLUMNS * ROW_GROUPS // 16)
+
+
+def test_chunks_of_a_row_group_are_parsed_together(wide, work):
+    footer = Footer(footer_of(wide), 4)
+    assert sum(meta.values or 0 for meta in footer.chunk_metas(3)) == 10 * COLUMNS
+    assert work == {"FileMetaData": 1, "RowGroup": 1, "walks": 1}
+
+
+def test_the_places_of_filters_are_the_same_of_few_columns_and_of_all(wide):
+    footer = Footer(footer_of(wide), 4)
+    every = footer.filter_places()
+    assert {key[1] for key in every} == {0, 100}
+    assert all(isinstance(place, FilterPlace) for place in every.values())
+    assert footer.filter_places({100, 7}) == {key: place for key, place in every.items() if key[1] == 100}
+    assert footer.filter_places(range(COLUMNS - 1)) == every
+    assert every == {(number, column): footer.filter_place(number, column) for number in range(ROW_GROUPS) for column in (0, 100)}
+    with without_walker():
+        assert Footer(footer_of(wide), 4).filter_places() == every
+
+
+def test_a_row_group_without_its_chunks_is_an_error_of_the_same_words():
+    raw = wire.write(file_metadata([row_group([CHUNK]), row_group([CHUNK, CHUNK])], 1))
+    with pytest.raises(UnreadableError, match="row group 1: the row group has 2 column chunks, but the schema has 1 leaf columns"):
+        Footer(raw, 4)
+    assert assert_index_agrees(raw)
+
+
+def test_every_struct_of_the_definition_fits_into_the_table():
+    table = chunk_index._table()
+    assert len(table) % (chunk_index._SLOTS * chunk_index._SLOT_BYTES) == 0
+    assert chunk_index.index_chunks(build_struct(FileMetaData(version=1, schema=[], num_rows=0, row_groups=[]))) is not None

@@ -1,0 +1,86 @@
+"""Work in threads that wait: the order of answers, the bounds of work that is open, and the end of a run that stops early."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from sbbf_tool.runner.threads import MOST_BYTES, MOST_OPEN, map_in_order
+from sbbf_tool.storage.threads import waiting
+
+
+class Gauge:
+    """The highest number of threads that were in a block at the same time."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *exc_info: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+def test_answers_are_in_order_and_threads_wait_together_but_compute_in_turn():
+    together, computing = threading.Barrier(MOST_OPEN), Gauge()
+
+    def work(number: int) -> int:
+        with waiting():
+            together.wait(60)
+        with computing:
+            time.sleep(0)
+        return number
+
+    numbers = range(2 * MOST_OPEN)
+    assert list(map_in_order(work, numbers, lambda number: 0, 2)) == list(numbers)
+    assert computing.most <= 2
+
+
+def test_units_that_hold_much_memory_are_not_in_work_together():
+    working = Gauge()
+
+    def work(number: int) -> None:
+        with working, waiting():
+            time.sleep(0.01)
+
+    list(map_in_order(work, range(20), lambda number: MOST_BYTES // 4, 8))
+    assert working.most <= 4
+    working.most = 0
+    list(map_in_order(work, range(3), lambda number: 2 * MOST_BYTES, 8))
+    assert working.most == 1
+
+
+def test_units_are_num_units_as_they_are_needed():
+    num_units = 0
+
+    def units():
+        nonlocal num_units
+        for number in range(100_000):
+            num_units += 1
+            yield number
+
+    with closing(map_in_order(str, units(), lambda number: 0, 2)) as answers:
+        assert next(answers) == "0"
+    assert num_units <= 5 * MOST_OPEN
+
+
+def test_an_error_ends_the_run_without_waiting_for_the_others():
+    def work(number: int) -> None:
+        if number == 0:
+            raise KeyError(number)
+        with waiting():
+            hang.wait(60)
+
+    hang = threading.Event()
+    with pytest.raises(KeyError):
+        list(map_in_order(work, range(MOST_OPEN), lambda number: 0, 2))
+    assert not hang.is_set()
+    hang.set()

@@ -1,0 +1,39 @@
+"""Interrupts of a run on Spark while its workers publish: the exit code says so, and no temporary file stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.lake_cluster import CLUSTER, Run, wait_for_end
+from support.lakes import digests, small_files
+
+pytestmark = [pytest.mark.engines, pytest.mark.heavy, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]
+pytest.importorskip("pyspark")
+
+
+def is_in_work(lake: Path) -> bool:
+    return any(path.name.startswith(".") for path in lake.iterdir())
+
+
+@pytest.mark.parametrize("master", ["local[2]", CLUSTER])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_removes_what_it_began(tmp_path, master, number, code):
+    """Workers wait in fsync, each with a temporary file. Ctrl-C goes to all processes of the terminal, SIGTERM to one."""
+    lake = small_files(tmp_path / "lake", 4)
+    before = digests(lake)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "sitecustomize.py").write_text("import os, time\nos.fsync = lambda fd: time.sleep(300)\n")
+    with Run(lake, scratch, "-c", "id", master=master, python_path=scratch) as run:
+        assert run.wait_until(lambda: is_in_work(lake)), run.read_output()
+        processes = run.descendants()
+        (os.killpg if number == signal.SIGINT else os.kill)(run.process.pid, number)
+        assert run.process.wait(120) == code, run.read_output()
+        wait_for_end(processes)
+        (line,) = run.read_output().splitlines()
+    assert line.startswith("sbbf: interrupted; ")
+    assert digests(lake) == before

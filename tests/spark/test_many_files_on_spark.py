@@ -1,0 +1,142 @@
+"""Many files on Spark: nothing that grows with their number is in the driver. The limits are lowered, so that few files are many."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from itertools import chain, pairwise
+
+import pytest
+
+from sbbf_tool import Policy
+from sbbf_tool.cli import run
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.reports.add import AddRow
+from sbbf_tool.reports.findings import BriefCheckRow
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.rows import ListedFile
+from sbbf_tool.runner import works
+from support.lakes import assert_has_filters, digests, linked_files, small_files
+
+pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
+
+from sbbf_tool.spark import pipeline, settled
+from sbbf_tool.spark.rows import bundle_units, rows_of
+
+pytestmark = pytest.mark.engines
+
+FILES = 60
+ON_DRIVER = 20
+PER_TASK = 6
+
+
+@pytest.fixture
+def low_limits(monkeypatch):
+    monkeypatch.setattr(settled, "MOST_ON_DRIVER", ON_DRIVER)
+    monkeypatch.setattr(settled, "FILES_PER_TASK", PER_TASK)
+
+
+@pytest.fixture
+def rows_to_driver(spark, monkeypatch):
+    """Record how many rows each Arrow table that the driver collects has."""
+    counts = []
+    frame_type = type(spark.range(1))
+    to_arrow = frame_type.toArrow
+
+    def record(frame):
+        table = to_arrow(frame)
+        counts.append(table.num_rows)
+        return table
+
+    monkeypatch.setattr(frame_type, "toArrow", record)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["inspect"], ["probe", "-c", "id", "--value", "7"], ["check", "--require", "id", "--quick"], ["add-filter", "-c", "id", "-n"]],
+    ids=" ".join,
+)
+def test_both_runners_print_the_same(spark, tmp_path, capsys, low_limits, rows_to_driver, command):
+    lake = linked_files(tmp_path / "lake", FILES)
+    outputs = []
+    for runner in ((), ("--runner", "spark")):
+        code = run([command[0], str(lake), *command[1:], *runner])
+        printed = capsys.readouterr()
+        outputs.append((code, [line for line in printed.out.splitlines() if f"{FILES} files" in line], printed.err))
+    assert outputs[0] == outputs[1]
+    assert outputs[0][1]
+    assert max(rows_to_driver) <= ON_DRIVER + 1
+
+
+def test_outcomes_of_changes_stay_on_the_cluster(spark, tmp_path, low_limits, rows_to_driver):
+    lake, alone = small_files(tmp_path / "lake", FILES), small_files(tmp_path / "alone", FILES)
+    outcomes = pipeline.add_filters(spark, str(lake), ["id"])
+    assert [row.status for row in rows_of(outcomes, AddRow)] == ["ok"] * FILES
+    assert [row.status for row in rows_of(outcomes, AddRow)] == ["ok"] * FILES, "the same outcomes, not a second run"
+    assert max(rows_to_driver) <= ON_DRIVER + 1
+    assert_has_filters(lake, ("id",))
+    assert run(["add-filter", str(alone), "-c", "id", "--in-place"]) == 0
+    assert digests(lake) == digests(alone)
+    again = pipeline.add_filters(spark, str(lake), ["id"])
+    assert [row.status for row in rows_of(again, AddRow)] == ["skipped"] * FILES
+
+
+def test_tasks_grow_with_files(spark, tmp_path, low_limits):
+    files = pipeline.discover(spark, str(linked_files(tmp_path / "lake", FILES)))
+    bundles = bundle_units(files, ListedFile, None, None, files.count())
+    assert bundles.rdd.getNumPartitions() == FILES // PER_TASK
+    tasks = [[unit["path"] for bundle in part for unit in bundle["units"]] for part in bundles.rdd.glom().collect()]
+    assert sorted(chain.from_iterable(tasks)) == sorted(row.path for row in rows_of(files, ListedFile))
+    assert all(task == sorted(task) for task in tasks)
+    ranges = sorted((task[0], task[-1]) for task in tasks if task)
+    assert all(before[1] < after[0] for before, after in pairwise(ranges)), "a task works in few folders"
+
+
+def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkeypatch, low_limits):
+    lake = linked_files(tmp_path / "lake", FILES)
+    frame_type = type(spark.range(1))
+    to_local_iterator = frame_type.toLocalIterator
+
+    def lose_the_last(frame, **options):
+        rows = list(to_local_iterator(frame, **options))
+        return iter(rows[:-1] if "rows" in frame.columns else rows)
+
+    monkeypatch.setattr(frame_type, "toLocalIterator", lose_the_last)
+    with pytest.raises(SbbfError, match="Spark returned only"):
+        list(rows_of(pipeline.inspect(pipeline.discover(spark, str(lake))), InspectRow))
+    code = run(["check", str(lake), "--quick", "--runner", "spark"])
+    printed = capsys.readouterr()
+    assert code not in (0, 1)
+    assert f"of {FILES} results" in printed.err
+    assert "files: " not in printed.out
+
+
+def test_a_check_for_people_sends_the_findings(tmp_path, capsys):
+    lake = linked_files(tmp_path / "lake", 3)
+    path = str(lake / "part-0000000.parquet")
+    policy = Policy(quick=True)
+    brief, full = works.check(policy, brief=True)(path), works.check(policy)(path)
+    assert isinstance(brief, BriefCheckRow)
+    assert brief.report.findings == full.report.findings
+    assert len(brief.report.rules) + sum(count.rules for count in brief.other_rules) == len(full.report.rules)
+    assert len(pickle.dumps(brief)) * 3 < len(pickle.dumps(full))
+    printed = []
+    for options in ([], ["--report", str(tmp_path / "report.json")]):
+        run(["check", str(lake), "--require", "id", *options])
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    documents = json.loads((tmp_path / "report.json").read_text())
+    assert len(documents[0]["rules"]) == len(full.report.rules), "a report has all rules"
+
+
+def test_a_generated_listing_is_counted_and_divided_on_the_cluster(spark, monkeypatch, rows_to_driver):
+    count = 30_000
+    monkeypatch.setattr(settled, "MOST_ON_DRIVER", 1_000)
+    names = spark.range(count).selectExpr("concat('file:/lake/', lpad(id, 9, '0'), '.parquet') as path", "id as bytes")
+    files = pipeline.discover(spark, names)
+    bundles = bundle_units(files, ListedFile, "bytes", None, files.count())
+    assert bundles.rdd.getNumPartitions() == count // settled.FILES_PER_TASK
+    assert bundles.selectExpr("sum(size(units))").collect()[0][0] == count
+    assert max(rows_to_driver) <= 1_001
+    assert sum(1 for _ in rows_of(files, ListedFile)) == count
