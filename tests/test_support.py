@@ -42,6 +42,8 @@ def test_the_tables_of_this_repository_can_be_read() -> None:
 @pytest.mark.parametrize("start", WRONG)
 def test_tests_that_an_old_pyarrow_fails_have_their_present_names(start) -> None:
     path, _, name = start.partition("::")
+    name, _, page = name.partition("[")
+    assert not page or not path.endswith("test_docs.py") or (TESTS.parent / page.rstrip("]")).exists()
     assert f"def {name}" in (TESTS.parent / path).read_text()
 
 

@@ -60,7 +60,7 @@ def test_what_a_bug_report_needs(capfd):
         names = [line.partition(":")[0] for line in lines[1:]]
         packages = ["pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro"]
         extras = ["extra encryption", "extra jre", "extra objects", "extra spark"]
-        assert names == ["kernel", "thrift", "Python", "platform", *packages, *extras, "Java"]
+        assert names == ["kernel", "thrift", "footers", "Python", "platform", *packages, *extras, "Java"]
 
 
 def test_a_java_that_does_not_answer(tmp_path, monkeypatch, capfd):

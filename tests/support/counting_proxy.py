@@ -79,7 +79,7 @@ class Proxy:
     fault: Fault | None = None
     connections: set[object] = field(default_factory=set)
     """Addresses of the clients whose connections are open."""
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    progress: threading.Condition = field(default_factory=threading.Condition)
     """Notified when `connections` changes."""
 
     @contextmanager
@@ -94,8 +94,8 @@ class Proxy:
         self._wait_for(lambda: self.connections <= before)
 
     def _wait_for(self, condition: Callable[[], bool]) -> None:
-        with self.changed:
-            assert self.changed.wait_for(condition, _DRAIN_SECONDS)
+        with self.progress:
+            assert self.progress.wait_for(condition, _DRAIN_SECONDS)
 
     def operations(self) -> list[str]:
         return [exchange.operation for exchange in self.exchanges]
@@ -136,18 +136,18 @@ class _Server(ThreadingHTTPServer):
     proxy: Proxy
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        with self.proxy.changed:
+        with self.proxy.progress:
             self.proxy.connections.add(client_address)
-            self.proxy.changed.notify_all()
+            self.proxy.progress.notify_all()
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            with self.proxy.changed:
+            with self.proxy.progress:
                 self.proxy.connections.discard(client_address)
-                self.proxy.changed.notify_all()
+                self.proxy.progress.notify_all()
 
 
 class _Handler(BaseHTTPRequestHandler):

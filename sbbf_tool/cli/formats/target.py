@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Protocol, cast
 
 import click
@@ -42,6 +41,8 @@ class _Scratch:
         self._stack = stack
 
     def scratch(self) -> BinaryIO:
+        from tempfile import SpooledTemporaryFile
+
         return cast(BinaryIO, self._stack.enter_context(SpooledTemporaryFile(_MOST_BYTES_IN_MEMORY)))
 
 
