@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.paimon.commit_plan import IndexChange, check_publishable
@@ -12,6 +13,7 @@ from sbbf_tool.paimon.index_options import parse_boolean, parse_manifest_thresho
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.publish import Publication, publish
 from sbbf_tool.paimon.table import LiveFile, Table
+from sbbf_tool.reports.paimon import NewIndex, RemovedIndex
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
 REWRITE = "let Paimon do it: CALL sys.rewrite_file_index"
@@ -69,7 +71,24 @@ def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
     return name
 
 
-def commit(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> Publication | None:
+def carry_out(
+    table: Table, changes: Iterable[IndexChange], results: Sequence[NewIndex] | Sequence[RemovedIndex], *, dry_run: bool
+) -> tuple[int | None, set[str]]:
+    """Publish the changes as one commit; a dry run only plans each of them, and keeps none.
+
+    `results` has an entry for each change once it is planned. Returns the id of the new snapshot, or None, and the names of the data files
+    that the commit left out because another one changed them. Raises what `publish` of the table raises, as RefusedError or WriteError.
+    """
+    if dry_run:
+        deque(changes, maxlen=0)
+        return None, set()
+    publication = _commit(table.files, table.path, changes)
+    if publication is None:
+        return None, {each.data_file for each in results}
+    return publication.snapshot_id, set(publication.missing_files)
+
+
+def _commit(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> Publication | None:
     """Publish the changes as one commit. Raises RefusedError or WriteError; except for an unknown outcome, nothing is then changed."""
     try:
         return publish(files, path, changes)

@@ -7,12 +7,11 @@ indexes of other columns and other types are kept in the new container, bit for 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
-from sbbf_tool.editing.paimon_commit import ADDRESS, Placement, commit, ensure_changeable
+from sbbf_tool.editing.paimon_commit import ADDRESS, Placement, carry_out, ensure_changeable
 from sbbf_tool.editing.paimon_index import BuiltIndex, build_index
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
@@ -61,18 +60,13 @@ def add_paimon_index(
     new_indexes: list[NewIndex] = []
     skipped: list[SkippedFile] = []
     changes = _build_changes(paimon_table, requests, new_indexes, skipped, replace, force, max_page_bytes)
-    publication, missing = None, set[str]()
-    if dry_run:
-        deque(changes, maxlen=0)  # build each, keep none
-    else:
-        publication = commit(paimon_table.files, paimon_table.path, changes)
-        missing = set(publication.missing_files) if publication else {each.data_file for each in new_indexes}
+    snapshot_id, missing = carry_out(paimon_table, changes, new_indexes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted or indexed it in the meantime") for name in sorted(missing))
     return AddIndexReport(
         paimon_table.path,
         dry_run,
         paimon_table.snapshot.id if paimon_table.snapshot else None,
-        publication.snapshot_id if publication else None,
+        snapshot_id,
         tuple(each for each in new_indexes if each.data_file not in missing),
         tuple(skipped),
         _build_notes(paimon_table.schema, requests),

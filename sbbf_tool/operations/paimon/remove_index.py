@@ -7,11 +7,10 @@ refer to it; Paimon's `remove_orphan_files` deletes it when no snapshot does.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.editing.paimon_commit import Placement, commit, ensure_changeable
+from sbbf_tool.editing.paimon_commit import Placement, carry_out, ensure_changeable
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UsageError
 from sbbf_tool.hints import Hint, join
 from sbbf_tool.paimon.bloom64 import KIND
@@ -54,18 +53,13 @@ def remove_paimon_index(
     removed_indexes: list[RemovedIndex] = []
     skipped: list[SkippedFile] = []
     changes = _plan_changes(paimon_table, names, unreadable, removed_indexes, skipped)
-    publication, missing = None, set[str]()
-    if dry_run:
-        deque(changes, maxlen=0)  # plan each, keep none
-    else:
-        publication = commit(paimon_table.files, paimon_table.path, changes)
-        missing = set(publication.missing_files) if publication else {each.data_file for each in removed_indexes}
+    snapshot_id, missing = carry_out(paimon_table, changes, removed_indexes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
     return RemoveIndexReport(
         paimon_table.path,
         dry_run,
         paimon_table.snapshot.id if paimon_table.snapshot else None,
-        publication.snapshot_id if publication else None,
+        snapshot_id,
         tuple(each for each in removed_indexes if each.data_file not in missing),
         tuple(skipped),
         _build_notes(paimon_table.schema, names) if not unreadable else (),
