@@ -20,6 +20,9 @@ START = {
     "fish": (["fish", "--no-config", "-i"], "sbbf completion fish | source"),
 }
 _SECONDS = 60.0
+# A machine with other work must not make the tool give up a completion, which it does after some seconds.
+_PROGRAM = f"""from sbbf_tool.cli.completion import answer; answer._MOST_SECONDS = {_SECONDS}
+from sbbf_tool.__main__ import main; main()"""
 _TO_THE_START = "\x01"
 
 
@@ -33,7 +36,7 @@ class Shell:
         tools = folder / ".tools"
         tools.mkdir()
         programs = {
-            "sbbf": f'exec {Path(sys.executable).parent / "sbbf"} "$@"',
+            "sbbf": f"exec {sys.executable} -c '{_PROGRAM}' \"$@\"",
             "args": f"printf '%s\\0' \"$@\" > {tools}/new; mv {tools}/new {tools}/words",
         }
         for tool, program in programs.items():
