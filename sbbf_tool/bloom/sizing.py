@@ -11,6 +11,7 @@ FPPs are fractions (0.01 is one in a hundred); sizes are bytes of the bitset, wi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import comb, exp, log1p, sqrt
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
@@ -78,10 +79,26 @@ def bytes_for(ndv: float, fpp: float) -> int:
     Returns 128 MiB even if that is not enough: compare with `fpp_of`. Raises UsageError if no filter has such an FPP.
     """
     ensure_fpp(fpp)
-    size = MIN_BYTES
-    while size < MAX_BYTES and fpp_of(ndv, size) > fpp:
+    if not ndv >= 0:
+        raise UsageError(f"ndv must be at least 0, not {ndv}")
+    size, most = MIN_BYTES, _most_values_per_block(fpp)
+    while size < MAX_BYTES and ndv / (size // BLOCK_BYTES) > most:
         size *= 2
     return size
+
+
+@lru_cache(maxsize=64)
+def _most_values_per_block(fpp: float) -> float:
+    """Return the largest mean number of values per block whose FPP is at most `fpp`."""
+    least, most = 0.0, 1.0
+    while _fpp_at(most) <= fpp:
+        least, most = most, 2 * most
+    while (middle := (least + most) / 2) not in (least, most):
+        if _fpp_at(middle) <= fpp:
+            least = middle
+        else:
+            most = middle
+    return least
 
 
 def most_values(num_bytes: int, fpp: float) -> int:
@@ -101,15 +118,7 @@ def most_values(num_bytes: int, fpp: float) -> int:
 
 def bits_per_value(fpp: float) -> float:
     """Return the bits per value with which a filter has this FPP: 10.53 for 1 %. It is the inverse of `fpp_of_bits`."""
-    least, most = 0.0, 1.0
-    while _fpp_at(most) < fpp:
-        least, most = most, 2 * most
-    while (middle := (least + most) / 2) not in (least, most):
-        if _fpp_at(middle) < fpp:
-            least = middle
-        else:
-            most = middle
-    return 8 * BLOCK_BYTES / most
+    return 8 * BLOCK_BYTES / _most_values_per_block(fpp)
 
 
 def fpp_of_bits(bits: float) -> float:

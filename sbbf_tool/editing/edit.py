@@ -34,6 +34,7 @@ from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, fingerprint_of
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import ELSEWHERE, Hint, join
 from sbbf_tool.numbers import format_count
@@ -102,8 +103,8 @@ class Edit:
     """The kinds of column chunks that pyarrow has decoded in this run."""
     force: bool = False
     """Also write filters that exclude hardly any value."""
-    tables: places.TableFinder = field(default_factory=places.TableFinder, repr=False, compare=False)
-    """Whether prefixes are tables, as far as this run has determined it."""
+    reuse: Reuse = field(default_factory=Reuse, repr=False, compare=False)
+    """State that the files of this run share, such as whether folders are tables."""
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -122,7 +123,7 @@ class Edit:
             raise UsageError(
                 Hint("{append} requires {in_place}: it changes the file itself", append=True, in_place=True), file=os.fsdecode(path)
             )
-        return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.tables)
+        return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
 
     @contextmanager
     def open(self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters | None = None) -> Iterator[OpenEdit]:
@@ -135,7 +136,7 @@ class Edit:
         warnings, truncated_to = undo_append(path, target, self.keys, self.dry_run)
         with ExitStack() as stack:
             try:
-                file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
+                file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit, self.reuse))
             except ArchivedError as error:
                 if self.in_place:
                     raise RefusedError(error.message, file=error.file, hint=join("restore it first, and ", ELSEWHERE)) from error
@@ -298,7 +299,7 @@ class OpenEdit:
             self.warnings += publish(file, self.target, patch, compare or partial(self.ensure_matches_plan, patch), append=edit.append)
         if edit.allow_table_files:
             is_cut = patch.keep < file.source.size
-            self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.tables)
+            self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables)
         return replace(completed, warnings=tuple(self.warnings))
 
     def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] = ()) -> None:

@@ -75,7 +75,7 @@ class ParquetFile:
     ) -> None:
         self.source = source
         self.ring = ring
-        self._names = names
+        self._names, self._reuse = names, reuse
         leaves = leaf_columns if names is None else names.leaf_columns
         self._leaves = leaves if reuse is None else partial(reuse.leaf_columns, names=names)
         self.limit = PageLimit.of(max_page_bytes)
@@ -186,7 +186,7 @@ class ParquetFile:
 
     def parse_copy(self, source: Source) -> ParquetFile:
         """Open a new version of this file, with its keys and the same names of columns. The caller closes the source."""
-        return ParquetFile(source, self.ring, self.limit, names=self._names)
+        return ParquetFile(source, self.ring, self.limit, self._reuse, self._names)
 
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""

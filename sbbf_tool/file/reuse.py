@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sbbf_tool.file.question import Question, question_of
-from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
 from sbbf_tool.storage.places import TableFinder
 
+# Commands that change files ask no questions, and start faster without these modules.
 if TYPE_CHECKING:
+    from sbbf_tool.file.question import Question
     from sbbf_tool.parquet.column_names import ColumnNames
 
 
@@ -53,6 +53,9 @@ class Reuse:
 
     def question_of(self, column: Column, values: Sequence[object]) -> Question:
         """Call `file.question.question_of`, or return its last result."""
+        from sbbf_tool.file.question import question_of
+        from sbbf_tool.file.texts import Texts
+
         last = self._question
         if last is None or not _is_same(last, column, values):
             last = question_of(column, values)
@@ -66,6 +69,8 @@ _ONE_FORM_TYPES = {str, bytes, int, type(None)}
 
 
 def _is_same(question: Question, column: Column, values: Sequence[object]) -> bool:
+    from sbbf_tool.file.texts import Texts
+
     if question.column is not column and question.column != column:
         return False
     # Equal values are not always the same question: 1 and 1.0, or the two occurrences of a time when clocks are set back.

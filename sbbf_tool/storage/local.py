@@ -113,7 +113,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     WriteError (such as a full disk); the old file stays intact in every case.
     """
     real = os.path.realpath(target)
-    own = source if isinstance(source, LocalSource) and real == os.path.realpath(source.name) else None
+    own = source if isinstance(source, LocalSource) and (target == source.name or real == os.path.realpath(source.name)) else None
     in_place = own is not None
     if in_place and not source.is_unchanged():
         raise ChangedError.after_open(source.name)

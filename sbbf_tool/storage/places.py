@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
 
 _LOCKS = 64
+_MOST_FOLDERS = 1000
+"""Folders whose tables are kept; the files of a run come folder by folder."""
 
 
 def is_url(name: str | os.PathLike[str]) -> bool:
@@ -177,7 +179,7 @@ def size_and_etag(name: str) -> tuple[int, str] | None:
 
 
 class TableFinder:
-    """Finder of the table that a file belongs to. It lives for one call or one run, and lists each prefix of a store once.
+    """Finder of the table that a file belongs to. It lives for one call or one run, and looks at each folder and each prefix once.
 
     Threads may share one.
     """
@@ -185,6 +187,7 @@ class TableFinder:
     def __init__(self) -> None:
         self._locks = [Lock() for _ in range(_LOCKS)]
         self._kinds: dict[Location, str | None] = {}
+        self._folders: dict[str, tuple[str, str] | None] = {}
 
     def __reduce__(self) -> tuple[type[TableFinder], tuple[()]]:
         # Pickled without its listings: another process lists again.
@@ -199,9 +202,16 @@ class TableFinder:
             with holding(self._locks[hash(name.rpartition("/")[0]) % _LOCKS]):
                 table = object_listing.managing_table(name, self._kinds)
         else:
-            table = tables.managing_table(_locate(name))
-        if table is None and (folder := tables.ducklake_folder(name)) is not None:
-            return "DuckLake", folder
+            path = _locate(name)
+            # A link belongs to the table of the file that it leads to.
+            folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
+            if folder not in self._folders:
+                if len(self._folders) >= _MOST_FOLDERS:
+                    self._folders.clear()
+                self._folders[folder] = tables.managing_table(folder)
+            table = self._folders[folder]
+        if table is None and (ducklake := tables.ducklake_folder(name)) is not None:
+            return "DuckLake", ducklake
         return table
 
 

@@ -30,7 +30,7 @@ class Spool:
     """Maximum number of bytes in memory."""
 
     def __init__(self, beside: str, *, copies: int = 1, keeps: bool = True) -> None:
-        self._folder, self._base = os.path.split(os.path.realpath(beside))
+        self._beside = beside
         self._copies = copies
         self._keeps = keeps
         self._buffer = bytearray()
@@ -43,6 +43,10 @@ class Spool:
 
     def __exit__(self, *exc_info: object) -> None:
         self.clear()
+
+    @property
+    def _folder(self) -> str:
+        return os.path.dirname(os.path.realpath(self._beside))
 
     def clear(self) -> None:
         """Discard all bytes."""
@@ -112,7 +116,7 @@ class Spool:
                     if error.errno in (*FORBIDDEN, *_NO_SPACE):
                         raise
             # The file system or operating system does not support files without a name.
-            path = temporary_path(self._folder, self._base)
+            path = temporary_path(*os.path.split(os.path.realpath(self._beside)))
             fd = open_locked(path)
             os.unlink(path)
             return fd

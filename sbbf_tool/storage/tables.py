@@ -15,9 +15,9 @@ _DUCKLAKE_NAME = re.compile(r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-
 """Name of a data file that DuckLake writes, or of a copy of it."""
 
 
-def managing_table(path: str) -> tuple[str, str] | None:
-    """Return format and folder of the table that `path` belongs to, such as `("Delta", "/lake/orders")`, or None if it belongs to none."""
-    folder = os.path.dirname(os.path.realpath(path))
+def managing_table(folder: str) -> tuple[str, str] | None:
+    """Return format and folder of the table that files of a folder belong to, such as `("Delta", "/lake/orders")`; None if there is none."""
+    folder = os.path.realpath(folder)
     for _ in range(_MAX_ANCESTORS):
         kind = format_of(folder)
         if kind is not None:

@@ -45,13 +45,18 @@ def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[Non
 
 def sweep(target: str) -> None:
     """Remove temporary files that killed processes left beside `target`; files of living processes are locked and stay."""
-    folder, base = os.path.split(os.path.realpath(target))
+    _sweep(*os.path.split(os.path.realpath(target)))
+
+
+def _sweep(folder: str, base: str) -> None:
     listings = _listings.get()
     names = None if listings is None else listings.get(folder)
     if names is None:
         names = _temporary_names(folder)
         if listings is not None:
             listings[folder] = names
+    if not names:
+        return
     stem = _stem(base)
     _remove_dead(folder, (name for name in names if (match := _NAME.fullmatch(name)) and match[1] == stem))
 
@@ -99,12 +104,12 @@ def _stem(base: str) -> str:
 
 @contextmanager
 def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tuple[str, int]]:
-    """Create a locked file beside the file `base` in `folder`; yield its path and descriptor. Remove it unless it was renamed.
+    """Create a locked file beside the file `base` in `folder`, a path without links; yield its path and descriptor. Remove it unless it was renamed.
 
     The umask, or the folder's default access list, reduces `mode` as for any new file. Temporary files of killed processes are removed
     first. Raises RefusedError without permission to create a file there, and WriteError if creating it fails.
     """
-    sweep(os.path.join(folder, base))
+    _sweep(folder, base)
     path = temporary_path(folder, base)
     # The file is removed however this block ends, even if creating it is interrupted.
     try:

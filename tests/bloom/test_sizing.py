@@ -101,3 +101,20 @@ def test_a_count_is_not_negative(ndv: float) -> None:
 def test_a_filter_has_a_block(num_bytes: int) -> None:
     with pytest.raises(UsageError, match="a filter has at least"):
         sizing.fpp_of(1, num_bytes)
+
+
+@pytest.mark.parametrize("fpp", [0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9, sizing.LEAST_FPP, 1 - 2**-40, sizing.fpp_of(100, 128)])
+def test_a_size_is_the_smallest_one_whose_rate_is_low_enough(fpp: float) -> None:
+    """Sizes are compared by values per block, whose limit is computed once for each rate."""
+    for size in (64, 128, 4096, MIB, 128 * MIB):
+        most = sizing.most_values(size, fpp)
+        for ndv in {1, max(1, most // 3), max(1, most), most + 1}:
+            found = sizing.bytes_for(ndv, fpp)
+            assert found == sizing.MAX_BYTES or sizing.fpp_of(ndv, found) <= fpp
+            assert found == sizing.MIN_BYTES or sizing.fpp_of(ndv, found // 2) > fpp
+
+
+def test_a_rate_is_evaluated_only_for_the_first_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizing.bytes_for(1000, 0.0123)
+    monkeypatch.setattr(sizing, "_fpp_at", None)
+    assert [sizing.bytes_for(ndv, 0.0123) for ndv in (1, 4000, 10**12)] == [64, 8192, sizing.MAX_BYTES]
