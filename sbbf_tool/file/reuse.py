@@ -9,7 +9,7 @@ from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
 from sbbf_tool.storage.places import TableFinder
 
-# Commands that change files ask no questions, and start faster without these modules.
+# Commands that change files query no filter, and start faster without these modules.
 if TYPE_CHECKING:
     from sbbf_tool.file.question import Question
     from sbbf_tool.parquet.column_names import ColumnNames

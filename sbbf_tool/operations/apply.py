@@ -81,7 +81,7 @@ def apply_to_file(
         raise UsageError(NO_DECLARATION, file=os.fspath(path))
     if not (edit.in_place or edit.allow_table_files or isinstance(path, TableFile)):
         # What cannot be changed is no promise of what a change would do.
-        ensure_in_no_table(os.fsdecode(path), edit.tables)
+        ensure_in_no_table(os.fsdecode(path), edit.reuse.tables)
     with edit.open(path) as change:
         file = change.file
         requests = request_filters(file, matching)

@@ -16,7 +16,7 @@ _DUCKLAKE_NAME = re.compile(r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-
 
 
 def managing_table(folder: str) -> tuple[str, str] | None:
-    """Return format and folder of the table that files of a folder belong to, such as `("Delta", "/lake/orders")`; None if there is none."""
+    """Return format and folder of the table that the files of a folder belong to, such as `("Delta", "/lake/orders")`, or None."""
     folder = os.path.realpath(folder)
     for _ in range(_MAX_ANCESTORS):
         kind = format_of(folder)

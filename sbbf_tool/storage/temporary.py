@@ -104,10 +104,10 @@ def _stem(base: str) -> str:
 
 @contextmanager
 def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tuple[str, int]]:
-    """Create a locked file beside the file `base` in `folder`, a path without links; yield its path and descriptor. Remove it unless it was renamed.
+    """Create a locked file beside the file `base` in `folder`; yield its path and descriptor. Remove it unless it was renamed.
 
-    The umask, or the folder's default access list, reduces `mode` as for any new file. Temporary files of killed processes are removed
-    first. Raises RefusedError without permission to create a file there, and WriteError if creating it fails.
+    No part of `folder` is a link. The umask, or the folder's default access list, reduces `mode` as for any new file. Temporary files of
+    killed processes are removed first. Raises RefusedError without permission to create a file there, and WriteError if creating it fails.
     """
     _sweep(folder, base)
     path = temporary_path(folder, base)

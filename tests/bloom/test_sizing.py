@@ -109,9 +109,9 @@ def test_a_size_is_the_smallest_one_whose_rate_is_low_enough(fpp: float) -> None
     for size in (64, 128, 4096, MIB, 128 * MIB):
         most = sizing.most_values(size, fpp)
         for ndv in {1, max(1, most // 3), max(1, most), most + 1}:
-            found = sizing.bytes_for(ndv, fpp)
-            assert found == sizing.MAX_BYTES or sizing.fpp_of(ndv, found) <= fpp
-            assert found == sizing.MIN_BYTES or sizing.fpp_of(ndv, found // 2) > fpp
+            size_of_filter = sizing.bytes_for(ndv, fpp)
+            assert size_of_filter == sizing.MAX_BYTES or sizing.fpp_of(ndv, size_of_filter) <= fpp
+            assert size_of_filter == sizing.MIN_BYTES or sizing.fpp_of(ndv, size_of_filter // 2) > fpp
 
 
 def test_a_rate_is_evaluated_only_for_the_first_size(monkeypatch: pytest.MonkeyPatch) -> None:
