@@ -178,9 +178,8 @@ def build_filters(
     """Build and verify the filter of each chunk, `jobs` chunks concurrently (if None, one per core).
 
     Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises UnreadableError, WriteError, and RefusedError if
-    the disk cannot hold the filters or `checks` finds misread values.
+    `checks` finds misread values.
     """
-    spool.ensure_room(least_bytes(file, sizes))
     memory = HashMemory()
 
     def build(key: ChunkKey) -> SpooledFilter:

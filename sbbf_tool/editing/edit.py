@@ -24,7 +24,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
+from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, least_bytes, statistics_warnings
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
 from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, table_warnings, undo_append
@@ -42,6 +42,7 @@ from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
 from sbbf_tool.reports.change import SaturatedFilter, explain_refusal
 from sbbf_tool.storage import places
+from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.source import PlannedSource
 from sbbf_tool.storage.spool import Spool
 
@@ -146,7 +147,7 @@ class Edit:
             prebuilt.keep_filters_of(file)
             if _is_copied(path):
                 ensure_copy_readable(file)
-            yield OpenEdit(self, file, target, warnings, truncated_to, prebuilt, is_copied=_is_copied(path))
+            yield OpenEdit(self, file, target, warnings, truncated_to, prebuilt, stack, is_copied=_is_copied(path))
 
 
 def _is_copied(path: str | os.PathLike[str]) -> TypeGuard[TableFile]:
@@ -165,6 +166,7 @@ class OpenEdit:
         warnings: list[str],
         truncated_to: int | None,
         prebuilt: PrebuiltFilters,
+        resources: ExitStack,
         *,
         is_copied: bool = False,
     ) -> None:
@@ -183,8 +185,9 @@ class OpenEdit:
         """Filters that are left out because they would exclude hardly any value."""
         self._moved_checksums: dict[ChunkKey, int] = {}
         """Checksums of the filters that `patch` moves, header and bitset as stored."""
-        self._edit, self._prebuilt = edit, prebuilt
+        self._edit, self._prebuilt, self._resources = edit, prebuilt, resources
         self._own_tail: OwnTail | None = None
+        self._begun_copy: BegunCopy | None = None
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
@@ -200,7 +203,8 @@ class OpenEdit:
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Build the filters of these chunks from their values, and verify each filter against the values; leave out saturated filters.
 
-        Raises UnreadableError, WriteError, and RefusedError if the target cannot be written or values cannot be read reliably.
+        Meanwhile, a thread copies the bytes that a new file has in common with the old one. Raises UnreadableError, WriteError, and
+        RefusedError if the target cannot be written, its disk cannot hold the filters, or values cannot be read reliably.
         """
         edit, file, prebuilt = self._edit, self.file, self._prebuilt.filters
         if sizes:
@@ -208,6 +212,9 @@ class OpenEdit:
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
         bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
         self._meter = Meter(edit.progress, bytes_to_read if edit.dry_run else bytes_to_read + bytes_to_verify)
+        if missing:
+            self.spool.ensure_room(least_bytes(file, missing))
+            self._begin_copy()
         prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
         self.built_filters = {
             key: prebuilt[key]
@@ -218,6 +225,15 @@ class OpenEdit:
         log.info("built %s for %s from %s of data", num_filters, file.name, num_bytes)
         self.filters |= self.built_filters
         self.warnings += statistics_warnings(file, self.built_filters)
+
+    def _begin_copy(self) -> None:
+        edit = self._edit
+        if edit.dry_run or edit.append or self._begun_copy is not None:
+            return
+        # Whichever filters are built, the new file keeps the bytes before the own tail.
+        begun = places.begin_copy(self.file.source, self.target, self._find_own_tail().start)
+        if begun is not None:
+            self._begun_copy = self._resources.enter_context(begun)
 
     def _is_left_out(self, key: ChunkKey, target: Sizing, num_bytes: int, fpp: float) -> bool:
         """Return whether a filter excludes too few values to be written; then list it."""
@@ -296,7 +312,8 @@ class OpenEdit:
             fingerprint=fingerprint_of(patch.size, patch.footer),
         )
         if not edit.dry_run and is_written:
-            self.warnings += publish(file, self.target, patch, compare or partial(self.ensure_matches_plan, patch), append=edit.append)
+            compare = compare or partial(self.ensure_matches_plan, patch)
+            self.warnings += publish(file, self.target, patch, compare, append=edit.append, begun=self._begun_copy)
         if edit.allow_table_files:
             is_cut = patch.keep < file.source.size
             self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables)

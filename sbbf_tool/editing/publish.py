@@ -17,13 +17,26 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.storage import places
+from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.source import Source
 
-_COMPARED_BYTES = 4 << 20
+_BLOCK_BYTES = 4 << 20
+_LOCAL_BLOCK_BYTES = 512 << 10
+"""Unit of comparison of local files: larger blocks do not stay in the caches of the processor, and get new memory from the system."""
 
 
-def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
+def publish(
+    file: ParquetFile,
+    target: str,
+    patch: Patch,
+    compare: Callable[[ParquetFile], None],
+    *,
+    append: bool = False,
+    begun: BegunCopy | None = None,
+) -> list[str]:
     """Apply `patch` to `target`, provided that `compare` accepts the new file; with `append`, append to the old file itself.
+
+    `begun` is the copy of the old bytes, if one was begun.
 
     Returns warnings as text. Raises RefusedError, WriteError and the errors of `compare`; the old file stays intact in every case.
     """
@@ -48,7 +61,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         warnings = places.append(file.source, patch.pieces, verify)
         log.info("appended %s to %s", format_count(patch.size - patch.keep, "byte"), file.name)
         return warnings
-    warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify)
+    warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify, begun)
     log.info("published %s: %s", redact(target), format_count(patch.size, "byte"))
     return [*warnings, *file.warnings_about_keys(target)]
 
@@ -90,7 +103,8 @@ def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> N
     """Ensure that the pages of a chunk are in the new file, byte for byte, at the same offset as in the old one."""
     start, end = file.footer.chunk_meta(*key).page_range
     end = min(end, file.source.size)
-    for position in range(start, end, _COMPARED_BYTES):
-        length = min(_COMPARED_BYTES, end - position)
+    block_bytes = _BLOCK_BYTES if file.source.descriptor is None else _LOCAL_BLOCK_BYTES
+    for position in range(start, end, block_bytes):
+        length = min(block_bytes, end - position)
         if file.source.read(position, length) != fresh.source.read(position, length):
             raise mistake(file, f"the pages of {place_of(file, key)} are not those of the old file")

@@ -12,12 +12,13 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
+from sbbf_tool.storage.copying import BegunCopy, copy
 from sbbf_tool.storage.locks import lock, open_to_change
 from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
@@ -30,12 +31,8 @@ if TYPE_CHECKING:
 
     from sbbf_tool.storage.source import Bytes
 
-_COPY_BYTES = 64 << 20
-_READ_BYTES = 4 << 20
 _CAP_FOWNER = 1 << 3
 _ELSEWHERE = "write to another folder"
-_BLOCK_BYTES = 512
-"""Unit of `st_blocks` in bytes, whatever the file system's block size is."""
 
 
 class LocalSource(Source):
@@ -61,6 +58,10 @@ class LocalSource(Source):
             close(self._fd)
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size
+
+    @property
+    def descriptor(self) -> int:
+        return self._fd
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -105,12 +106,26 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
+def begin_copy(source: Source, target: str, count: int) -> BegunCopy | None:
+    """Return the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
+    if not isinstance(source, LocalSource) or count < BegunCopy.MIN_BYTES:
+        return None
+    return BegunCopy(source, os.path.realpath(target), count)
+
+
+def replace(
+    source: Source,
+    target: str,
+    keep: int,
+    pieces: Iterable[Bytes],
+    verify: Callable[[Source], None],
+    begun: BegunCopy | None = None,
+) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
-    `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes of a local source are kept; symbolic
-    links are followed. Returns warnings as text. Raises RefusedError (another writer, source changed, target exists, no permission) and
-    WriteError (such as a full disk); the old file stays intact in every case.
+    `target` is the source's own path, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Mode, owner and extended
+    attributes of a local source are kept; symbolic links are followed. Returns warnings as text. Raises RefusedError (another writer,
+    source changed, target exists, no permission) and WriteError (such as a full disk); the old file stays intact in every case.
     """
     real = os.path.realpath(target)
     own = source if isinstance(source, LocalSource) and (target == source.name or real == os.path.realpath(source.name)) else None
@@ -128,9 +143,16 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     folder, base = os.path.split(real)
     warnings = []
     mode = PRIVATE if isinstance(source, LocalSource) else USUAL
-    with sole_writer(own) if own is not None else nullcontext(), temporary_file(folder, base, mode) as (temporary, fd):
+    with ExitStack() as stack:
+        if own is not None:
+            stack.enter_context(sole_writer(own))
+        if begun is None or begun.target != real or begun.count > keep:
+            begun = None
+            temporary, fd = stack.enter_context(temporary_file(folder, base, mode))
+        else:
+            temporary, fd = begun.path, begun.fd
         try:
-            _copy(source, fd, keep)
+            copy(source, fd, keep, start=0 if begun is None else begun.finish())
             for piece in pieces:
                 write_all(fd, piece)
             if isinstance(source, LocalSource):
@@ -253,64 +275,6 @@ def _lock(source: LocalSource) -> int:
         close(fd)
         raise
     return fd
-
-
-def _copy(source: Source, fd: int, count: int) -> None:
-    """Copy the first `count` bytes of the source to the start of `fd`; holes of a sparse local file stay holes."""
-    for start, end in _extents(source, count):
-        _copy_range(source, fd, start, end)
-    if os.fstat(fd).st_size < count:
-        os.ftruncate(fd, count)
-    os.lseek(fd, count, os.SEEK_SET)
-
-
-def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the ranges below `count` that hold data."""
-    # A file whose blocks take up as much space as its size has no holes.
-    if not isinstance(source, LocalSource) or source._stat.st_blocks * _BLOCK_BYTES >= source.size or not hasattr(os, "SEEK_DATA"):
-        yield 0, count
-        return
-    position = 0
-    while position < count:
-        try:
-            start = os.lseek(source._fd, position, os.SEEK_DATA)
-            end = os.lseek(source._fd, start, os.SEEK_HOLE)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                # Only a hole remains.
-                return
-            start, end = position, count
-        if end <= start:
-            # Another process is writing the file, or the file system reports holes without an end: copy the rest as data.
-            end = count
-        if start >= count:
-            return
-        yield start, min(end, count)
-        position = end
-
-
-def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
-    """Copy these bytes to the same offset, in the kernel if possible, and as a reflink if the file system supports it."""
-    position = start
-    by_kernel = hasattr(os, "copy_file_range")
-    while position < end:
-        want = min(_COPY_BYTES, end - position)
-        if by_kernel and isinstance(source, LocalSource):
-            try:
-                done = os.copy_file_range(source._fd, fd, want, position, position)
-            except OSError as error:
-                if error.errno not in (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO):
-                    raise
-                done = 0
-            if done:
-                position += done
-                continue
-            # Some cluster file systems fail, others return 0. Copy the rest with read and write, which report real errors.
-            by_kernel = False
-        os.lseek(fd, position, os.SEEK_SET)
-        data = source.read(position, min(want, _READ_BYTES))
-        write_all(fd, data)
-        position += len(data)
 
 
 def give_name(temporary: str, target: str, overwrite: bool) -> None:

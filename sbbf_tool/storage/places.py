@@ -21,6 +21,7 @@ from sbbf_tool.storage.threads import holding
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from sbbf_tool.storage.copying import BegunCopy
     from sbbf_tool.storage.folders import Folders
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
     from sbbf_tool.storage.journal import EnsureFooter
@@ -274,17 +275,29 @@ def shares_blocks(name: str) -> bool:
     return has_reflinks(os.path.dirname(_locate(name)))
 
 
-def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
+def begin_copy(source: Source, target: str, count: int) -> BegunCopy | None:
+    """Return the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
+    return None if is_url(target) else local.begin_copy(source, local_path(target), count)
+
+
+def replace(
+    source: Source,
+    target: str,
+    keep: int,
+    pieces: Iterable[Piece],
+    verify: Callable[[Source], None],
+    begun: BegunCopy | None = None,
+) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
-    `target` is the source's own name, or one that does not exist. Returns warnings as text. Raises RefusedError (source changed, target
-    exists, no permission) and WriteError; the old file stays intact in every case.
+    `target` is the source's own name, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Returns warnings as text.
+    Raises RefusedError (source changed, target exists, no permission) and WriteError; the old file stays intact in every case.
     """
     if is_url(target):
         from sbbf_tool.storage.objects import publish
 
         return publish.replace(source, target, keep, tuple(pieces), verify)
-    return local.replace(source, local_path(target), keep, blocks_of(pieces), verify)
+    return local.replace(source, local_path(target), keep, blocks_of(pieces), verify, begun)
 
 
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:

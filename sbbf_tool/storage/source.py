@@ -43,6 +43,11 @@ class Source(ABC):
     can_reopen: bool = True
     """Whether `name` is a path or URL: then the file can be changed, and files beside it can be read."""
 
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor of an open local file; None for other sources."""
+        return None
+
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short or has changed."""

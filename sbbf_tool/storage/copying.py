@@ -1,0 +1,155 @@
+"""Copies of the first bytes of a local file, made by the kernel where it can: at once, or by a thread while the filters are built.
+
+A thread that copies a large file takes little time of the interpreter, and its bytes are on their way to the disk before the filters are
+built: the `fsync` of the new file then has little left to wait for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack, suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Self
+
+from sbbf_tool.storage.temporary import PRIVATE, temporary_file, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sbbf_tool.storage.source import Source
+
+_COPY_BYTES = 16 << 20
+_READ_BYTES = 4 << 20
+_BLOCK_BYTES = 512
+"""Unit of `st_blocks` in bytes, whatever the file system's block size is."""
+_POLL_SECONDS = 0.05
+_NOT_BY_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO)
+
+
+class BegunCopy:
+    """A temporary file beside the target, into which a thread copies the first `count` bytes of a source. Use as a context manager.
+
+    The temporary file is removed at the end of the block, unless it was renamed; an unfinished copy then stops.
+    """
+
+    MIN_BYTES = 32 << 20
+    """Size from which a copy is worth a thread."""
+
+    def __init__(self, source: Source, target: str, count: int) -> None:
+        self.target, self.count = target, count
+        """The path of the target, without links, and the number of bytes to copy."""
+        self._source = source
+        self._is_stopped = False
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._copy, name="sbbf-copy", daemon=True)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Create the temporary file and begin. Raises RefusedError without permission, and WriteError."""
+        self.path, self.fd = self._stack.enter_context(temporary_file(*os.path.split(self.target), PRIVATE))
+        self._stack.callback(self._stop)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    def finish(self) -> int:
+        """Wait for the thread; return the number of bytes that it copied. Raises OSError."""
+        while self._thread.is_alive():
+            # The main thread handles a signal only if it does not wait for long.
+            self._thread.join(_POLL_SECONDS)
+        if self._error is not None:
+            raise self._error
+        return self.count
+
+    def _stop(self) -> None:
+        self._is_stopped = True
+        self._thread.join()
+
+    def _copy(self) -> None:
+        try:
+            for start, end in _copied_ranges(self._source, self.fd, 0, self.count):
+                if self._is_stopped:
+                    return
+                begin_writeback(self.fd, start, end - start)
+        except BaseException as error:
+            # Raised again by `finish`, in the thread that waits for it.
+            self._error = error
+
+
+def begin_writeback(fd: int, start: int, length: int) -> None:
+    """Let the kernel begin to write these bytes of a file to the disk, without waiting for it; an `fsync` must follow."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            # Linux starts to write dirty pages that are not needed, and drops only clean ones: these are not clean yet.
+            os.posix_fadvise(fd, start, length, os.POSIX_FADV_DONTNEED)
+
+
+def copy(source: Source, fd: int, count: int, *, start: int = 0) -> None:
+    """Copy the bytes of the source from `start` to `count` to the same offsets of `fd`, and position `fd` after them.
+
+    Holes of a sparse local file stay holes.
+    """
+    for _ in _copied_ranges(source, fd, start, count):
+        pass
+    if os.fstat(fd).st_size < count:
+        os.ftruncate(fd, count)
+    os.lseek(fd, count, os.SEEK_SET)
+
+
+def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Copy the ranges that hold data, and yield start and end of each part that is copied."""
+    by_kernel = hasattr(os, "copy_file_range")
+    for position, range_end in _extents(source, start, end):
+        while position < range_end:
+            done = _copy_by_kernel(source, fd, position, min(_COPY_BYTES, range_end - position)) if by_kernel else 0
+            if not done:
+                # Some cluster file systems fail, others return 0. Copy the rest with read and write, which report real errors.
+                by_kernel = False
+                data = source.read(position, min(_READ_BYTES, range_end - position))
+                os.lseek(fd, position, os.SEEK_SET)
+                write_all(fd, data)
+                done = len(data)
+            yield position, position + done
+            position += done
+
+
+def _copy_by_kernel(source: Source, fd: int, position: int, length: int) -> int:
+    """Copy in the kernel, as a reflink if the file system supports it; return the number of copied bytes, 0 if it cannot."""
+    source_fd = source.descriptor
+    if source_fd is None:
+        return 0
+    try:
+        return os.copy_file_range(source_fd, fd, length, position, position)
+    except OSError as error:
+        if error.errno not in _NOT_BY_KERNEL:
+            raise
+        return 0
+
+
+def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the ranges between `start` and `end` that hold data."""
+    fd = source.descriptor
+    # A file whose blocks take up as much space as its size has no holes.
+    if fd is None or os.fstat(fd).st_blocks * _BLOCK_BYTES >= source.size or not hasattr(os, "SEEK_DATA"):
+        yield start, end
+        return
+    position = start
+    while position < end:
+        try:
+            data_start = os.lseek(fd, position, os.SEEK_DATA)
+            data_end = os.lseek(fd, data_start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                # Only a hole remains.
+                return
+            data_start, data_end = position, end
+        if data_end <= data_start:
+            # Another process is writing the file, or the file system reports holes without an end: copy the rest as data.
+            data_end = end
+        if data_start >= end:
+            return
+        yield data_start, min(data_end, end)
+        position = data_end
