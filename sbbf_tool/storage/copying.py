@@ -121,12 +121,16 @@ def _copy_by_kernel(source: Source, fd: int, position: int, length: int) -> int:
     source_fd = source.descriptor
     if source_fd is None:
         return 0
-    try:
-        return os.copy_file_range(source_fd, fd, length, position, position)
-    except OSError as error:
-        if error.errno not in _NOT_BY_KERNEL:
-            raise
-        return 0
+    while True:
+        try:
+            return os.copy_file_range(source_fd, fd, length, position, position)
+        except InterruptedError:
+            # Unlike for read and write, Python does not repeat the call.
+            continue
+        except OSError as error:
+            if error.errno not in _NOT_BY_KERNEL:
+                raise
+            return 0
 
 
 def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """Killed at any moment, a command leaves the old file or the new one, and the next command leaves no trace of it.
 
-A kill takes nothing from the disk that was written before; a power failure, which may, is not tried here.
+A kill takes nothing from the disk that was written before; for a loss of power, which may, see `test_power_loss`.
 """
 
 from __future__ import annotations
@@ -14,27 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.cli import run
-from sbbf_tool.file import interrupted
 from support.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
-from support.write_paths import FILE, OUT, WRITE_PATHS, Before, contents
-
-
-def assert_whole(before: Before, folder: Path) -> None:
-    """The old file or the new one at once, or, where it was appended to, once the append is undone; then the next command cleans up."""
-    actual = contents(folder)
-    whole = (before.expected(folder, done=False), before.expected(folder, done=True))
-    if before.path.appends:
-        interrupted.finish(str(folder / FILE), None, changes=True)
-        actual = contents(folder)
-    assert {name: data for name, data in actual.items() if name in (FILE, OUT)} in whole
-    was_done = actual.get(OUT if before.path.target == OUT else FILE) == before.new
-    again = before.path.act(folder)
-    assert again == 0 or was_done
-    if OUT in actual:
-        # A name that is taken is refused at once; a command that works on that file finds what was left beside it.
-        run(["repair", str(folder / OUT), "--in-place", "--quick"])
-    assert contents(folder) == before.expected(folder, done=True)
+from support.write_paths import WRITE_PATHS, Before, assert_whole, contents
 
 
 @pytest.mark.parametrize("path", WRITE_PATHS)

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from sbbf_tool.cli import run
+from sbbf_tool.file import interrupted
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.storage.copying import BegunCopy
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 EVENTS, ORDERS = FIXTURES / "events.parquet", FIXTURES / "paimon" / "orders"
@@ -62,6 +65,8 @@ class WritePath:
     prepare: Callable[[Path], None]
     arguments: tuple[str, ...]
     """Return the arguments with the file's name instead of FILE, relative to its folder."""
+    is_copied_by_thread: bool = False
+    """Whether a thread copies the file while its filters are built, as it does for large files."""
 
     @property
     def target(self) -> str:
@@ -73,7 +78,8 @@ class WritePath:
 
     def act(self, folder: Path) -> int:
         """Run the command in this process, in this folder; return its exit code."""
-        with chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        min_bytes = 1 if self.is_copied_by_thread else BegunCopy.MIN_BYTES
+        with chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), patch.object(BegunCopy, "MIN_BYTES", min_bytes):
             return run(list(self.arguments))
 
 
@@ -82,6 +88,7 @@ _ADD = ("add-filter", FILE, "-c", "user_id", "-c", "session", "--jobs", "1")
 WRITE_PATHS = {
     "add": WritePath(plain, (*_ADD, "--in-place")),
     "add elsewhere": WritePath(plain, (*_ADD, "-o", OUT)),
+    "add, copied by a thread": WritePath(plain, (*_ADD, "--in-place"), is_copied_by_thread=True),
     "append": WritePath(plain, (*_ADD, "--in-place", "--append")),
     "remove, cutting back": WritePath(filtered, ("remove-filter", FILE, "--in-place")),
     "remove, with a new footer": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--in-place")),
@@ -151,3 +158,20 @@ def prepare(path: WritePath, folder: Path) -> Before:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def assert_whole(before: Before, folder: Path) -> None:
+    """The old file or the new one at once, or, where it was appended to, once the append is undone; then the next command cleans up."""
+    actual = contents(folder)
+    whole = (before.expected(folder, done=False), before.expected(folder, done=True))
+    if before.path.appends:
+        interrupted.finish(str(folder / FILE), None, changes=True)
+        actual = contents(folder)
+    assert {name: data for name, data in actual.items() if name in (FILE, OUT)} in whole
+    was_done = actual.get(OUT if before.path.target == OUT else FILE) == before.new
+    again = before.path.act(folder)
+    assert again == 0 or was_done
+    if OUT in actual:
+        # A name that is taken is refused at once; a command that works on that file finds what was left beside it.
+        run(["repair", str(folder / OUT), "--in-place", "--quick"])
+    assert contents(folder) == before.expected(folder, done=True)

@@ -1,0 +1,195 @@
+"""After a loss of power at any call, each file is whole, old or new, or the journal restores it; and what was reported as done is there.
+
+The calls of a command are recorded once and replayed in every state that `support.power_loss` allows. As a control, each `fsync` is left
+out in turn, and a damaged or lost file must be found.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.file import interrupted
+from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
+from support.power_loss import HEAD, State, Trace, Write, recorded, write_state
+from support.samples import write_events
+from support.write_paths import FILE, Before, assert_whole, contents
+
+FEW, MANY = 32, 4000
+"""How many combinations of lost and torn operations are replayed after each call, at most, in fast and in heavy tests."""
+
+Problem = Callable[[State, bool], str | None]
+
+
+class Replay:
+    """The states of traces, each different one of which is checked once. `problem` receives a state and whether the command had ended."""
+
+    def __init__(self, problem: Problem, most: int) -> None:
+        self._problem, self._most = problem, most
+        self._known: dict[object, str | None] = {}
+        self.num_states = 0
+
+    def first_problem(self, trace: Trace) -> str | None:
+        chance = random.Random(7)
+        for end in range(len(trace.operations) + 1):
+            is_done = end == len(trace.operations)
+            for state in trace.states(end, self._most, chance):
+                self.num_states += 1
+                # No command reads a temporary file that another one left.
+                key = is_done, frozenset((name, content if not is_temporary(name) else b"") for name, content in state.items())
+                if key not in self._known:
+                    self._known[key] = self._problem(state, is_done)
+                if problem := self._known[key]:
+                    return f"after {end} of {len(trace.operations)} operations: {problem}"
+        return None
+
+    def record(self, record_property: Callable[[str, object], None]) -> None:
+        record_property("states", self.num_states)
+        record_property("different states", len(self._known))
+        print(f"{self.num_states:,} states after a loss of power, {len(self._known):,} of them different")
+
+
+def is_temporary(name: str) -> bool:
+    return name.endswith(TEMPORARY_SUFFIX)
+
+
+def lay_out(state: State, folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in state:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    write_state(state, folder)
+    return folder
+
+
+def quietly(arguments: list[str]) -> int:
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        return run(arguments)
+
+
+def problem_of(before: Before, folder: Path) -> Problem:
+    """Return the check of one command that writes one file."""
+    whole: dict[object, None] = {}
+
+    def problem(state: State, is_done: bool) -> str | None:
+        lay_out(state, folder)
+        try:
+            if before.path.appends:
+                interrupted.finish(str(folder / FILE), None, changes=True)
+            actual = contents(folder)
+            if is_done and actual.get(before.path.target) != before.new:
+                return "the command had ended, but its result is lost"
+            key = frozenset((name, content if not is_temporary(name) else b"") for name, content in actual.items())
+            if key not in whole:
+                assert_whole(before, folder)
+                whole[key] = None
+        except (AssertionError, SbbfError) as error:
+            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return None
+
+    return problem
+
+
+def trace_of(before: Before, folder: Path) -> Trace:
+    before.lay_out(folder)
+    with recorded(folder) as recorder:
+        assert before.path.act(folder) == 0
+    trace = recorder.trace()
+    assert trace.state(len(trace.operations), {}) == contents(folder) == before.expected(folder, done=True)
+    return trace
+
+
+@pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.heavy(10))])
+def test_power_lost_at_any_call(before, tmp_path, record_property, most):
+    trace = trace_of(before, tmp_path / "it")
+    replay = Replay(problem_of(before, tmp_path / "replay"), most)
+    assert replay.first_problem(trace) is None
+    replay.record(record_property)
+    assert replay.num_states >= 3 * len(trace.operations)
+
+
+def test_each_missing_sync_is_found(before, tmp_path):
+    trace = trace_of(before, tmp_path / "it")
+    assert trace.num_syncs == (4 if before.path.appends else 2)
+    for number in range(trace.num_syncs):
+        replay = Replay(problem_of(before, tmp_path / "replay"), FEW)
+        assert replay.first_problem(trace.without_sync(number)), f"sync number {number}"
+
+
+@pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.heavy(10))])
+def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_property, most):
+    before, folder = befores["append"], tmp_path / "it"
+    append = trace_of(before, folder)
+    last = max(number for number, operation in enumerate(append.operations) if isinstance(operation, Write))
+    lay_out(append.state(last + 1, {last: HEAD}), folder)
+    assert len(contents(folder)) == 2
+    with recorded(folder) as recorder:
+        assert quietly(["repair", str(folder / FILE), "--quick", "--in-place"]) == 0
+    trace = recorder.trace()
+    assert trace.state(len(trace.operations), {}) == contents(folder) == {FILE: before.old}
+
+    def problem(state: State, is_done: bool) -> str | None:
+        lay_out(state, tmp_path / "replay")
+        interrupted.finish(str(tmp_path / "replay" / FILE), None, changes=True)
+        return None if contents(tmp_path / "replay") == {FILE: before.old} else "the file is not the old one"
+
+    replay = Replay(problem, most)
+    assert replay.first_problem(trace) is None
+    replay.record(record_property)
+    # The last one makes only the removal of the journal last.
+    assert trace.num_syncs == 2
+    assert Replay(problem, most).first_problem(trace.without_sync(0))
+
+
+def small_files(folder: Path, count: int) -> list[str]:
+    """Write files into two folders; return the arguments that give each of them filters, in this process."""
+    for number in range(count):
+        path = folder / "ab"[number % 2] / f"part-{number:03d}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_events(path)
+    return ["add-filter", str(folder), "-c", "id", "-c", "name", "--in-place", "--jobs", "1"]
+
+
+def read_all(folder: Path) -> State:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(130, 100, marks=pytest.mark.heavy(10))])
+def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
+    folder, again = tmp_path / "it", tmp_path / "replay"
+    arguments = small_files(folder, count)
+    old = read_all(folder)
+    with recorded(folder) as recorder:
+        assert quietly(arguments) == 0
+    new, trace = read_all(folder), recorder.trace()
+    assert trace.state(len(trace.operations), {}) == new
+    assert all(old[name] != new[name] for name in old)
+    runs_again = iter(range(3))
+
+    def problem(state: State, is_done: bool) -> str | None:
+        for name in old:
+            if state.get(name) not in ((new[name],) if is_done else (old[name], new[name])):
+                return f"{name} is damaged or lost"
+        if {name for name in state if not is_temporary(name)} != old.keys():
+            return f"there are other files: {sorted(state)}"
+        if any(map(is_temporary, state)) and next(runs_again, None) is not None:
+            lay_out(state, again)
+            if quietly([*arguments[:1], str(again), *arguments[2:]]) != 0 or read_all(again) != new:
+                return "the next run does not finish the work"
+        return None
+
+    replay = Replay(problem, most)
+    assert replay.first_problem(trace) is None
+    replay.record(record_property)
+    assert next(runs_again, None) is None, "no state with a temporary file was tried"
+    nodes = sorted({operation.node for operation in trace.operations if operation == (operation.node,)})
+    assert len(nodes) == count + 2
+    for node in nodes[:: max(1, count // 5)]:
+        assert Replay(problem, most).first_problem(trace.without_syncs_of(node)), f"without a sync of {node}"

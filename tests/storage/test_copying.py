@@ -1,0 +1,254 @@
+"""A copy that a thread makes while filters are built: the same file, each byte copied once, and nothing left if it is not used."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool import RefusedError, SbbfError, WriteError, add_filters
+from sbbf_tool.editing import edit
+from sbbf_tool.storage import copying, places
+from sbbf_tool.storage.copying import BegunCopy
+from sbbf_tool.storage.local import LocalSource, begin_copy, replace
+from support.samples import write_events
+
+OLD = bytes(range(256)) * 1000
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch):
+    monkeypatch.setattr(BegunCopy, "MIN_BYTES", 1)
+    monkeypatch.setattr(copying, "_COPY_BYTES", 1000)
+    monkeypatch.setattr(copying, "_READ_BYTES", 700)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(OLD)
+    return path
+
+
+def watch_kernel(monkeypatch, before=lambda: None) -> list[tuple[str, int, int]]:
+    """Return a list that will have the thread, the offset and the number of bytes of each copy by the kernel."""
+    copies: list[tuple[str, int, int]] = []
+    really_copy = os.copy_file_range
+
+    def copy(source_fd: int, fd: int, length: int, start: int, to: int) -> int:
+        before()
+        done = really_copy(source_fd, fd, length, start, to)
+        copies.append((threading.current_thread().name, start, done))
+        return done
+
+    monkeypatch.setattr(os, "copy_file_range", copy)
+    return copies
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "sbbf-copy"]
+
+
+def replace_with(path: Path, count: int, keep: int, target: Path | None = None) -> None:
+    with LocalSource(path) as source:
+        begun = begin_copy(source, str(target or path), count)
+        assert begun is not None
+        with begun:
+            replace(source, str(target or path), keep, [b"new bytes"], lambda new: None, begun)
+
+
+@pytest.mark.parametrize("keep", [100_500, 150_000, len(OLD)])
+def test_each_byte_is_copied_once(path, monkeypatch, keep):
+    copies = watch_kernel(monkeypatch)
+    replace_with(path, 100_500, keep)
+    assert path.read_bytes() == OLD[:keep] + b"new bytes"
+    assert sum(length for _, _, length in copies) == keep
+    by_thread = [(start, length) for name, start, length in copies if name == "sbbf-copy"]
+    assert sum(length for _, length in by_thread) == 100_500
+    assert max(start + length for start, length in by_thread) == 100_500
+    assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
+
+
+@pytest.mark.parametrize("keep", [0, 700, 100_499])
+def test_a_copy_of_too_many_bytes_is_not_used(path, keep):
+    replace_with(path, 100_500, keep)
+    assert path.read_bytes() == OLD[:keep] + b"new bytes"
+    assert os.listdir(path.parent) == ["a.parquet"]
+
+
+def test_a_copy_for_another_name_is_not_used(path):
+    other = path.with_name("other.parquet")
+    with LocalSource(path) as source, begin_copy(source, str(other), 1000) as begun:
+        replace(source, str(path), len(OLD), [b"new bytes"], lambda new: None, begun)
+    assert path.read_bytes() == OLD + b"new bytes"
+    assert os.listdir(path.parent) == ["a.parquet"]
+
+
+@pytest.mark.parametrize("answer", [errno.EXDEV, errno.ENOSYS, errno.EIO, 0])
+def test_without_the_kernel_the_thread_reads_and_writes(path, monkeypatch, answer):
+    def copy(*arguments: object) -> int:
+        if answer:
+            raise OSError(answer, os.strerror(answer))
+        return 0
+
+    monkeypatch.setattr(os, "copy_file_range", copy)
+    replace_with(path, 100_500, 150_000)
+    assert path.read_bytes() == OLD[:150_000] + b"new bytes"
+
+
+def test_a_signal_during_a_copy_is_no_error(path, monkeypatch):
+    interruptions = iter([True, False, True])
+
+    def interrupt() -> None:
+        if next(interruptions, False):
+            raise InterruptedError(errno.EINTR, "interrupted")
+
+    copies = watch_kernel(monkeypatch, interrupt)
+    replace_with(path, 100_500, len(OLD))
+    assert path.read_bytes() == OLD + b"new bytes"
+    assert sum(length for _, _, length in copies) == len(OLD)
+
+
+def test_a_full_disk_is_reported_by_the_call_that_waits(path, monkeypatch):
+    def fill() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    watch_kernel(monkeypatch, fill)
+    with pytest.raises(WriteError, match="the old file is untouched"):
+        replace_with(path, 100_500, len(OLD))
+    assert path.read_bytes() == OLD
+    assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
+
+
+def test_an_unused_copy_stops_and_leaves_nothing(path, monkeypatch):
+    first, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        first.set()
+        assert go_on.wait(30)
+
+    copies = watch_kernel(monkeypatch, wait)
+    with LocalSource(path) as source, begin_copy(source, str(path), len(OLD)) as begun:
+        assert first.wait(30)
+        assert len(os.listdir(path.parent)) == 2
+        begun._is_stopped = True
+        go_on.set()
+    assert sum(length for _, _, length in copies) == 1000
+    assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
+
+
+def test_holes_stay_holes(path):
+    with open(path, "wb") as stream:
+        os.pwrite(stream.fileno(), os.urandom(1 << 16), 1 << 20)
+        os.ftruncate(stream.fileno(), 4 << 20)
+    size = path.stat().st_blocks * 512
+    if size >= 4 << 20:
+        pytest.skip("this file system has no holes")
+    old, target = path.read_bytes(), path.with_name("b.parquet")
+    replace_with(path, 3 << 20, 4 << 20, target)
+    assert target.read_bytes() == old + b"new bytes"
+    assert target.stat().st_blocks * 512 <= size + (1 << 16)
+
+
+def test_the_writing_to_disk_begins_with_each_part(path, monkeypatch):
+    parts = []
+    monkeypatch.setattr(copying, "begin_writeback", lambda fd, start, length: parts.append((start, length)))
+    replace_with(path, 100_500, len(OLD))
+    assert parts == [(start, min(1000, 100_500 - start)) for start in range(0, 100_500, 1000)]
+
+
+@pytest.mark.parametrize("way", [{"dry_run": True}, {"in_place": True, "append": True}])
+def test_no_copy_is_begun_where_none_is_made(tmp_path, monkeypatch, way):
+    copies = watch_kernel(monkeypatch)
+    add_filters(write_events(tmp_path / "a.parquet"), ["id"], **way)
+    assert copies == []
+
+
+def test_small_files_get_no_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(BegunCopy, "MIN_BYTES", 1 << 20)
+    copies = watch_kernel(monkeypatch)
+    add_filters(write_events(tmp_path / "a.parquet"), ["id"], in_place=True)
+    assert {name for name, _, _ in copies} == {"MainThread"}
+
+
+def test_filters_are_built_while_the_file_is_copied(tmp_path, monkeypatch):
+    """The copy waits until the filters are built: the work would never end if one came after the other."""
+    source, is_built = write_events(tmp_path / "a.parquet"), threading.Event()
+    expected = tmp_path / "expected.parquet"
+    with monkeypatch.context() as patch:
+        patch.setattr(BegunCopy, "MIN_BYTES", 1 << 30)
+        add_filters(source, ["id", "name"], output=expected)
+    really_build = edit.build_filters
+
+    def build(*arguments: object) -> object:
+        filters = really_build(*arguments)
+        is_built.set()
+        return filters
+
+    def wait() -> None:
+        assert is_built.wait(30)
+
+    monkeypatch.setattr(edit, "build_filters", build)
+    copies = watch_kernel(monkeypatch, wait)
+    add_filters(source, ["id", "name"], output=tmp_path / "new.parquet")
+    assert (tmp_path / "new.parquet").read_bytes() == expected.read_bytes()
+    assert {name for name, _, _ in copies} == {"sbbf-copy"}
+    assert sum(length for _, _, length in copies) == source.stat().st_size
+
+
+def test_an_error_while_filters_are_built_leaves_no_copy(tmp_path, monkeypatch):
+    source = write_events(tmp_path / "a.parquet")
+
+    def build(*arguments: object) -> None:
+        assert len(os.listdir(tmp_path)) == 2
+        raise RefusedError("no", file=str(source))
+
+    monkeypatch.setattr(edit, "build_filters", build)
+    with pytest.raises(RefusedError):
+        add_filters(source, ["id"], in_place=True)
+    assert (os.listdir(tmp_path), threads()) == (["a.parquet"], [])
+
+
+def test_a_file_that_changes_after_it_was_copied_is_not_replaced(tmp_path, monkeypatch):
+    source = write_events(tmp_path / "a.parquet")
+    really_build = edit.build_filters
+
+    def build(*arguments: object) -> object:
+        filters = really_build(*arguments)
+        with open(source, "r+b") as stream:
+            stream.write(b"PAR1")
+        return filters
+
+    monkeypatch.setattr(edit, "build_filters", build)
+    old = source.read_bytes()
+    with pytest.raises(SbbfError, match="changed"):
+        add_filters(source, ["id"], in_place=True)
+    assert source.read_bytes() == old
+    assert os.listdir(tmp_path) == ["a.parquet"]
+
+
+@pytest.mark.parametrize("offset", [4, 100])
+def test_a_wrong_byte_in_the_pages_of_the_copy_is_detected(tmp_path, monkeypatch, offset):
+    source = write_events(tmp_path / "a.parquet")
+    really_finish = BegunCopy.finish
+
+    def finish(self: BegunCopy) -> int:
+        count = really_finish(self)
+        byte = os.pread(self.fd, 1, offset)
+        os.pwrite(self.fd, bytes([byte[0] ^ 1]), offset)
+        return count
+
+    monkeypatch.setattr(BegunCopy, "finish", finish)
+    old = source.read_bytes()
+    with pytest.raises(SbbfError, match="not those of the old file"):
+        add_filters(source, ["id", "name"], in_place=True)
+    assert source.read_bytes() == old
+    assert os.listdir(tmp_path) == ["a.parquet"]
+
+
+def test_a_store_copies_its_objects_itself(tmp_path, path):
+    with LocalSource(path) as source:
+        assert places.begin_copy(source, "s3://bucket/a.parquet", len(OLD)) is None
