@@ -2,13 +2,14 @@
 
     lock        lock the descriptor that writes; without a lock, nothing is appended
     journal     write the journal to disk before the first byte of the file changes; see `journal`
-    append      write the new bytes after the old ones, then call fsync
+    append      write the new bytes after the old ones, and call fsync before and after the last eight: after a loss of power no reader
+                finds a footer whose filters did not reach the disk
     verify      read the file as any other reader would
     forget      remove the journal: only now is the change final
 
 During the append, other readers see a file without a footer; `local.replace` avoids this. If a journal remains and no process has the lock,
 the file must be truncated to its old length, unless another writer has changed it since: the old bytes differ, or the file is longer than
-the new one, or it is complete but is not the new one.
+the new one, or it is complete but is not the new one. After a loss of power, any of the appended bytes may be zeros, also before the last.
 
 Other programs ignore the lock. So `append` writes only to the file that was read, and truncates only its own bytes.
 """
@@ -36,6 +37,9 @@ from sbbf_tool.storage.locks import is_locked, is_open_file, leads_to, lock, ope
 from sbbf_tool.storage.source import Bytes, Piece, blocks_of
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
+
+_END_BYTES = 8
+"""Without the last bytes of a Parquet file, the length of its footer and the magic, no reader takes it for one."""
 
 
 def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]) -> list[str]:
@@ -110,7 +114,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         if journal is None:
             # The process that held the lock until now has finished.
             return None
-        length = journal.old_length(fd)
+        length = journal.old_length(fd, ensure_footer)
         if length is not None:
             ensure_footer_there(path, journal, fd, ensure_footer)
         if not leads_to(real, fd):
@@ -146,7 +150,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
             )
         # The append may have ended, and removed its journal, since the journal was read.
         journal = read_journal(path, os.fstat(fd).st_uid)
-        length = journal.old_length(fd) if journal is not None else None
+        length = journal.old_length(fd, ensure_footer) if journal is not None else None
         if journal is not None and length is not None:
             ensure_footer_there(path, journal, fd, ensure_footer)
         return length
@@ -214,8 +218,10 @@ class _Tail:
         if not self.source.is_unchanged():
             raise ChangedError.after_open(self.source.name)
         self.is_written = True
-        end = self.source.size
-        for block in filter(len, blocks_of(self.pieces)):
+        end, start_of_end = self.source.size, self.source.size + self.length - _END_BYTES
+        for block in filter(len, _split(blocks_of(self.pieces), self.length - _END_BYTES)):
+            if end == start_of_end:
+                os.fsync(self.fd)
             if os.fstat(self.fd).st_size != end:
                 raise ChangedError.after_open(self.source.name)
             write_all(self.fd, block)
@@ -289,6 +295,18 @@ def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]
             # If the journal cannot be removed, the next command tries again: it describes a file that is already complete.
             with suppress(OSError):
                 os.unlink(path)
+
+
+def _split(blocks: Iterable[Bytes], place: int) -> Iterator[Bytes]:
+    """Yield the bytes of these blocks, so that a block begins at `place`, counted from the first byte."""
+    for block in blocks:
+        view = memoryview(block).cast("B")
+        if 0 < place < len(view):
+            yield view[:place]
+            yield view[place:]
+        else:
+            yield view
+        place -= len(view)
 
 
 def _truncate(fd: int, length: int) -> None:

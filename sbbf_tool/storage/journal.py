@@ -46,15 +46,22 @@ class Journal(NamedTuple):
     new_length: int
     new_ends_with: bytes
 
-    def old_length(self, fd: int) -> int | None:
+    def old_length(self, fd: int, ensure_footer: EnsureFooter) -> int | None:
         """Return the length to truncate this file to, or None if another writer replaced the file or wrote after its old bytes."""
         size = os.fstat(fd).st_size
         if not self.length <= size <= self.new_length or _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
             return None
-        is_finished = size == self.new_length and _bytes_before(fd, size, self.new_ends_with) == self.new_ends_with
+        if size == self.length or self._is_own_end(fd, size):
+            return self.length
         magic = self.ends_with[-len(_MAGICS[0]) :]
-        is_whole = _bytes_before(fd, size, magic) == magic
-        return None if size > self.length and is_whole and not is_finished else self.length
+        is_whole = _bytes_before(fd, size, magic) == magic and _has_footer(fd, size, ensure_footer)
+        return None if is_whole else self.length
+
+    def _is_own_end(self, fd: int, size: int) -> bool:
+        """Return whether the file ends as the append lets it end; after a loss of power, bytes that did not reach the disk are zeros."""
+        end = _bytes_before(fd, size, self.new_ends_with)
+        is_own = len(end) == len(self.new_ends_with) and all(byte in (0, own) for byte, own in zip(end, self.new_ends_with, strict=True))
+        return size == self.new_length and is_own
 
 
 def journal_of(path: str) -> str:
@@ -183,6 +190,14 @@ def _user(number: int) -> str:
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
     """Read as many bytes before `end` as `like` has."""
     return os.pread(fd, len(like), end - len(like)) if end >= len(like) else b""
+
+
+def _has_footer(fd: int, end: int, ensure_footer: EnsureFooter) -> bool:
+    try:
+        ensure_footer(partial(_read, fd), end)
+    except UnreadableError:
+        return False
+    return True
 
 
 def _read(fd: int, offset: int, length: int) -> bytes:
