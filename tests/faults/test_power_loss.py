@@ -37,7 +37,7 @@ class Replay:
 
     def __init__(self, problem: Problem, most: int) -> None:
         self._problem, self._most = problem, most
-        self._known: dict[object, str | None] = {}
+        self._problems: dict[object, str | None] = {}
         self.num_states = 0
 
     def first_problem(self, trace: Trace) -> str | None:
@@ -48,16 +48,16 @@ class Replay:
                 self.num_states += 1
                 # No command reads a temporary file that another one left.
                 key = is_done, frozenset((name, content if not is_temporary(name) else b"") for name, content in state.items())
-                if key not in self._known:
-                    self._known[key] = self._problem(state, is_done)
-                if problem := self._known[key]:
+                if key not in self._problems:
+                    self._problems[key] = self._problem(state, is_done)
+                if problem := self._problems[key]:
                     return f"after {end} of {len(trace.operations)} operations: {problem}"
         return None
 
     def record(self, record_property: Callable[[str, object], None]) -> None:
         record_property("states", self.num_states)
-        record_property("different states", len(self._known))
-        print(f"{self.num_states:,} states after a loss of power, {len(self._known):,} of them different")
+        record_property("different states", len(self._problems))
+        print(f"{self.num_states:,} states after a loss of power, {len(self._problems):,} of them different")
 
 
 def is_temporary(name: str) -> bool:

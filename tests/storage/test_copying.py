@@ -80,8 +80,8 @@ def test_a_copy_of_too_many_bytes_is_not_used(path, keep):
 
 
 def test_a_copy_for_another_name_is_not_used(path):
-    other = path.with_name("other.parquet")
-    with LocalSource(path) as source, begin_copy(source, str(other), 1000) as begun:
+    second = path.with_name("b.parquet")
+    with LocalSource(path) as source, begin_copy(source, str(second), 1000) as begun:
         replace(source, str(path), len(OLD), [b"new bytes"], lambda new: None, begun)
     assert path.read_bytes() == OLD + b"new bytes"
     assert os.listdir(path.parent) == ["a.parquet"]

@@ -22,20 +22,20 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 SECTOR = 512
-LOST, WHOLE, LENGTH, HEAD, TAIL = "lost", "whole", "length", "head", "tail"
+NONE, WHOLE, LENGTH, HEAD, TAIL = "none", "whole", "length", "head", "tail"
 
 
 class Write(NamedTuple):
     node: int
     offset: int
     data: bytes
-    outcomes = (LOST, WHOLE, LENGTH, HEAD, TAIL)
+    outcomes = (NONE, WHOLE, LENGTH, HEAD, TAIL)
 
 
 class Truncate(NamedTuple):
     node: int
     size: int
-    outcomes = (LOST, WHOLE)
+    outcomes = (NONE, WHOLE)
 
 
 class Enter(NamedTuple):
@@ -44,7 +44,7 @@ class Enter(NamedTuple):
     node: int
     name: str
     file: int
-    outcomes = (LOST, WHOLE)
+    outcomes = (NONE, WHOLE)
 
 
 class Rename(NamedTuple):
@@ -52,13 +52,13 @@ class Rename(NamedTuple):
     name: str
     new_name: str
     file: int
-    outcomes = (LOST, WHOLE)
+    outcomes = (NONE, WHOLE)
 
 
 class Leave(NamedTuple):
     node: int
     name: str
-    outcomes = (LOST, WHOLE)
+    outcomes = (NONE, WHOLE)
 
 
 class Sync(NamedTuple):
@@ -113,7 +113,7 @@ class Trace:
         entries = {folder: dict(names) for folder, names in self.entries.items()}
         for number, operation in enumerate(self.operations[:end]):
             outcome = outcomes.get(number, WHOLE)
-            if outcome != LOST:
+            if outcome != NONE:
                 _apply(operation, outcome, contents, entries)
         return {
             os.path.join(self.folders[folder], name): bytes(contents[node])
@@ -137,7 +137,7 @@ def _combinations(choices: Sequence[tuple[str, ...]], most: int, chance: random.
     if prod(map(len, choices)) <= most:
         yield from product(*choices)
         return
-    for rest in (LOST, WHOLE):
+    for rest in (NONE, WHOLE):
         yield (rest,) * len(choices)
         for number, outcomes in enumerate(choices):
             for outcome in outcomes:
