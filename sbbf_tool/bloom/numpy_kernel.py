@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAME = "numpy"
 
 _BATCH = 1 << 12
-_BLOCKS_AT_ONCE = 1 << 15
+_BLOCKS_AT_ONCE = 1 << 12
 
 # For fewer values per call, calling xxhash once per value costs less than numpy's overhead per operation.
 _FEW = 32
@@ -116,7 +116,7 @@ def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
     for start in range(0, num_blocks, _BLOCKS_AT_ONCE):
         counts = _count_bits(table[start : start + _BLOCKS_AT_ONCE])
         bits_set += int(counts.sum(dtype=np.uint64))
-        # A product is at most 32^8 = 2^40, so a sum of 2^15 of them stays far below 2^64.
+        # A product is at most 32^8 = 2^40, so a sum of 2^12 of them stays far below 2^64.
         products += int(counts.prod(axis=1, dtype=np.uint64).sum())
     return bits_set, products
 
