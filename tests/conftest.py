@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell starts its background jobs so, and the processes that tests interrupt would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # A checkout cannot keep this mode, and keys that others may read are a warning.
     (FIXTURES / "encrypted" / "keys.json").chmod(0o600)
     kernel = config.getoption("--kernel")
