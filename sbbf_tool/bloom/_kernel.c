@@ -9,63 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "_sbbf.h"
-
-/* --- The bodies of _sbbf.h, compiled for every machine and for AVX2 --- */
-
-struct variant {
-    const char *name;
-    void (*hash_fixed)(const uint8_t *values, size_t width, size_t count, uint8_t *hashes);
-    size_t (*hash_variable)(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes);
-    void (*insert)(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count);
-    size_t (*check)(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found);
-    struct measurement (*measure)(const uint8_t *bitset, size_t num_blocks);
-};
-
-#define VARIANT(name, target, vector)                                                                                                  \
-    target __attribute__((noinline)) static void name##_hash_uuid_texts(const uint8_t *values, size_t count, uint8_t *hashes)          \
-    {                                                                                                                                  \
-        hash_alike(values, UUID_TEXT_LENGTH, count, hashes, vector);                                                                   \
-    }                                                                                                                                  \
-    target static void name##_hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes)                           \
-    {                                                                                                                                  \
-        hash_fixed(values, width, count, hashes, name##_hash_uuid_texts, vector);                                                      \
-    }                                                                                                                                  \
-    target static size_t name##_hash_variable(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count,     \
-                                              uint8_t *hashes)                                                                         \
-    {                                                                                                                                  \
-        return hash_variable(data, size, offsets, width, count, hashes, name##_hash_uuid_texts, vector);                               \
-    }                                                                                                                                  \
-    target static void name##_insert(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count)                        \
-    {                                                                                                                                  \
-        insert_all(bitset, num_blocks, hashes, count, vector);                                                                         \
-    }                                                                                                                                  \
-    target static size_t name##_check(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found) \
-    {                                                                                                                                  \
-        return check_all(bitset, num_blocks, hashes, count, found, vector);                                                            \
-    }                                                                                                                                  \
-    target static struct measurement name##_measure(const uint8_t *bitset, size_t num_blocks)                                          \
-    {                                                                                                                                  \
-        return measure_all(bitset, num_blocks);                                                                                        \
-    }                                                                                                                                  \
-    static const struct variant name = {#name, name##_hash_fixed, name##_hash_variable, name##_insert, name##_check, name##_measure};
-
-VARIANT(plain, , 0)
-
-#ifdef __x86_64__
-VARIANT(AVX2, __attribute__((target("avx2,popcnt"))), 1)
-
-static const struct variant *best_variant(void)
-{
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") ? &AVX2 : &plain;
-}
-#else
-static const struct variant *best_variant(void)
-{
-    return &plain;
-}
-#endif
+#include "_variants.h"
 
 static const struct variant *active = &plain;
 
@@ -197,7 +141,7 @@ static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
         uint8_t *out = bytes_of(hashes);
         size_t done, left = 0;
         Py_BEGIN_ALLOW_THREADS
-        done = hash_length_prefixed(page.buf, (size_t)page.len, (size_t)count, out, &left);
+        done = active->hash_length_prefixed(page.buf, (size_t)page.len, (size_t)count, out, &left);
         Py_END_ALLOW_THREADS
         hashes = finish(hashes, done, count, "runs past the end of the page");
         if (hashes && left) {
@@ -434,12 +378,15 @@ static PyObject *py_instructions(PyObject *self, PyObject *ignored)
     return PyUnicode_FromString(active->name);
 }
 
-static PyObject *py_use_plain(PyObject *self, PyObject *object)
+static PyObject *py_use(PyObject *self, PyObject *object)
 {
-    int truth = PyObject_IsTrue(object);
-    if (truth < 0)
+    const char *name = PyUnicode_AsUTF8AndSize(object, NULL);
+    if (!name)
         return NULL;
-    active = truth ? &plain : best_variant();
+    const struct variant *variant = find_variant(name);
+    if (!variant)
+        return refuse("this machine does not have these instructions");
+    active = variant;
     return Py_NewRef(Py_None);
 }
 
@@ -455,8 +402,8 @@ static PyMethodDef methods[] = {
     {"count_missing", py_count_missing, METH_VARARGS, NULL},
     {"fold", py_fold, METH_VARARGS, NULL},
     {"measure", py_measure, METH_VARARGS, NULL},
-    {"instructions", py_instructions, METH_NOARGS, "\"AVX2\" or \"plain\"."},
-    {"use_plain", py_use_plain, METH_O, "For tests: do without AVX2, process-wide; False goes back to what the machine has."},
+    {"instructions", py_instructions, METH_NOARGS, "\"AVX-512\", \"AVX2\" or \"plain\"."},
+    {"use", py_use, METH_O, "For tests: work with these instructions, process-wide. Raises ValueError if the machine does not have them."},
     {NULL, NULL, 0, NULL},
 };
 

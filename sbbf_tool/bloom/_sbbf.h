@@ -5,10 +5,11 @@
  *   - a block is processed as one vector of eight words if the machine has AVX2, otherwise word by word;
  *   - blocks are far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
  *   - hashing is compiled separately for each width of integers, without loops or branches;
- *   - adjacent values of one length, such as UUIDs, are hashed in groups of five: four as one vector, one alone, so that the machine's
- *     vector multipliers and its integer multiplier work concurrently. For long values, XXH64's multiplications take most of the time.
+ *   - adjacent values of one length, such as UUIDs, are hashed in groups, since XXH64's multiplications take most of the time. AVX-512
+ *     multiplies eight 64-bit integers at once, so a group has eight values. AVX2 composes such a product of three of 32 bits, so a group
+ *     has five: four as one vector, one alone, with which the vector multipliers and the integer multiplier work concurrently.
  *
- * Functions that take `vector` are compiled twice, with 1 for AVX2 and with 0 for every machine: see _kernel.c.
+ * Functions that take `lanes` are compiled three times, with 8 for AVX-512, 4 for AVX2, and 1 for every machine: see _variants.h.
  *
  * Each offset and each length prefix is checked before it is used, and the checked value itself is used, so that even a thread that
  * changes a buffer concurrently causes no access outside it. The caller checks what is known before the first byte is read: that buffers
@@ -25,7 +26,7 @@
 #error "The compiled kernel needs GCC or Clang. Without it the numpy kernel is used."
 #endif
 
-/* Always inlined, so that a body is compiled with its caller's properties: AVX2, a constant width, a constant `vector`. */
+/* Always inlined, so that a body is compiled with its caller's properties: AVX2, a constant width, a constant `lanes`. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* --- Integers in memory --- */
@@ -76,7 +77,7 @@ INLINE void store_hash(uint8_t *hashes, size_t i, uint64_t h)
     memcpy(hashes + 8 * i, &h, 8);
 }
 
-/* --- Hashing: _xxh64.h twice, for one value and for four --- */
+/* --- Hashing: _xxh64.h three times, for one value, for four and for eight --- */
 
 #define NAME(function) function
 #define LANE uint64_t
@@ -84,46 +85,77 @@ INLINE void store_hash(uint8_t *hashes, size_t i, uint64_t h)
 #define READ(load, source, at) load(source + (at))
 #include "_xxh64.h"
 
+/* Values of one length, each `stride` bytes after the one before. */
+struct values {
+    const uint8_t *first;
+    size_t stride;
+};
+
 typedef uint64_t four __attribute__((vector_size(32)));
+typedef uint64_t eight __attribute__((vector_size(64)));
+
+#define READ_ONE(load, source, at, i) load(source.first + (i) * source.stride + (at))
+#define READ_FOUR(load, source, at, i)                                                                                                \
+    READ_ONE(load, source, at, i), READ_ONE(load, source, at, i + 1), READ_ONE(load, source, at, i + 2), READ_ONE(load, source, at, i + 3)
 
 #define NAME(function) function##_four
 #define LANE four
-#define SOURCE const uint8_t *const *
-#define READ(load, source, at) ((four){load(source[0] + (at)), load(source[1] + (at)), load(source[2] + (at)), load(source[3] + (at))})
+#define SOURCE struct values
+#define READ(load, source, at) ((four){READ_FOUR(load, source, at, 0)})
 #include "_xxh64.h"
 
-/* Hash values of one length that are stored back to back. The machine overlaps the vector and the
- * fifth value, which are independent. */
-INLINE void hash_alike(const uint8_t *values, size_t length, size_t count, uint8_t *hashes, int vector)
+#define NAME(function) function##_eight
+#define LANE eight
+#define SOURCE struct values
+#define READ(load, source, at) ((eight){READ_FOUR(load, source, at, 0), READ_FOUR(load, source, at, 4)})
+#include "_xxh64.h"
+
+/* Hash values of one length that start every `stride` bytes. */
+INLINE void hash_alike(const uint8_t *values, size_t length, size_t stride, size_t count, uint8_t *hashes, int lanes)
 {
     size_t i = 0;
-    if (vector)
-        for (; count - i >= 5; i += 5, values += 5 * length) {
-            const uint8_t *const source[4] = {values, values + length, values + 2 * length, values + 3 * length};
-            four h = xxh64_four(source, length);
+    if (lanes == 8)
+        for (; count - i >= 8; i += 8, values += 8 * stride) {
+            eight h = xxh64_eight((struct values){values, stride}, length);
             memcpy(hashes + 8 * i, &h, sizeof h);
-            store_hash(hashes, i + 4, xxh64(values + 4 * length, length));
         }
-    for (; i < count; i++, values += length)
+    /* The machine overlaps the vector and the fifth value, which are independent. */
+    if (lanes >= 4)
+        for (; count - i >= 5; i += 5, values += 5 * stride) {
+            four h = xxh64_four((struct values){values, stride}, length);
+            memcpy(hashes + 8 * i, &h, sizeof h);
+            store_hash(hashes, i + 4, xxh64(values + 4 * stride, length));
+        }
+    for (; i < count; i++, values += stride)
         store_hash(hashes, i, xxh64(values, length));
 }
 
 #define UUID_TEXT_LENGTH 36
 
+/* The longest run of alike values that is looked for: while they are hashed, the nearest cache still has them or their offsets. A multiple
+ * of both sizes of groups. */
+#define LONGEST_RUN 640
+
+INLINE size_t run_of(size_t count)
+{
+    return count < LONGEST_RUN ? count : LONGEST_RUN;
+}
+
 /* Hash values of UUID_TEXT_LENGTH: `hash_alike` of that length in a function of its own, in which the compiler keeps the constants
  * in registers. Inlined into other code, hashing is slower by a quarter. */
-typedef void hash_texts(const uint8_t *values, size_t count, uint8_t *hashes);
+typedef void hash_texts(const uint8_t *values, size_t stride, size_t count, uint8_t *hashes);
 
-INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, hash_texts hash_uuid_texts, int vector)
+INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, hash_texts hash_uuid_texts, int lanes)
 {
     /* Constant widths compile to code without branches; for short ones, groups of five are no faster than single values. */
+    int short_lanes = lanes == 8 ? 8 : 1;
     switch (width) {
-    case 4: hash_alike(values, 4, count, hashes, 0); break;
-    case 8: hash_alike(values, 8, count, hashes, 0); break;
-    case 12: hash_alike(values, 12, count, hashes, 0); break;
-    case 16: hash_alike(values, 16, count, hashes, 0); break;
-    case UUID_TEXT_LENGTH: hash_uuid_texts(values, count, hashes); break;
-    default: hash_alike(values, width, count, hashes, vector);
+    case 4: hash_alike(values, 4, 4, count, hashes, short_lanes); break;
+    case 8: hash_alike(values, 8, 8, count, hashes, short_lanes); break;
+    case 12: hash_alike(values, 12, 12, count, hashes, short_lanes); break;
+    case 16: hash_alike(values, 16, 16, count, hashes, short_lanes); break;
+    case UUID_TEXT_LENGTH: hash_uuid_texts(values, UUID_TEXT_LENGTH, count, hashes); break;
+    default: hash_alike(values, width, width, count, hashes, lanes);
     }
 }
 
@@ -151,7 +183,7 @@ INLINE size_t count_alike(uint64_t start, uint64_t length, uint64_t size, const 
 
 /* Hash `count` values between `count` + 1 offsets. Returns how many were hashed: less than `count` when the next offset is invalid. */
 INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes,
-                         hash_texts hash_uuid_texts, int vector)
+                         hash_texts hash_uuid_texts, int lanes)
 {
     uint64_t start = load_offset(offsets, 0, width);
     if (start > size)
@@ -161,9 +193,9 @@ INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offs
         if (end < start || end > size)
             return i;
         uint64_t length = end - start;
-        size_t alike = vector ? count_alike(start, length, size, offsets, width, i, count - i) : 0;
+        size_t alike = lanes > 1 ? count_alike(start, length, size, offsets, width, i, run_of(count - i)) : 0;
         if (alike >= 5) {
-            hash_fixed(data + start, length, alike, hashes + 8 * i, hash_uuid_texts, vector);
+            hash_fixed(data + start, length, alike, hashes + 8 * i, hash_uuid_texts, lanes);
             start += alike * length, i += alike;
         } else {
             store_hash(hashes, i, xxh64(data + start, length));
@@ -174,26 +206,41 @@ INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offs
 }
 
 INLINE size_t hash_variable(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes,
-                            hash_texts hash_uuid_texts, int vector)
+                            hash_texts hash_uuid_texts, int lanes)
 {
     if (width == 4)
-        return hash_spans(data, size, offsets, 4, count, hashes, hash_uuid_texts, vector);
-    return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, vector);
+        return hash_spans(data, size, offsets, 4, count, hashes, hash_uuid_texts, lanes);
+    return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, lanes);
+}
+
+/* Count how many consecutive values of a page, at most `most`, follow this length and end within `size`. */
+INLINE size_t count_alike_prefixed(const uint8_t *page, size_t size, size_t length, size_t most)
+{
+    size_t alike = 0;
+    for (; alike < most && size >= 4 && load_le32(page) == length && length <= size - 4; alike++)
+        page += 4 + length, size -= 4 + length;
+    return alike;
 }
 
 /* Hash `count` values that each follow their length. Returns the number of values hashed: less than `count` if the page ends early. Sets
  * `left` to the number of bytes after the last value. */
-static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes, size_t *left)
+INLINE size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes, size_t *left,
+                                   hash_texts hash_uuid_texts, int lanes)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count;) {
         if (size < 4)
             return i;
         size_t length = load_le32(page);
-        page += 4, size -= 4;
-        if (length > size)
+        if (length > size - 4)
             return i;
-        store_hash(hashes, i, xxh64(page, length));
-        page += length, size -= length;
+        size_t alike = lanes > 1 ? count_alike_prefixed(page, size, length, run_of(count - i)) : 1;
+        if (alike < 5)
+            store_hash(hashes, i, xxh64(page + 4, length)), alike = 1;
+        else if (length == UUID_TEXT_LENGTH)
+            hash_uuid_texts(page + 4, 4 + length, alike, hashes + 8 * i);
+        else
+            hash_alike(page + 4, length, 4 + length, alike, hashes + 8 * i, lanes);
+        i += alike, page += alike * (4 + length), size -= alike * (4 + length);
     }
     *left = size;
     return count;
@@ -322,6 +369,7 @@ static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t 
 
 /* The eight words of a block as one vector; the machine must be little-endian, as all with AVX2 are. */
 typedef uint32_t words __attribute__((vector_size(BLOCK_BYTES)));
+typedef uint64_t two __attribute__((vector_size(BLOCK_BYTES / 2)));
 
 static const words SALT = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
 static const words ONE = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -337,9 +385,9 @@ INLINE void look_ahead(const uint8_t *bitset, uint64_t num_blocks, const uint8_t
         __builtin_prefetch(bitset + block_offset(load_hash(hashes, i + LOOKAHEAD), num_blocks));
 }
 
-INLINE void block_insert(uint8_t *block, uint32_t x, int vector)
+INLINE void block_insert(uint8_t *block, uint32_t x, int lanes)
 {
-    if (vector) {
+    if (lanes > 1) {
         words w;
         memcpy(&w, block, BLOCK_BYTES);
         w |= ONE << (x * SALT >> 27);
@@ -350,15 +398,17 @@ INLINE void block_insert(uint8_t *block, uint32_t x, int vector)
     }
 }
 
-INLINE int block_check(const uint8_t *block, uint32_t x, int vector)
+INLINE int block_check(const uint8_t *block, uint32_t x, int lanes)
 {
-    if (vector) {
+    if (lanes > 1) {
         words w;
-        uint64_t missing[4];
+        two low, high;
         memcpy(&w, block, BLOCK_BYTES);
         w = ~w & ONE << (x * SALT >> 27);
-        memcpy(missing, &w, BLOCK_BYTES);
-        return !(missing[0] | missing[1] | missing[2] | missing[3]);
+        memcpy(&low, &w, sizeof low);
+        memcpy(&high, (const char *)&w + sizeof low, sizeof high);
+        low |= high;
+        return !(low[0] | low[1]);
     }
     uint32_t missing = 0;
     for (int i = 0; i < 8; i++)
@@ -366,23 +416,23 @@ INLINE int block_check(const uint8_t *block, uint32_t x, int vector)
     return !missing;
 }
 
-INLINE void insert_all(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, int vector)
+INLINE void insert_all(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, int lanes)
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t h = load_hash(hashes, i);
         look_ahead(bitset, num_blocks, hashes, i, count);
-        block_insert(bitset + block_offset(h, num_blocks), (uint32_t)h, vector);
+        block_insert(bitset + block_offset(h, num_blocks), (uint32_t)h, lanes);
     }
 }
 
 /* Return how many hashes are missing; write one byte per hash to `found` unless that is NULL. */
-INLINE size_t check_all(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found, int vector)
+INLINE size_t check_all(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found, int lanes)
 {
     size_t missing = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t h = load_hash(hashes, i);
         look_ahead(bitset, num_blocks, hashes, i, count);
-        int there = block_check(bitset + block_offset(h, num_blocks), (uint32_t)h, vector);
+        int there = block_check(bitset + block_offset(h, num_blocks), (uint32_t)h, lanes);
         missing += !there;
         if (found)
             found[i] = (uint8_t)there;

@@ -1,4 +1,4 @@
-"""Every test that takes `kernel` runs once on each: spec, numpy, compiled, and compiled as on a machine without AVX2.
+"""Every test that takes `kernel` runs once on each: spec, numpy, compiled, and compiled as on machines without AVX-512 and AVX2.
 
 The kernel is also made the active one, so that `BloomFilter` and `hashing` work with it.
 """
@@ -14,24 +14,25 @@ from sbbf_tool.bloom.interface import Kernel
 from sbbf_tool.errors import UsageError
 
 
-@pytest.fixture(scope="module", params=["spec", "numpy", "compiled", "compiled-plain"])
+@pytest.fixture(scope="module", params=["spec", "numpy", "compiled", "compiled-AVX2", "compiled-plain"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
-    name, _, plain = request.param.partition("-")
+    name, _, instructions = request.param.partition("-")
     try:
         chosen = kernels.load(name)
     except UsageError as error:
         pytest.skip(str(error))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_get_choice", lambda: (chosen, ""))
-        if not plain:
+        if not instructions:
             yield chosen
             return
         from sbbf_tool.bloom import _kernel
 
-        if _kernel.instructions() == "plain":
-            pytest.skip("this machine has no AVX2: compiled is compiled-plain")
-        _kernel.use_plain(True)
+        fastest = _kernel.instructions()
+        if fastest in (instructions, "plain"):
+            pytest.skip(f"this machine has nothing faster than {fastest}")
+        _kernel.use(instructions)
         try:
             yield chosen
         finally:
-            _kernel.use_plain(False)
+            _kernel.use(fastest)

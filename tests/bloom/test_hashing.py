@@ -38,6 +38,12 @@ def arrow(parts: list[bytes], width: int, before: bytes = b"") -> tuple[bytes, a
     return before + b"".join(parts), array("i" if width == 4 else "q", accumulate(map(len, parts), initial=len(before)))
 
 
+def runs_of_one_length(runs: list[tuple[int, int]]) -> list[bytes]:
+    """Values with the given lengths, each repeated as often as stated."""
+    lengths = [length for length, repeated in runs for _ in range(repeated)]
+    return [bytes((7 * i + j) % 256 for j in range(length)) for i, length in enumerate(lengths)]
+
+
 def plain_page(parts: list[bytes]) -> bytes:
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
@@ -94,12 +100,34 @@ def test_arrow_layout_of_values_of_one_length(kernel: Kernel, length: int) -> No
     assert kernel.hash_variable(*arrow(data, 4, before=b"xyz"), 4).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
 
 
-@given(runs=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 9)), max_size=8), width=st.sampled_from([4, 8]))
+@given(runs=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 20)), max_size=8), width=st.sampled_from([4, 8]))
 def test_arrow_layout_of_runs_of_one_length(kernel: Kernel, runs: list[tuple[int, int]], width: int) -> None:
-    """The compiled kernel takes five neighbours of one length at once."""
-    lengths = [length for length, repeated in runs for _ in range(repeated)]
-    data = [bytes((7 * i + j) % 256 for j in range(length)) for i, length in enumerate(lengths)]
+    """The compiled kernel takes five or eight neighbours of one length at once."""
+    data = runs_of_one_length(runs)
     assert kernel.hash_variable(*arrow(data, width), width).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
+
+
+@given(runs=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 20)), max_size=8))
+def test_plain_page_of_runs_of_one_length(kernel: Kernel, runs: list[tuple[int, int]]) -> None:
+    data = runs_of_one_length(runs)
+    assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
+
+
+@pytest.mark.parametrize("length", [3, 36])
+def test_runs_longer_than_the_compiled_kernel_looks_ahead(kernel: Kernel, length: int) -> None:
+    data = runs_of_one_length([(length, 1300), (length + 1, 6)])
+    hashes = [xxhash.xxh64_intdigest(value) for value in data]
+    assert kernel.hash_variable(*arrow(data, 4), 4).tolist() == hashes
+    assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == hashes
+
+
+@pytest.mark.parametrize("length", [0, 3, 36])
+@pytest.mark.parametrize("count", [1, 4, 5, 8, 9, 13, 641])
+def test_a_page_that_ends_within_its_last_value_is_refused_after_a_run(kernel: Kernel, length: int, count: int) -> None:
+    page = plain_page(runs_of_one_length([(length, count)]))
+    for missing in (1, length + 3):
+        with pytest.raises(ValueError, match=TOO_SHORT):
+            kernel.hash_length_prefixed(page[:-missing], count)
 
 
 @given(data=values)

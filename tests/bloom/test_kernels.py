@@ -236,7 +236,18 @@ def test_without_the_extension_numpy_works_and_says_why(unchosen: pytest.MonkeyP
 def test_the_compiled_kernel_says_what_it_runs_on(unchosen: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
     assert kernels.name() == "compiled"
-    assert kernels.describe() in ("kernel: compiled (AVX2)", "kernel: compiled (plain)")
+    assert kernels.describe() in ("kernel: compiled (AVX-512)", "kernel: compiled (AVX2)", "kernel: compiled (plain)")
+
+
+@pytest.mark.parametrize("instructions", ["", "avx2", "SSE", "AVX-512 "])
+def test_instructions_that_no_machine_has_are_refused(instructions: str) -> None:
+    _kernel = pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
+    before = _kernel.instructions()
+    with pytest.raises(ValueError, match="does not have these instructions"):
+        _kernel.use(instructions)
+    with pytest.raises(TypeError):
+        _kernel.use(None)
+    assert _kernel.instructions() == before
 
 
 def run(code: str, **environment: str) -> str:

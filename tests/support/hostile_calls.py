@@ -1,6 +1,6 @@
 """Calls of the compiled kernel that no caller in this package makes, for a kernel that was compiled with sanitizers.
 
-    python hostile_calls.py SECONDS SEED
+    python hostile_calls.py SECONDS SEED [INSTRUCTIONS]
 
 Buffers of unusual lengths, at unaligned addresses, that overlap or are no buffers; counts that are negative, too large or do not fit.
 Each call either answers or raises. If it reads or writes a byte outside its buffers, a sanitizer aborts the process.
@@ -135,5 +135,5 @@ def main(seconds: float, seed: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 3:
-        _kernel.use_plain(True)
+        _kernel.use(sys.argv[3])
     main(float(sys.argv[1]), int(sys.argv[2]))
