@@ -35,6 +35,7 @@ _MAX_KEY_BYTES = 16 << 20
 _KEY_BYTES_OF_TEXT = 16
 # Random keys of at least this many bytes count as absent: with a billion values of 8 bytes, the chance that one is stored is about 1e-6.
 _COLLISION_FREE_BYTES = 8
+_FPP_OF_KEYS = 0.001
 _EXAMPLES = 3
 _MAX_CHARACTERS = 60
 
@@ -101,7 +102,8 @@ class _Tally:
         self._column = column
         self._bloom = bloom
         self._hasher = hasher
-        self._keys = _random_keys(1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT, hasher)  # type: ignore[arg-type]
+        key_bytes = 1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT
+        self._keys, self._filter_of_keys = _random_keys(key_bytes, hasher)  # type: ignore[arg-type]
         self._stored_keys = np.zeros(len(self._keys), np.bool_)
         self.values = self.false_negatives = self.excluded_nans = self.excluded_intervals = self.excluded_instants = 0
         self.sample: dict[bytes, None] = {}
@@ -131,6 +133,8 @@ class _Tally:
                 self.sample[values[int(position)]] = None
 
     def _mark_keys(self, hashes: NDArray[np.uint64]) -> None:
+        """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a fraction of the time of a search."""
+        hashes = hashes[np.frombuffer(self._filter_of_keys.check_hashes(hashes.data), np.bool_)]
         at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
         self._stored_keys[at[self._keys[at] == hashes]] = True
 
@@ -140,11 +144,17 @@ class _Tally:
 
 
 @lru_cache(maxsize=32)
-def _random_keys(width: int, hasher: ValueHasher) -> NDArray[np.uint64]:
-    """Return hashes of random keys of `width` bytes, sorted and distinct. They are always the same, so that reports are reproducible."""
+def _random_keys(width: int, hasher: ValueHasher) -> tuple[NDArray[np.uint64], BloomFilter]:
+    """Return hashes of random keys of `width` bytes, sorted and distinct, and a filter of them.
+
+    They are always the same, so that reports are reproducible.
+    """
     count = max(1, min(ABSENT_KEYS, _MAX_KEY_BYTES // width))
-    keys = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
-    return np.unique(np.frombuffer(hasher.hash_fixed(keys, width), np.uint64))
+    plain = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
+    keys = np.unique(np.frombuffer(hasher.hash_fixed(plain, width), np.uint64))
+    bloom = BloomFilter.sized_for(len(keys), _FPP_OF_KEYS)
+    bloom.insert_hashes(keys.data)
+    return keys, bloom
 
 
 def _format(column: Column, plain: bytes) -> str:

@@ -41,9 +41,12 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     if footer.has_locked_chunks():
         # Their references are unknown.
         return OwnTail(footer.end, {})
-    end = end_of_data(footer)
-    first, own_places = footer, set[tuple[ChunkKey, FilterPlace]]()
-    while (addition := addition_of(file, first)) is not None and end <= addition.before.start and _is_own(file, first, addition):
+    first, own_places, end = footer, set[tuple[ChunkKey, FilterPlace]](), None
+    while (addition := addition_of(file, first)) is not None:
+        # Most files have no tail, and the end of the data depends on every chunk.
+        end = end_of_data(footer) if end is None else end
+        if addition.before.start < end or not _is_own(file, first, addition):
+            break
         first = addition.before
         own_places.update(addition.filters.items())
     filters = {key: place for key, place in footer.filter_places().items() if place.offset >= first.start}

@@ -20,6 +20,8 @@ from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page, data_encodings
 
 USUAL_BYTES = 4 << 20
 """Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough for the processor's caches."""
+FEWEST_BYTES = 1 << 18
+"""Decoded bytes from which on an array is a batch of its own; smaller ones are merged, which copies them."""
 MOST_BYTES = 16 << 20
 """Maximum number of decoded bytes in a batch, except for a page at either end. pyarrow uses about four times as much while it decodes."""
 MOST_VALUES = 1 << 17

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet import equals, extremes, int96
-from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
+from sbbf_tool.parquet.batches import FEWEST_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column, ensure_length
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
@@ -194,7 +194,7 @@ def _merge_arrays(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
     for array in arrays:
         arrays_to_merge.append(array)
         size += array.nbytes
-        if size >= USUAL_BYTES:
+        if size >= FEWEST_BYTES:
             yield pa.concat_arrays(arrays_to_merge) if len(arrays_to_merge) > 1 else array
             arrays_to_merge, size = [], 0
     if arrays_to_merge:

@@ -70,7 +70,7 @@ def python(program: str, *arguments: object) -> Callable[[], float]:
 # --- Files ---
 
 
-def wide_table(path: Path, rows: int, columns: int) -> None:
+def wide_table(path: Path, rows: int, columns: int, *, with_filters: bool = False) -> None:
     """`columns` columns, of which `id` is unique and `key` is text; the rest are numbers and text of some repetition."""
     rng = np.random.default_rng(7)
     writer = None
@@ -89,7 +89,8 @@ def wide_table(path: Path, rows: int, columns: int) -> None:
             else:
                 data[f"s{number}"] = pa.array(rng.integers(0, 10**7, count).astype("U"))
         table = pa.table(data)
-        writer = writer or pq.ParquetWriter(path, table.schema)
+        options = {name: {"ndv": ROW_GROUP_ROWS, "fpp": 0.01} for name in data} if with_filters else None
+        writer = writer or pq.ParquetWriter(path, table.schema, bloom_filter_options=options)
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
     assert writer is not None
     writer.close()
@@ -187,6 +188,34 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             "at most 1.5",
         )
         source.unlink()
+
+
+def verify(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """All values of 20 columns of four types, each queried in the filter of its chunk, beside DuckDB hashing all of them."""
+    source = folder / "verify.parquet"
+    rows = int(3_000_000 * scale)
+    wide_table(source, rows, 20, with_filters=True)
+    program = (
+        "import sys, duckdb\n"
+        "names = [row[0] for row in duckdb.sql(f\"describe from '{sys.argv[1]}'\").fetchall()]\n"
+        "duckdb.sql(f\"select {', '.join(f'bit_xor(hash({name}))' for name in names)} from '{sys.argv[1]}'\").fetchall()\n"
+    )
+    ours, theirs = [SBBF, "verify", "-q", str(source)], [sys.executable, "-c", program, str(source)]
+    times = in_turn(rounds, {"ours": lambda: timed(ours), "peer": lambda: timed(theirs)})
+    processor = {"ours": [], "peer": []}
+    for _ in range(rounds):
+        processor["ours"].append(_usage_of(ours)[0])
+        processor["peer"].append(_usage_of(theirs)[0])
+    seconds, of_peer = map(statistics.median, processor.values())
+    yield Figure(
+        f"verify, {20 * rows:,} values",
+        times["ours"],
+        "DuckDB scanning and hashing",
+        times["peer"],
+        times["ours"] / times["peer"],
+        "at most 1.0",
+        f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}",
+    )
 
 
 def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -446,6 +475,7 @@ BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "add200": lambda folder, rounds, scale: add_filter(folder, max(1, rounds // 3), scale, 200, ("60", "10")),
     "advise": advise,
     "dictionary": dictionary,
+    "verify": verify,
     "probe": cold_probe,
     "files": many_files,
     "keys": many_keys,

@@ -165,6 +165,22 @@ def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
     assert (result.verified_values, result.false_negatives, result.absent_keys) == (246, 0, 10)
 
 
+def test_stored_keys_are_found_among_many_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A hundred of the random keys of four bytes are stored, among 200,000 other values, nearly all of which need no search."""
+    searched = []
+    search = np.searchsorted
+    monkeypatch.setattr(np, "searchsorted", lambda keys, hashes: searched.append(len(hashes)) or search(keys, hashes))
+    keys = np.frombuffer(hashlib.shake_128(b"keys that measure an error rate").digest(16_384 * 4), "<i4")
+    values = np.concatenate([np.arange(200_000, dtype="<i4"), keys[:100]])
+    path = tmp_path / "keys.parquet"
+    pq.write_table(pa.table({"n": values}), path)
+    add_filters(path, ["n"], in_place=True)
+    searched.clear()
+    (result,) = verify(path).filters
+    assert (result.verified_values, result.absent_keys) == (200_100, len(np.setdiff1d(keys, values)))
+    assert 100 <= sum(searched) < 2_000
+
+
 def test_only_the_named_columns():
     report = verify(FIXTURES / "pyarrow-filters.parquet", ["tag", "id"])
     assert {result.column for result in report.filters} == {"id", "tag"}
