@@ -17,7 +17,6 @@ from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.rules.facts import Reads, gather
 from sbbf_tool.rules.satisfaction import NOT_MEASURED, Judgment
 
 if TYPE_CHECKING:
@@ -118,6 +117,9 @@ def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[C
     """Judge the filters of these chunks by the sizes that are requested for them. Reads their bitsets."""
     columns = [file.footer.columns[index] for index in sorted({column for _, column in sizes})]
     row_groups = sorted({row_group for row_group, _ in sizes})
+    # Most files have no filters yet: then the import of this module is saved.
+    from sbbf_tool.rules.facts import Reads, gather
+
     facts = gather(file, columns, Reads.FILTERS, row_groups=row_groups, sizes=sizes)
     judgments = {(chunk.row_group, column.column.index): chunk.judgment for column in facts for chunk in column.chunks}
     return {key: judgment for key in sizes if (judgment := judgments[key]) is not None}

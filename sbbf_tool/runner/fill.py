@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import HashMemory, NewFilter, SpooledFilter, build_filter
@@ -30,10 +31,12 @@ from sbbf_tool.file.table_file import FileName
 from sbbf_tool.operations.add import add_to_file
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.lake import BuiltChunk
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
 from sbbf_tool.runner.failures import failure, refusal_of, row_of
 from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.lake import BuiltChunk
 
 _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE = 0.05
@@ -43,6 +46,8 @@ def build_split(
     file_name: FileName, planned_fingerprint: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit
 ) -> Iterator[BuiltChunk]:
     """Yield the filters of some row groups; a row with the reason if a filter cannot be built or the file changed after the plan."""
+    from sbbf_tool.reports.lake import BuiltChunk
+
     path, numbers = os.fspath(file_name), set(row_groups)
     started = time.monotonic()
     try:

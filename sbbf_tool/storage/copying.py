@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack, suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
 from sbbf_tool.storage.temporary import PRIVATE, temporary_file, write_all
@@ -41,6 +41,8 @@ class BegunCopy:
         """The path of the target, without links, and the number of bytes to copy."""
         self._source = source
         self._is_stopped = False
+        self._is_finished = Event()
+        """Unlike `Thread.join`, the event can be waited for again after an interrupt."""
         self._error: BaseException | None = None
         self._thread = Thread(target=self._copy, name="sbbf-copy", daemon=True)
         self._stack = ExitStack()
@@ -48,8 +50,12 @@ class BegunCopy:
     def __enter__(self) -> Self:
         """Create the temporary file and begin. Raises RefusedError without permission, and WriteError."""
         self.path, self.fd = self._stack.enter_context(temporary_file(*os.path.split(self.target), PRIVATE))
+        try:
+            self._thread.start()
+        except BaseException:
+            self._stack.close()
+            raise
         self._stack.callback(self._stop)
-        self._thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -57,15 +63,16 @@ class BegunCopy:
 
     def finish(self) -> int:
         """Wait for the thread; return the number of bytes that it copied. Raises OSError."""
-        while self._thread.is_alive():
+        while not self._is_finished.wait(_POLL_SECONDS):
             # The main thread handles a signal only if it does not wait for long.
-            self._thread.join(_POLL_SECONDS)
+            pass
         if self._error is not None:
             raise self._error
         return self.count
 
     def _stop(self) -> None:
         self._is_stopped = True
+        self._is_finished.wait()
         self._thread.join()
 
     def _copy(self) -> None:
@@ -77,6 +84,8 @@ class BegunCopy:
         except BaseException as error:
             # Raised again by `finish`, in the thread that waits for it.
             self._error = error
+        finally:
+            self._is_finished.set()
 
 
 def begin_writeback(fd: int, start: int, length: int) -> None:

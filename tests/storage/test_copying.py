@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -136,6 +137,31 @@ def test_an_unused_copy_stops_and_leaves_nothing(path, monkeypatch):
         assert len(os.listdir(path.parent)) == 2
         begun._is_stopped = True
         go_on.set()
+    assert sum(length for _, _, length in copies) == 1000
+    assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
+
+
+def test_an_interrupt_while_the_copy_is_awaited_waits_for_the_thread(path, monkeypatch):
+    """Otherwise the thread would write to a descriptor that may already be another file's."""
+    is_interrupted, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        assert is_interrupted.wait(30)
+        assert go_on.wait(30)
+
+    def interrupt() -> None:
+        with LocalSource(path) as source, begin_copy(source, str(path), len(OLD)) as begun, monkeypatch.context() as patch:
+            patch.setattr(begun._is_finished, "wait", lambda seconds: signal.raise_signal(signal.SIGINT))
+            try:
+                begun.finish()
+            finally:
+                patch.undo()
+                is_interrupted.set()
+                threading.Timer(0.2, go_on.set).start()
+
+    copies = watch_kernel(monkeypatch, wait)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
     assert sum(length for _, _, length in copies) == 1000
     assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
 
