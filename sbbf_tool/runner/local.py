@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -108,7 +108,9 @@ class LocalRunner:
                 break
         is_little = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
         if is_little or self.workers == 1:
-            yield from (work(file.path, self.workers, self._advance) for file in chain(first, files))
+            from sbbf_tool.runner.together import work_on
+
+            yield from work_on(work, (file.path for file in chain(first, files)), self.workers, self._advance)
             return
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
@@ -171,10 +173,12 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
             yield from processes.rows(ahead.popleft(), build_lost_row)
 
 
-def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:
-    rows = (work(path, jobs) for path in paths)
-    # Other exceptions may contain values that cannot be pickled; the row has the reason.
-    return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
+def _rows(work: Work[Row], jobs: int, paths: Sequence[str]) -> list[Row]:
+    from sbbf_tool.runner.together import work_on
+
+    with closing(work_on(work, paths, jobs)) as rows:
+        # Other exceptions may contain values that cannot be pickled; the row has the reason.
+        return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 
 def _build_lost_row(row: type[Row], path: str) -> Row:

@@ -76,7 +76,7 @@ class Work(Generic[Row]):
     """The work of one verb on any file."""
 
     # Not a dataclass: creating one would delay the first command of a process.
-    __slots__ = ("changes", "columns", "fields", "is_parallel", "reads_data", "request", "row", "table_files")
+    __slots__ = ("changes", "columns", "fields", "is_parallel", "publishes_together", "reads_data", "request", "row", "table_files")
 
     def __init__(
         self,
@@ -89,6 +89,7 @@ class Work(Generic[Row]):
         table_files: TableFiles | None = None,
         columns: tuple[str, ...] = (),
         request: Request | None = None,
+        publishes_together: bool = False,
     ) -> None:
         self.row = row
         self.fields = fields
@@ -106,6 +107,8 @@ class Work(Generic[Row]):
         """The columns that a table must have for this work, which only reads; a file of the table need not have them."""
         self.request = request
         """The request, if the state of a run can hold the outcome of the work."""
+        self.publishes_together = publishes_together
+        """Whether small files may be published together: then the work opens each file only once."""
 
     def of_table(self, table_files: TableFiles | None) -> Work[Row]:
         """Return the same work on files of a table."""
@@ -118,6 +121,7 @@ class Work(Generic[Row]):
             table_files=table_files,
             columns=self.columns,
             request=self.request,
+            publishes_together=self.publishes_together,
         )
 
     def only(self, paths: Collection[str]) -> Work[Row]:
@@ -299,7 +303,8 @@ def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
     from sbbf_tool.runner.fill import AddToFile
 
     request = Request("add-filter", spec, edit.keys is not None, edit.limit.max_page_bytes)
-    return Work(AddRow, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True, request=request)
+    fields = AddToFile(spec, edit)
+    return Work(AddRow, fields, reads_data=True, changes=True, is_parallel=True, request=request, publishes_together=edit.in_place)
 
 
 def apply(declarations: Iterable[FilterDeclaration], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False) -> Work[ApplyRow]:

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
@@ -20,6 +21,7 @@ from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
 from sbbf_tool.storage.locks import lock, open_to_change
+from sbbf_tool.storage.pending import PendingFile, collector_of, describe_loss, identity_of
 from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
@@ -67,6 +69,16 @@ class LocalSource(Source):
         if self._fd >= 0:
             close(self._fd)
             self._fd = -1
+
+    def duplicate(self) -> LocalSource:
+        """Return the same open file, with its lock, which stays open when this one is closed. Raises WriteError."""
+        copy = LocalSource.__new__(LocalSource)
+        copy.name, copy.size, copy._stat = self.name, self.size, self._stat
+        try:
+            copy._fd = os.dup(self._fd)
+        except OSError as error:
+            raise WriteError(reason_of(error), file=self.name, hint="the old file is untouched") from error
+        return copy
 
     def read(self, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
@@ -126,6 +138,8 @@ def replace(
     `target` is the source's own path, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Mode, owner and extended
     attributes of a local source are kept; symbolic links are followed. Returns warnings as text. Raises RefusedError (another writer,
     source changed, target exists, no permission) and WriteError (such as a full disk); the old file stays intact in every case.
+
+    If `PendingFiles` collects a small file, it gets its name together with others.
     """
     real = os.path.realpath(target)
     own = source if isinstance(source, LocalSource) and (target == source.name or real == os.path.realpath(source.name)) else None
@@ -143,8 +157,12 @@ def replace(
     folder, base = os.path.split(real)
     warnings = []
     mode = PRIVATE if isinstance(source, LocalSource) else USUAL
+    collector = None if own is None or begun is not None else collector_of(own._stat)
     with ExitStack() as stack:
         if own is not None:
+            if collector is not None:
+                # The caller closes its source before the file has its name.
+                source = own = stack.enter_context(own.duplicate())
             stack.enter_context(sole_writer(own))
         if begun is None or begun.target != real or begun.count > keep:
             begun = None
@@ -157,25 +175,35 @@ def replace(
                 write_all(fd, piece)
             if isinstance(source, LocalSource):
                 warnings += carry_over(source.name, source._fd, source._stat, fd)
-            os.fsync(fd)
+            if collector is None:
+                os.fsync(fd)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
         with LocalSource(temporary) as new_file:
             verify(new_file)
-        if not source.is_unchanged():
-            raise ChangedError.after_open(source.name)
+        rename = partial(_rename, source, temporary, target, real, in_place)
+        if own is not None and collector is not None:
+            collector.add(PendingFile(real, fd, identity_of(own._stat), rename, stack.pop_all()), new_file.size)
+            return warnings
         if own is not None and own._stat.st_nlink > 1:
             warnings.append(f"{target}: has {own._stat.st_nlink} hard links; the other names keep the old content")
-        try:
-            remove_stale_checksum(real)
-            give_name(temporary, real, in_place)
-        except OSError as error:
-            raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
+        rename()
         try:
             sync_folder(folder)
         except OSError as error:
-            warnings.append(f"{target}: the new file is in place, but may not survive a power failure: {reason_of(error)}")
+            warnings.append(describe_loss(target, error))
     return warnings
+
+
+def _rename(source: Source, temporary: str, target: str, real: str, overwrite: bool) -> None:
+    """Give the verified new file its name, unless the source has changed. Raises ChangedError, RefusedError, WriteError."""
+    if not source.is_unchanged():
+        raise ChangedError.after_open(source.name)
+    try:
+        remove_stale_checksum(real)
+        give_name(temporary, real, overwrite)
+    except OSError as error:
+        raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
 
 
 def ensure_free(target: str) -> None:

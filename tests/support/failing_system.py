@@ -139,6 +139,7 @@ def _serve() -> None:
     import sbbf_tool.operations.resize
     import sbbf_tool.parquet.values
     import sbbf_tool.tables.delta.table  # noqa: F401
+    from support.lake_paths import LAKE_PATHS
     from support.write_paths import TABLE_PATHS, WRITE_PATHS
 
     for line in sys.stdin:
@@ -152,7 +153,7 @@ def _serve() -> None:
             os.dup2(1, 2)
             random.seed(os.getpid())
             with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
-                code = {**WRITE_PATHS, **TABLE_PATHS}[order["path"]].act(Path(order["folder"]))
+                code = {**WRITE_PATHS, **TABLE_PATHS, **LAKE_PATHS}[order["path"]].act(Path(order["folder"]))
             os.write(forth, json.dumps(disturbance.calls).encode())
             os._exit(code)
         os.close(forth)

@@ -1,0 +1,68 @@
+"""Work on files one after another, where the changes of many small files are published together; see `storage.pending`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.storage.pending import PendingFile, PendingFiles
+from sbbf_tool.storage.places import is_url, local_path
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.meter import Progress
+    from sbbf_tool.runner.works import Work
+
+Row = TypeVar("Row", bound=FileRow)
+
+
+def work_on(work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress | None = None) -> Generator[Row, None, None]:
+    """Yield the rows of these files in their order. The row of a changed file is yielded when the new file has its name."""
+    if not work.publishes_together:
+        yield from (work(path, jobs, progress) for path in paths)
+        return
+    pending = PendingFiles()
+    rows: list[tuple[Row, list[PendingFile]]] = []
+
+    def publish() -> list[Row]:
+        failed, warnings = pending.publish()
+        published = []
+        for row, files in rows:
+            if any(file.target in failed for file in files):
+                # Alone, it reports the reason, or waits until another writer has finished.
+                published.append(work(row.path, jobs, progress))
+            else:
+                published.append(_with_warnings(row, [warnings[file.target] for file in files if file.target in warnings]))
+        rows.clear()
+        return published
+
+    try:
+        remaining = iter(paths)
+        while True:
+            try:
+                path = next(remaining, None)
+            except Exception:
+                # The listing has failed; the files before are done all the same.
+                yield from publish()
+                raise
+            if path is None:
+                break
+            if not is_url(path) and pending.has(local_path(path)):
+                yield from publish()
+            with pending.collect() as files:
+                row = work(path, jobs, progress)
+            rows.append((row, files))
+            if not pending or pending.is_full or len(rows) >= PendingFiles.MOST_FILES:
+                yield from publish()
+        yield from publish()
+    finally:
+        pending.discard()
+
+
+def _with_warnings(row: Row, warnings: list[str]) -> Row:
+    report: Any = getattr(row, "report", None)
+    if not warnings or report is None:
+        return row
+    changes: dict[str, Any] = {"report": replace(report, warnings=(*report.warnings, *warnings))}
+    return replace(row, **changes)
