@@ -27,15 +27,15 @@ def work_on(work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress
 
     def publish() -> list[Row]:
         failed, warnings = pending.publish()
-        published = []
+        final_rows = []
         for row, files in rows:
             if any(file.target in failed for file in files):
                 # Alone, it reports the reason, or waits until another writer has finished.
-                published.append(work(row.path, jobs, progress))
+                final_rows.append(work(row.path, jobs, progress))
             else:
-                published.append(_with_warnings(row, [warnings[file.target] for file in files if file.target in warnings]))
+                final_rows.append(_with_warnings(row, [warnings[file.target] for file in files if file.target in warnings]))
         rows.clear()
-        return published
+        return final_rows
 
     try:
         remaining = iter(paths)

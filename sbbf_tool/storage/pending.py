@@ -49,7 +49,7 @@ class PendingFiles:
     def __init__(self) -> None:
         self._files: dict[tuple[int, int], PendingFile] = {}
         self._num_bytes = 0
-        self._added: list[PendingFile] = []
+        self._latest: list[PendingFile] = []
 
     def __len__(self) -> int:
         return len(self._files)
@@ -61,10 +61,10 @@ class PendingFiles:
     @contextmanager
     def collect(self) -> Iterator[list[PendingFile]]:
         """Let `local.replace` add its files while the block runs; yield a list that receives them."""
-        self._added = []
+        self._latest = []
         token = _collector.set(self)
         try:
-            yield self._added
+            yield self._latest
         finally:
             _collector.reset(token)
 
@@ -78,7 +78,7 @@ class PendingFiles:
     def add(self, file: PendingFile, num_bytes: int) -> None:
         begin_writeback(file.fd, 0, num_bytes)
         self._files[file.identity] = file
-        self._added.append(file)
+        self._latest.append(file)
         self._num_bytes += num_bytes
 
     def publish(self) -> tuple[set[str], dict[str, str]]:
