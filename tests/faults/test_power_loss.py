@@ -26,7 +26,7 @@ from support.power_loss import HEAD, State, Trace, Write, recorded, write_state
 from support.samples import write_events
 from support.write_paths import FILE, Before, assert_whole, contents
 
-FEW, MANY = 32, 4000
+FEW, MANY = 32, 1000
 """How many combinations of lost and torn operations are replayed after each call, at most, in fast and in heavy tests."""
 
 Problem = Callable[[State, bool], str | None]
@@ -192,7 +192,7 @@ def read_all(folder: Path) -> State:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(130, 100, marks=pytest.mark.heavy(10))])
+@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(70, 20, marks=pytest.mark.heavy(10))])
 def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
     folder, again = tmp_path / "it", tmp_path / "replay"
     arguments = small_files(folder, count)
