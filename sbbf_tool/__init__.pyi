@@ -12,6 +12,8 @@ from sbbf_tool.operations.add import add_filters as add_filters
 from sbbf_tool.operations.advise import advise as advise
 from sbbf_tool.operations.apply import apply as apply
 from sbbf_tool.operations.check import check as check
+from sbbf_tool.operations.conformance import make_corpus as make_corpus
+from sbbf_tool.operations.conformance import run_conformance as run_conformance
 from sbbf_tool.operations.engines import engines as engines
 from sbbf_tool.operations.explain import explain as explain
 from sbbf_tool.operations.inspect import inspect as inspect

@@ -19,7 +19,8 @@ GENERATED = PACKAGE / "parquet" / "idl"
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
     "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "bloom", "parquet", "avro", "paimon",
-    "storage", "reports", "file", "query_engines", "rules", "advice", "editing", "tables", "operations", "runner", "spark", "cli",
+    "storage", "reports", "file", "conformance", "query_engines", "rules", "advice", "editing", "tables", "operations", "runner", "spark",
+    "cli",
 )  # fmt: skip
 FORBIDDEN = {
     "bloom": {"arguments", "gregorian", "records"},

@@ -39,6 +39,7 @@ COMMANDS = {
     "engines": "sbbf_tool.cli.engines",
     "size": "sbbf_tool.cli.size",
     "paimon": "sbbf_tool.cli.paimon",
+    "conformance": "sbbf_tool.cli.conformance",
     "completion": "sbbf_tool.cli.completion",
 }
 """The module of each command."""

@@ -122,7 +122,8 @@ def _parse_float(text: str) -> np.float32:
     if double in (0.0, float(nearest)):
         return nearest
     exact = Fraction(text)
-    candidates = [nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))]
+    with np.errstate(over="ignore"):
+        candidates = [nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))]
     finite = [value for value in candidates if np.isfinite(value)]
     return min(finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1))
 

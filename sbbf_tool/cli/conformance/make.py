@@ -1,0 +1,43 @@
+"""`sbbf conformance make`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.report import View
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.conformance import MadeCorpus
+
+
+@click.command(cls=Command, short_help="Write the corpus to a folder.")
+@click.argument("folder", metavar="DIR")
+@output_options()
+def command(folder: str, outputs: Outputs) -> None:
+    """Write the corpus to DIR, which must be empty or missing, with manifest.json: files, questions and answers.
+
+    The files of one version of the corpus have the same bytes on every machine.
+    """
+    from sbbf_tool.operations.conformance import make_corpus
+    from sbbf_tool.reports.conformance import MadeCorpus
+
+    with show_progress("writing the corpus"):
+        report = make_corpus(folder)
+    outputs.print(Run(_MakeView(), MadeCorpus, is_single=True), "conformance-make", report)
+
+
+class _MakeView(View["MadeCorpus"]):
+    schema = "conformance-make"
+
+    def show(self, page: Page, report: MadeCorpus) -> None:
+        inputs = f"{format_count(report.inputs, 'input')} for writers"
+        page.say(f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}")
+        page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
+        page.say(f"sha256 of manifest.json: {report.sha256}")

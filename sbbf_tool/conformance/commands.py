@@ -1,0 +1,105 @@
+"""The command of a reader or writer: split once, run without a shell, within a time limit, its output bounded."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from sbbf_tool.errors import UsageError
+
+MOST_OUTPUT = 16 << 20
+"""Bytes of standard output that are read."""
+_MOST_ERRORS = 4096
+_MOST_LINE = 300
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Completion:
+    """How a command ended."""
+
+    exit_code: int | None
+    """None if it exceeded the time limit; negative if a signal ended it."""
+    output: bytes
+    errors: str
+    """The last line of standard error."""
+
+    @property
+    def failure(self) -> str:
+        """Describe an end that is no answer."""
+        if self.exit_code is None:
+            return "the time limit was exceeded"
+        ending = f"signal {-self.exit_code}" if self.exit_code < 0 else f"exit code {self.exit_code}"
+        return f"ended with {ending}" + (f": {self.errors}" if self.errors else "")
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A command with placeholders in braces."""
+
+    text: str
+    words: tuple[str, ...]
+    timeout: float
+
+    @classmethod
+    def parse(cls, text: str, timeout: float, required: Collection[str], optional: Collection[str] = ()) -> CommandLine:
+        """Split a command as a shell would, once. Raises UsageError unless it has the `required` placeholders and no unknown ones."""
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError as error:
+            raise UsageError(f"the command {text!r} cannot be split into words ({str(error).lower()})") from None
+        names = {name for word in words for name in _PLACEHOLDER.findall(word)}
+        known = ", ".join(f"{{{name}}}" for name in (*required, *optional))
+        for name in required:
+            if name not in names:
+                raise UsageError(f"the command {text!r} lacks {{{name}}}", hint=f"the placeholders are {known}")
+        if unknown := sorted(names - {*required, *optional}):
+            raise UsageError(f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=f"the placeholders are {known}")
+        return cls(text, words, timeout)
+
+    def has(self, name: str) -> bool:
+        return any(name in _PLACEHOLDER.findall(word) for word in self.words)
+
+    def run(self, values: Mapping[str, str]) -> Completion:
+        """Run the command with these values of its placeholders. Raises UsageError if there is no such program."""
+        words = [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.words]
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            try:
+                process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True)
+            except (OSError, ValueError) as error:
+                reason = (getattr(error, "strerror", None) or str(error)).lower()
+                raise UsageError(f"the command {words[0]!r} cannot be run: {reason}") from error
+            try:
+                exit_code: int | None = process.wait(self.timeout)
+            except subprocess.TimeoutExpired:
+                exit_code = None
+            finally:
+                _end_group(process)
+            return Completion(exit_code, _read(output, 0, MOST_OUTPUT), _last_line(errors))
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End what the command started, which may outlive it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(file: BinaryIO, start: int, most: int) -> bytes:
+    file.seek(start)
+    return file.read(most)
+
+
+def _last_line(file: BinaryIO) -> str:
+    size = file.seek(0, os.SEEK_END)
+    lines = _read(file, max(0, size - _MOST_ERRORS), _MOST_ERRORS).decode(errors="replace").split("\n")
+    line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return line[:_MOST_LINE]

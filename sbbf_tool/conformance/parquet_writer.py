@@ -1,0 +1,241 @@
+"""A small Parquet writer for the corpus: PLAIN pages without compression, one page per column chunk, and filters exactly as given.
+
+The bytes depend on nothing but their arguments: no other library writes pages, and the nonces of encrypted modules are computed from the
+name of the file (`Cipher`), which only files with public keys may do. There is no minimum and maximum, so that only filters prune.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sbbf_tool.bloom import spec
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
+from sbbf_tool.parquet.encryption.modules import Module
+from sbbf_tool.parquet.filters import build_header
+from sbbf_tool.parquet.footer import MAGIC, build_tail
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnChunk,
+    ColumnMetaData,
+    ColumnOrder,
+    CompressionCodec,
+    DataPageHeader,
+    Encoding,
+    FieldRepetitionType,
+    FileMetaData,
+    PageHeader,
+    PageType,
+    RowGroup,
+    SchemaElement,
+    Statistics,
+    TypeDefinedOrder,
+)
+from sbbf_tool.parquet.structs import build_struct
+
+CREATED_BY = "sbbf conformance corpus"
+
+AT_END, BEFORE_PAGES, AFTER_ROW_GROUP, BACKWARDS = "at the end", "before the pages", "after the row group", "at the end, backwards"
+"""Where the filters of a file are."""
+
+ChunkKey = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a leaf as a page stores it: its levels, and its plain bytes unless it is null."""
+
+    plain: bytes | None
+    definition: int = 1
+    repetition: int = 0
+
+
+@dataclass(frozen=True)
+class StoredBytes:
+    """A filter as stored, and what the footer states of it: by default its place and its length."""
+
+    data: bytes
+    has_length: bool = True
+    stated_length: int | None = None
+    stated_offset: int | None = None
+    """May point anywhere; the bytes are stored all the same place as others."""
+
+
+@dataclass(frozen=True)
+class Encrypter:
+    """The encryption of a file: see `corpus_encryption`. `finish` changes the chunks of the footer, and `tail` stores the footer."""
+
+    encrypt: Callable[[Module, ChunkKey, bytes, int | None], bytes]
+    finish: Callable[[FileMetaData], None]
+    tail: Callable[[FileMetaData], bytes]
+    magic: bytes = MAGIC
+
+
+@dataclass
+class CorpusTable:
+    """Rows to be written: a schema, root first, and the cells of each leaf in each row group."""
+
+    schema: list[SchemaElement]
+    row_groups: Sequence[Sequence[Sequence[Cell]]]
+    filters: Mapping[ChunkKey, StoredBytes] = field(default_factory=dict)
+    place: str = AT_END
+    encrypter: Encrypter | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return leaf_columns(self.schema)
+
+
+def build_root(children: int) -> SchemaElement:
+    return SchemaElement(name="schema", num_children=children)
+
+
+def build_filter(values: Sequence[bytes], num_bytes: int, header: bytes | None = None) -> bytes:
+    """Build header and bitset of a filter of these plain values, with the plain integers of the specification."""
+    return (build_header(num_bytes) if header is None else header) + bytes(build_bitset(values, num_bytes))
+
+
+def build_bitset(values: Sequence[bytes], num_bytes: int) -> bytearray:
+    bitset = bytearray(num_bytes)
+    for value in values:
+        spec.filter_insert(bitset, num_bytes // spec.BLOCK_BYTES, spec.xxh64(value))
+    return bitset
+
+
+def build_parquet(table: CorpusTable) -> bytes:
+    """Build the bytes of a file."""
+    return _Writer(table).build()
+
+
+class _Writer:
+    def __init__(self, table: CorpusTable) -> None:
+        self._table = table
+        self._body = bytearray(MAGIC if table.encrypter is None else table.encrypter.magic)
+        self._places: dict[ChunkKey, int] = {}
+
+    def build(self) -> bytes:
+        table = self._table
+        row_groups = []
+        for number, chunks in enumerate(table.row_groups):
+            keys = [(number, index) for index in range(len(chunks))]
+            if table.place == BEFORE_PAGES:
+                self._store_filters(keys)
+            row_groups.append(self._write_row_group(number, chunks))
+            if table.place == AFTER_ROW_GROUP:
+                self._store_filters(keys)
+        remaining = [key for key in table.filters if key not in self._places]
+        self._store_filters(sorted(remaining, reverse=table.place == BACKWARDS))
+        metadata = FileMetaData(
+            version=2,
+            schema=table.schema,
+            num_rows=sum(group.num_rows for group in row_groups),
+            row_groups=row_groups,
+            created_by=CREATED_BY,
+            column_orders=[ColumnOrder(TYPE_ORDER=TypeDefinedOrder()) for _ in table.columns],
+        )
+        self._state_filters(metadata)
+        if table.encrypter is not None:
+            table.encrypter.finish(metadata)
+            return bytes(self._body) + table.encrypter.tail(metadata)
+        raw = build_struct(metadata)
+        return bytes(self._body) + raw + build_tail(raw)
+
+    def _write_row_group(self, number: int, chunks: Sequence[Sequence[Cell]]) -> RowGroup:
+        columns = [self._write_chunk((number, index), cells) for index, cells in enumerate(chunks)]
+        size = sum(chunk.meta_data.total_compressed_size for chunk in columns)
+        rows = sum(cell.repetition == 0 for cell in chunks[0])
+        return RowGroup(
+            columns=columns,
+            total_byte_size=size,
+            num_rows=rows,
+            file_offset=columns[0].meta_data.data_page_offset,
+            total_compressed_size=size,
+            ordinal=number,
+        )
+
+    def _write_chunk(self, key: ChunkKey, cells: Sequence[Cell]) -> ColumnChunk:
+        column = self._table.columns[key[1]]
+        page = _build_page(column, cells)
+        header = PageHeader(
+            type=PageType.DATA_PAGE,
+            uncompressed_page_size=len(page),
+            compressed_page_size=len(self._encrypt(Module.DATA_PAGE, key, page)),
+            data_page_header=DataPageHeader(
+                num_values=len(cells),
+                encoding=Encoding.PLAIN,
+                definition_level_encoding=Encoding.RLE,
+                repetition_level_encoding=Encoding.RLE,
+            ),
+        )
+        offset = len(self._body)
+        self._body += self._encrypt(Module.DATA_PAGE_HEADER, key, build_struct(header))
+        self._body += self._encrypt(Module.DATA_PAGE, key, page)
+        size = len(self._body) - offset
+        return ColumnChunk(
+            file_offset=0,
+            meta_data=ColumnMetaData(
+                type=PHYSICAL_TYPES.index(column.physical),
+                encodings=[Encoding.PLAIN, Encoding.RLE],
+                path_in_schema=list(column.path),
+                codec=CompressionCodec.UNCOMPRESSED,
+                num_values=len(cells),
+                total_uncompressed_size=size,
+                total_compressed_size=size,
+                data_page_offset=offset,
+                statistics=Statistics(null_count=sum(cell.plain is None for cell in cells)),
+            ),
+        )
+
+    def _encrypt(self, module: Module, key: ChunkKey, plain: bytes) -> bytes:
+        encrypter = self._table.encrypter
+        return plain if encrypter is None else encrypter.encrypt(module, key, plain, 0)
+
+    def _store_filters(self, keys: Sequence[ChunkKey]) -> None:
+        for key in keys:
+            if key in self._table.filters:
+                self._places[key] = len(self._body)
+                self._body += self._table.filters[key].data
+
+    def _state_filters(self, metadata: FileMetaData) -> None:
+        for (row_group, index), stored in self._table.filters.items():
+            meta = metadata.row_groups[row_group].columns[index].meta_data
+            place = self._places[row_group, index]
+            meta.bloom_filter_offset = place if stored.stated_offset is None else stored.stated_offset
+            if stored.has_length:
+                meta.bloom_filter_length = len(stored.data) if stored.stated_length is None else stored.stated_length
+
+
+def _build_page(column: Column, cells: Sequence[Cell]) -> bytes:
+    levels = b""
+    if column.max_repetition:
+        levels += _build_levels([cell.repetition for cell in cells])
+    if column.max_definition:
+        levels += _build_levels([cell.definition for cell in cells])
+    plains = [cell.plain for cell in cells if cell.plain is not None]
+    if column.physical == "BOOLEAN":
+        bits = sum(plain[0] << at for at, plain in enumerate(plains))
+        return levels + bits.to_bytes(-(-len(plains) // 8), "little")
+    if column.physical == "BYTE_ARRAY":
+        return levels + b"".join(len(plain).to_bytes(4, "little") + plain for plain in plains)
+    return levels + b"".join(plains)
+
+
+def _build_levels(levels: Sequence[int]) -> bytes:
+    """Build levels below 256 in the RLE encoding, with their length, as runs (Encodings.md)."""
+    runs = bytearray()
+    start = 0
+    for at in range(1, len(levels) + 1):
+        if at == len(levels) or levels[at] != levels[start]:
+            runs += _build_varint((at - start) << 1) + bytes([levels[start]])
+            start = at
+    return len(runs).to_bytes(4, "little") + bytes(runs)
+
+
+def _build_varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(parts) + bytes([number])
+
+
+OPTIONAL, REQUIRED, REPEATED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REQUIRED, FieldRepetitionType.REPEATED

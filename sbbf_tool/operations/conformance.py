@@ -1,0 +1,79 @@
+"""`make_corpus` and `run_conformance`: write the corpus of docs/reference/conformance.md, and judge a reader or writer by it."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Hint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sbbf_tool.reports.conformance import ConformanceReport, MadeCorpus
+
+TIMEOUT = 60.0
+"""Seconds that a call of a reader or writer may take."""
+
+
+def make_corpus(folder: str) -> MadeCorpus:
+    """Write the conformance corpus to a folder that is empty or missing: the same bytes on every machine.
+
+    It needs the package cryptography. Raises RefusedError and WriteError.
+    """
+    from sbbf_tool.conformance.corpus_writer import write_corpus
+
+    return write_corpus(folder)
+
+
+def run_conformance(
+    folder: str | None = None,
+    *,
+    reader: str | None = None,
+    writer: str | None = None,
+    paimon_reader: str | None = None,
+    only: Sequence[str] = (),
+    exact: bool = False,
+    timeout: float = TIMEOUT,
+    jobs: int | None = None,
+) -> ConformanceReport:
+    """Judge a reader, a writer or a reader of Paimon's tables by the corpus in `folder`, or by one that is made for the run.
+
+    reader, paimon_reader   a command with {file}, {column} and {value}, or with {questions}
+    writer                  a command with {in} and {out}
+    only                    patterns of names of files, such as types/*
+    exact                   whether filters that are not used count as errors
+    timeout                 seconds that a call may take
+    jobs                    calls at the same time; one per core if None
+
+    A command is split into words once, and run without a shell. Raises UsageError unless one command is given.
+    """
+    from sbbf_tool.conformance.corpus import Corpus
+    from sbbf_tool.conformance.readers import run_reader
+    from sbbf_tool.conformance.writers import run_writer
+
+    if sum(command is not None for command in (reader, writer, paimon_reader)) != 1:
+        hint = Hint("give {reader}, {writer} or {paimon_reader}", reader=..., writer=..., paimon_reader=...)
+        raise UsageError("one command is needed", hint=hint)
+    if timeout <= 0:
+        raise UsageError(f"the time limit must be above 0, not {timeout:g}")
+    with _folder_or_new(folder) as path:
+        corpus = Corpus.open(path, only)
+        if writer is not None:
+            return run_writer(corpus, writer, timeout=timeout, exact=exact, jobs=jobs)
+        command = paimon_reader if reader is None else reader
+        assert command is not None
+        return run_reader(corpus, command, paimon=reader is None, timeout=timeout, exact=exact, jobs=jobs)
+
+
+@contextmanager
+def _folder_or_new(folder: str | None) -> Iterator[str]:
+    """Yield the folder of the corpus; without one, make a corpus that is deleted at the end."""
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="sbbf-conformance-") as temporary:
+        yield make_corpus(str(Path(temporary) / "corpus")).folder

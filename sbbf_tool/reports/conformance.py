@@ -1,0 +1,95 @@
+"""Results of `make_corpus` and of `run_reader` and `run_writer`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
+
+CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED = "correct", "unused", "cannot say", "noted", "wrong", "failed"
+VERDICTS = (CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED)
+
+
+@dataclass(frozen=True, repr=False)
+class MadeCorpus(Tabular):
+    """A corpus that was written."""
+
+    folder: str
+    corpus_version: int
+    files: int
+    """Files of Parquet, tables of Paimon, and inputs for writers."""
+    questions: int
+    inputs: int
+    """Files without filters, for writers."""
+    bytes: int
+    sha256: str
+    """Checksum of the manifest, which has those of all files."""
+
+    def _summary(self) -> str:
+        return f"{self.folder}: {format_count(self.files, 'file')}, {format_count(self.questions, 'question')}"
+
+
+@dataclass(frozen=True)
+class ConformanceResult:
+    """The verdicts on the answers about one file or, of a writer, on one file that it wrote."""
+
+    file: str
+    type: str
+    """Type of the column; of several columns, that of the first."""
+    correct: int
+    """The answer is the one that the format requires, or was not made from the filter but agrees with what is stored."""
+    unused: int
+    """The value may be stored by the answer, although the filter excludes it; of a writer, a file without a filter."""
+    cannot_say: int
+    """The reader does not use a filter that it could use; the writer writes no filter for the type."""
+    noted: int
+    """The format leaves the answer open, but queries lose rows by it; of a writer, some reader rejects or misreads the filter."""
+    wrong: int
+    """A stored value is absent by the answer; of a writer, a value is lost or is excluded by its filter."""
+    failed: int
+    """The command crashed, exceeded the time limit, or ended without an answer."""
+
+
+@dataclass(frozen=True)
+class ConformanceProblem:
+    """An answer that is noted, wrong or failed."""
+
+    file: str
+    column: str
+    value: str | None
+    """None for a file that a writer wrote."""
+    verdict: str
+    expected: str
+    message: str
+
+
+@dataclass(frozen=True, repr=False)
+class ConformanceReport(Tabular):
+    """The verdicts on a reader or a writer."""
+
+    _row = ConformanceResult
+
+    kind: str
+    """`reader`, `writer` or `paimon reader`."""
+    command: str
+    corpus_version: int
+    passed: bool
+    """Whether no answer is wrong or failed and, if `exact`, none is unused, noted or `cannot say`."""
+    exact: bool
+    calls: int
+    """Processes that were started."""
+    results: tuple[ConformanceResult, ...]
+    problems: tuple[ConformanceProblem, ...]
+
+    def count(self, verdict: str) -> int:
+        """Count the answers with this verdict."""
+        return sum(getattr(result, verdict.replace(" ", "_")) for result in self.results)
+
+    def _rows(self) -> Iterable[object]:
+        return self.results
+
+    def _summary(self) -> str:
+        counts = ", ".join(f"{count:,} {verdict}" for verdict in VERDICTS if (count := self.count(verdict)))
+        return f"{self.kind}: {counts or 'no answers'}"
