@@ -18,7 +18,7 @@ _MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus, of which `patterns` select files; none selects all."""
+    """A corpus, of which `patterns` select files; without any, every file is selected."""
 
     folder: Path
     manifest: Manifest

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from sbbf_tool.conformance import encrypted_files, nested_files, paimon_files, sound_files, unusable_files
 from sbbf_tool.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.conformance.kinds import BOOLEAN, BY_NAME, KINDS
 from sbbf_tool.conformance.manifest import FILE_NAME, Manifest, ManifestFile, Question, WriterInput
-from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.reports.conformance import MadeCorpus
 from sbbf_tool.storage.system_errors import reason_of
 
@@ -37,29 +38,37 @@ _MAKERS = (
 )
 
 
-def write_corpus(folder: str) -> MadeCorpus:
-    """Write the corpus to `folder`, which must be empty or missing. Every file has the same bytes on every machine.
+def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
+    """Write the corpus to `folder`, or the files of it that match one of `patterns`. Every file has the same bytes on every machine.
 
-    Raises RefusedError for a folder with files, and without the package cryptography.
+    Raises RefusedError for a folder that has files but no corpus, and without the package cryptography; UsageError for a pattern that
+    matches no file.
     """
     root = Path(folder)
     try:
-        if root.is_dir() and any(root.iterdir()):
-            raise RefusedError("the folder is not empty", file=folder, hint="name a new folder")
+        if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
+            raise RefusedError("the folder has files, but no corpus", file=folder, hint="name a new folder")
         root.mkdir(parents=True, exist_ok=True)
-        return _write(root)
+        return _write(root, _Selection(patterns))
     except OSError as error:
         raise WriteError(reason_of(error), file=str(error.filename or folder)) from error
 
 
-def _write(root: Path) -> MadeCorpus:
+def _has_corpus(root: Path) -> bool:
+    """Return whether the folder has a corpus, or part of one whose writer was interrupted: the file of keys is the first."""
+    path = root / encrypted_files.KEYS_FILE
+    return (root / FILE_NAME).is_file() or (path.is_file() and path.read_bytes() == encrypted_files.build_keys())
+
+
+def _write(root: Path, selection: _Selection) -> MadeCorpus:
     files: list[ManifestFile] = []
     questions: list[Question] = []
     inputs: list[WriterInput] = []
     size = 0
     _write_file(root / encrypted_files.KEYS_FILE, encrypted_files.build_keys())
-    for maker in _MAKERS:
-        for file in maker():
+    (root / FILE_NAME).unlink(missing_ok=True)
+    for file in _make_files(selection):
+        if selection.takes(file.name):
             contents = dict(file.extra) if file.extra else {file.name: file.data}
             for name, data in contents.items():
                 _write_file(root / PurePosixPath(name), data)
@@ -67,9 +76,11 @@ def _write(root: Path) -> MadeCorpus:
             questions += file.questions
             size += files[-1].bytes
     for given, data in _make_inputs():
-        _write_file(root / PurePosixPath(given.file), data)
-        inputs.append(given)
-        size += len(data)
+        if selection.takes(given.file):
+            _write_file(root / PurePosixPath(given.file), data)
+            inputs.append(given)
+            size += len(data)
+    selection.ensure_use()
     manifest = Manifest(tuple(files), tuple(questions), tuple(inputs))
     built_manifest = manifest.build()
     _write_file(root / FILE_NAME, built_manifest)  # the last, so that a folder with a manifest is complete
@@ -82,6 +93,31 @@ def _write(root: Path) -> MadeCorpus:
         bytes=size,
         sha256=hashlib.sha256(built_manifest).hexdigest(),
     )
+
+
+def _make_files(selection: _Selection) -> Iterator[CorpusFile]:
+    for maker in _MAKERS:
+        yield from maker()
+    if selection.takes(sound_files.LARGE):
+        yield sound_files.make_large()
+
+
+class _Selection:
+    """Patterns of names of files; without any, every file is selected."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._matches = dict.fromkeys(patterns, 0)
+
+    def takes(self, name: str) -> bool:
+        for pattern in self._matches:
+            self._matches[pattern] += fnmatchcase(name, pattern)
+        return not self._matches or any(fnmatchcase(name, pattern) for pattern in self._matches)
+
+    def ensure_use(self) -> None:
+        """Raise UsageError if a pattern matches no file."""
+        for pattern, count in self._matches.items():
+            if not count:
+                raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
 
 
 def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> ManifestFile:

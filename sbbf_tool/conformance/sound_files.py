@@ -13,6 +13,7 @@ from sbbf_tool.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, FORMA
 from sbbf_tool.conformance.parquet_writer import AFTER_ROW_GROUP, BACKWARDS, BEFORE_PAGES, StoredBytes, build_filter
 from sbbf_tool.parquet.filters import build_header
 
+LARGE = "sizes/134217728-bytes.parquet"
 _INT64 = BY_NAME["int64"]
 _SIZES = {
     32: "one block, the least size; Impala reads past its end",
@@ -22,7 +23,6 @@ _SIZES = {
     8160: "the largest filter before the header has 17 bytes",
     8192: "the smallest filter whose header has 17 bytes",
     1 << 20: "1 MiB: the smallest filter whose header has 18 bytes",
-    1 << 27: "128 MiB: the largest filter that most readers take; its header has 19 bytes",
 }
 
 
@@ -43,9 +43,13 @@ def make_sizes() -> Iterator[CorpusFile]:
     for num_bytes, about in _SIZES.items():
         values = _INT64.stored(0)[:4] if num_bytes < 64 else None
         maker = FileMaker(_INT64, num_bytes, None if values is None else [values, _INT64.stored(1)[:4]])
-        if num_bytes > 1 << 20:
-            maker = replace(maker, values=[_INT64.stored(0)])
         yield make_file(f"sizes/{num_bytes}-bytes.parquet", f"bitsets of {num_bytes:,} bytes: {about}", maker)
+
+
+def make_large() -> CorpusFile:
+    """Make the file of one filter of 128 MiB, which takes most of the time of a corpus."""
+    about = "a bitset of 128 MiB: the largest that most readers take; its header has 19 bytes"
+    return make_file(LARGE, about, FileMaker(_INT64, 1 << 27, [_INT64.stored(0)]))
 
 
 def make_headers() -> Iterator[CorpusFile]:

@@ -19,14 +19,15 @@ TIMEOUT = 60.0
 """Seconds that a call of a reader or writer may take."""
 
 
-def make_corpus(folder: str) -> MadeCorpus:
-    """Write the conformance corpus to a folder that is empty or missing: the same bytes on every machine.
+def make_corpus(folder: str, *, only: Sequence[str] = ()) -> MadeCorpus:
+    """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same bytes on every machine.
 
-    It needs the package cryptography. Raises RefusedError and WriteError.
+    `only` has patterns of names of files, such as types/*. The package cryptography is needed. Raises RefusedError, UsageError and
+    WriteError.
     """
     from sbbf_tool.conformance.corpus_writer import write_corpus
 
-    return write_corpus(folder)
+    return write_corpus(folder, only)
 
 
 def run_conformance(
@@ -60,7 +61,7 @@ def run_conformance(
         raise UsageError("one command is needed", hint=hint)
     if timeout <= 0:
         raise UsageError(f"the time limit must be above 0, not {timeout:g}")
-    with _folder_or_new(folder) as path:
+    with _folder_or_new(folder, only) as path:
         corpus = Corpus.open(path, only)
         if writer is not None:
             return run_writer(corpus, writer, timeout=timeout, exact=exact, jobs=jobs)
@@ -70,10 +71,10 @@ def run_conformance(
 
 
 @contextmanager
-def _folder_or_new(folder: str | None) -> Iterator[str]:
+def _folder_or_new(folder: str | None, only: Sequence[str]) -> Iterator[str]:
     """Yield the folder of the corpus; without one, make a corpus that is deleted at the end."""
     if folder is not None:
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="sbbf-conformance-") as temporary:
-        yield make_corpus(str(Path(temporary) / "corpus")).folder
+        yield make_corpus(str(Path(temporary) / "corpus"), only=only).folder

@@ -29,6 +29,8 @@ WORKING: dict[str, list[str]] = {
     "engines": [],
     "size": ["--ndv", "1000"],
     "completion": ["bash"],
+    "conformance make": ["corpus", "--only", "types/int8.parquet"],
+    "conformance run": ["--reader", "false {file} {column} {value}", "--only", "booleans/empty.parquet"],
     "paimon inspect": [TABLE],
     "paimon probe": [TABLE, COLUMN, "1"],
     "paimon build": [DATA_FILE, "-c", COLUMN],

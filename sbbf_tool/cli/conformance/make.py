@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Write the corpus to a folder.")
 @click.argument("folder", metavar="DIR")
+@click.option("--only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more).")
 @output_options()
-def command(folder: str, outputs: Outputs) -> None:
-    """Write the corpus to DIR, which must be empty or missing, with manifest.json: files, questions and answers.
+def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
+    """Write the corpus to DIR, with manifest.json: files, questions and answers. DIR is empty or missing, or has a corpus.
 
     The files of one version of the corpus have the same bytes on every machine.
     """
@@ -29,7 +30,7 @@ def command(folder: str, outputs: Outputs) -> None:
     from sbbf_tool.reports.conformance import MadeCorpus
 
     with show_progress("writing the corpus"):
-        report = make_corpus(folder)
+        report = make_corpus(folder, only=only)
     outputs.print(Run(_MakeView(), MadeCorpus, is_single=True), "conformance-make", report)
 
 
