@@ -172,7 +172,7 @@ def test_circles_are_found(tmp_path, texts, expected):
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_chunk_is_looked_into_by_chunk_meta_alone(path):
     """Code that reads the structs directly would decide again what a missing or negative number means."""
-    if room_of(path) == "parquet":
+    if room_of(path) in ("parquet", "conformance"):  # the latter builds them
         return
     attributes = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
     assert not attributes & {

@@ -57,12 +57,14 @@ class CommandLine:
         except ValueError as error:
             raise UsageError(f"the command {text!r} cannot be split into words ({str(error).lower()})") from None
         names = {name for word in words for name in _PLACEHOLDER.findall(word)}
-        known = ", ".join(f"{{{name}}}" for name in (*required, *optional))
+        hint = "the placeholders are " + ", ".join(f"{{{name}}}" for name in (*required, *optional))
         for name in required:
             if name not in names:
-                raise UsageError(f"the command {text!r} lacks {{{name}}}", hint=f"the placeholders are {known}")
+                raise UsageError(f"the command {text!r} lacks {{{name}}}", hint=hint)
         if unknown := sorted(names - {*required, *optional}):
-            raise UsageError(f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=f"the placeholders are {known}")
+            raise UsageError(
+                f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=hint
+            )
         return cls(text, words, timeout)
 
     def has(self, name: str) -> bool:

@@ -43,7 +43,7 @@ class Corpus:
         except SbbfError as error:
             raise error.at(file=str(path)) from error.__cause__
         for pattern in corpus.patterns:
-            names = (*corpus.files, *(given.file for given in corpus.manifest.inputs))
+            names = (*corpus.files, *(row.file for row in corpus.manifest.inputs))
             if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
                 raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
         return corpus
@@ -61,7 +61,7 @@ class Corpus:
         return [each for each in questions if self._selects(each.file) and self.files[each.file].format == file_format]
 
     def inputs(self) -> list[WriterInput]:
-        return [given for given in self.manifest.inputs if self._selects(given.file)]
+        return [row for row in self.manifest.inputs if self._selects(row.file)]
 
     def path_of(self, name: str) -> str:
         """Return the path of a file. Raises UnreadableError for a name that leads out of the folder."""

@@ -75,10 +75,10 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
             files.append(_describe(file, contents))
             questions += file.questions
             size += files[-1].bytes
-    for given, data in _make_inputs():
-        if selection.takes(given.file):
-            _write_file(root / PurePosixPath(given.file), data)
-            inputs.append(given)
+    for row, data in _make_inputs():
+        if selection.takes(row.file):
+            _write_file(root / PurePosixPath(row.file), data)
+            inputs.append(row)
             size += len(data)
     selection.ensure_use()
     manifest = Manifest(tuple(files), tuple(questions), tuple(inputs))

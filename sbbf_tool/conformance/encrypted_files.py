@@ -64,7 +64,7 @@ class _FileEncryption:
     def encrypt(self, module: Module, chunk: ChunkKey, plain: bytes, page: int | None = None) -> bytes:
         """Encrypt a module of a chunk."""
         key = Key(_COLUMN_KEY if self.has_column_key else _FOOTER_KEY)
-        if self.is_ctr and module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER):
+        if self.is_ctr and module is Module.DATA_PAGE:
             nonce = self._next_nonce()
             ciphertext = key.ctr(nonce, plain)
             return (NONCE_BYTES + len(ciphertext)).to_bytes(4, "little") + nonce + ciphertext

@@ -114,7 +114,7 @@ class _Table:
         }
         entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": _EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
         manifest = build_file(_avro("record", _ENTRY_FIELDS), [entry])
-        listed = {
+        list_entry = {
             "_VERSION": 2,
             "_FILE_NAME": "manifest-0",
             "_FILE_SIZE": len(manifest),
@@ -143,7 +143,7 @@ class _Table:
         return {
             f"{folder}/manifest/manifest-0": manifest,
             f"{folder}/manifest/manifest-list-0": build_file(header, []),
-            f"{folder}/manifest/manifest-list-1": build_file(header, [listed]),
+            f"{folder}/manifest/manifest-list-1": build_file(header, [list_entry]),
             f"{folder}/snapshot/snapshot-1": snapshot,
         }
 
@@ -162,9 +162,9 @@ def make_paimon() -> Iterator[CorpusFile]:
     several = build_container(lay_out({"w": {KIND: body}, _COLUMN: {"bitmap": b"unknown", KIND: body}}))
     about = "an index of two columns, with a bitmap before the Bloom filter"
     yield _Table("several-indexes", about, "BIGINT", kind, several, sound).build()
-    other = build_container(lay_out({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}}))
+    unknown_index = build_container(lay_out({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}}))
     about = "an index of an unknown type, which skips nothing"
-    yield _Table("unknown-index", about, "BIGINT", kind, other, lambda plain: CANNOT_SAY).build()
+    yield _Table("unknown-index", about, "BIGINT", kind, unknown_index, lambda plain: CANNOT_SAY).build()
     no_bits = bytes(len(body) - 4)
     for name, data, about in (
         ("many-hash-functions", _build_index((200).to_bytes(4, "big") + no_bits), "k = 200, which Paimon reads as -56: it skips nothing"),

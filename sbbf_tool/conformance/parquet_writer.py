@@ -32,7 +32,7 @@ from sbbf_tool.parquet.idl.ttypes import (
 )
 from sbbf_tool.parquet.structs import build_struct
 
-CREATED_BY = "sbbf conformance corpus"
+CREATED_BY = "sbbf-conformance"
 
 AT_END, BEFORE_PAGES, AFTER_ROW_GROUP, BACKWARDS = "at the end", "before the pages", "after the row group", "at the end, backwards"
 """Where the filters of a file are."""

@@ -29,7 +29,7 @@ from sbbf_tool.reports.conformance import CORRECT, FAILED, NOTED, UNUSED, WRONG,
 
 _EXIT_CODES = {0: MAYBE, 1: ABSENT, 3: CANNOT_SAY}
 _LINES = {MAYBE, ABSENT, CANNOT_SAY}
-_ONE_BY_ONE, _TOGETHER = ("file", "column", "value"), ("questions",)
+_SINGLE, _TOGETHER = ("file", "column", "value"), ("questions",)
 _OPTIONAL = ("path", "type", "plain", "keys")
 
 
@@ -83,7 +83,7 @@ def judge(question: Question, answer: Answer) -> Judgement:
 def _parse(command: str, timeout: float) -> CommandLine:
     if "{questions}" in command:
         return CommandLine.parse(command, timeout, _TOGETHER)
-    return CommandLine.parse(command, timeout, _ONE_BY_ONE, _OPTIONAL)
+    return CommandLine.parse(command, timeout, _SINGLE, _OPTIONAL)
 
 
 class _Reader:

@@ -34,33 +34,33 @@ def run_writer(corpus: Corpus, command: str, *, timeout: float = 60, exact: bool
     line = CommandLine.parse(command, timeout, ("in", "out"), ("column", "type"))
     inputs = corpus.inputs()
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        judgements = list(pool.map(lambda given: _write(corpus, line, given), inputs))
+        judgements = list(pool.map(lambda row: _write(corpus, line, row), inputs))
     return build_report("writer", command, corpus.manifest.version, judgements, exact=exact, calls=len(inputs))
 
 
-def _write(corpus: Corpus, line: CommandLine, given: WriterInput) -> Judgement:
+def _write(corpus: Corpus, line: CommandLine, row: WriterInput) -> Judgement:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "out.parquet"
-        values = {"in": corpus.path_of(given.file), "out": str(output), "column": given.column, "type": given.type}
+        values = {"in": corpus.path_of(row.file), "out": str(output), "column": row.column, "type": row.type}
         completion = line.run(values)
         if completion.exit_code in _REFUSALS:
-            verdict, message = (CORRECT, "") if given.type == "BOOLEAN" else (CANNOT_SAY, completion.errors)
+            verdict, message = (CORRECT, "") if row.type == "BOOLEAN" else (CANNOT_SAY, completion.errors)
         elif completion.exit_code != 0:
             verdict, message = FAILED, completion.failure
         elif not output.is_file():
             verdict, message = FAILED, "ended with exit code 0, but wrote no file"
         else:
-            verdict, message = judge_file(output, given)
-    return Judgement(given.file, given.type, given.column, None, verdict, _EXPECTED, message)
+            verdict, message = judge_file(output, row)
+    return Judgement(row.file, row.type, row.column, None, verdict, _EXPECTED, message)
 
 
-def judge_file(path: Path, given: WriterInput) -> Verdict:
+def judge_file(path: Path, row: WriterInput) -> Verdict:
     """Judge a file that a writer wrote from an input."""
     try:
         with ParquetFile.open(path) as file:
-            column = find_column(file.footer.columns, given.column)
+            column = find_column(file.footer.columns, row.column)
             values = [_read_values(file, row_group, column) for row_group in range(file.footer.num_row_groups)]
-            return _compare_values(column, values, given) or _judge_filters(file, column, values, given)
+            return _compare_values(column, values, row) or _judge_filters(file, column, values, row)
     except SbbfError as error:
         error.file = None
         return WRONG, str(error)
@@ -72,19 +72,19 @@ def _read_values(file: ParquetFile, row_group: int, column: Column) -> list[byte
     return [run[at] for run in runs for at in range(len(run))]
 
 
-def _compare_values(column: Column, values: Sequence[Sequence[bytes]], given: WriterInput) -> Verdict | None:
+def _compare_values(column: Column, values: Sequence[Sequence[bytes]], row: WriterInput) -> Verdict | None:
     """Return the verdict on values that differ from the input's; None if they are the same, in whichever type."""
     count = sum(map(len, values))
     stored = {plain for plains in values for plain in plains}
-    for text in given.values if column.physical != "BOOLEAN" else ():
+    for text in row.values if column.physical != "BOOLEAN" else ():
         if not stored.intersection(parse(column, text).forms):
             return WRONG, f"the value {text!r} of the input is not in the file"
-    if count != len(given.values):
-        return WRONG, f"the file has {count:,} values, the input {len(given.values):,}"
+    if count != len(row.values):
+        return WRONG, f"the file has {count:,} values, the input {len(row.values):,}"
     return None
 
 
-def _judge_filters(file: ParquetFile, column: Column, values: Sequence[Sequence[bytes]], given: WriterInput) -> Verdict:
+def _judge_filters(file: ParquetFile, column: Column, values: Sequence[Sequence[bytes]], row: WriterInput) -> Verdict:
     notes: list[str] = []
     missing = excluded = 0
     row_groups = [number for number, plains in enumerate(values) if plains]
@@ -103,15 +103,15 @@ def _judge_filters(file: ParquetFile, column: Column, values: Sequence[Sequence[
         for plain in values[number]:
             if not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)):
                 return WRONG, f"the filter of row group {number} excludes the stored value {format_plain(column, plain)!r}"
-        excluded += sum(not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(bytes.fromhex(plain))) for plain in given.absent)
-        equal = [plain for plain in map(bytes.fromhex, given.equal) if len(plain) == column.width]
+        excluded += sum(not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(bytes.fromhex(plain))) for plain in row.absent)
+        equal = [plain for plain in map(bytes.fromhex, row.equal) if len(plain) == column.width]
         if any(not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)) for plain in equal):
             notes.append(f"the filter of row group {number} excludes a value that equals a stored one: the other zero")
         notes += stored.warnings()
     if missing == len(row_groups):
         return (CORRECT, "") if column.physical == "BOOLEAN" else (UNUSED, "the file has no filter")
     if not excluded:
-        return UNUSED, f"the filters exclude none of {len(given.absent)} absent values"
+        return UNUSED, f"the filters exclude none of {len(row.absent)} absent values"
     if missing:
         notes.append(f"{missing} of {len(row_groups)} row groups have no filter")
     return (NOTED, notes[0]) if notes else (CORRECT, "")
