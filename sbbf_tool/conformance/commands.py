@@ -62,9 +62,7 @@ class CommandLine:
             if name not in names:
                 raise UsageError(f"the command {text!r} lacks {{{name}}}", hint=hint)
         if unknown := sorted(names - {*required, *optional}):
-            raise UsageError(
-                f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=hint
-            )
+            raise UsageError(f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=hint)
         return cls(text, words, timeout)
 
     def has(self, name: str) -> bool:

@@ -12,6 +12,7 @@ from sbbf_tool.conformance import encrypted_files, nested_files, paimon_files, s
 from sbbf_tool.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.conformance.kinds import BOOLEAN, BY_NAME, KINDS
 from sbbf_tool.conformance.manifest import FILE_NAME, Manifest, ManifestFile, Question, WriterInput
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.reports.conformance import MadeCorpus
 from sbbf_tool.storage.system_errors import reason_of
@@ -44,6 +45,8 @@ def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
     Raises RefusedError for a folder that has files but no corpus, and without the package cryptography; UsageError for a pattern that
     matches no file.
     """
+    if "://" in folder:
+        raise UsageError("a corpus is written to a folder of this machine", file=folder)
     root = Path(folder)
     try:
         if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
@@ -85,7 +88,7 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
     built_manifest = manifest.build()
     _write_file(root / FILE_NAME, built_manifest)  # the last, so that a folder with a manifest is complete
     return MadeCorpus(
-        folder=str(root),
+        folder=redact(str(root)),
         corpus_version=manifest.version,
         files=len(files) + len(inputs),
         questions=len(questions),

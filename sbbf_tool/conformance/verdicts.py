@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sbbf_tool.display import redact_text
 from sbbf_tool.reports.conformance import (
     CANNOT_SAY,
     CORRECT,
@@ -42,14 +43,14 @@ def build_report(kind: str, command: str, version: int, judgements: Sequence[Jud
     refused = {WRONG, FAILED, *((NOTED, UNUSED, CANNOT_SAY) if exact else ())}
     return ConformanceReport(
         kind=kind,
-        command=command,
+        command=redact_text(command),
         corpus_version=version,
         passed=not verdicts & refused,
         exact=exact,
         calls=calls,
         results=tuple(_add_up(file, types[file], count) for file, count in counts.items()),
         problems=tuple(
-            ConformanceProblem(each.file, each.column, each.value, each.verdict, each.expected, each.message)
+            ConformanceProblem(each.file, each.column, each.value, each.verdict, each.expected, redact_text(each.message))
             for each in judgements
             if each.verdict in (NOTED, WRONG, FAILED) or each.verdict in refused
         ),

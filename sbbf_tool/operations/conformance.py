@@ -77,4 +77,6 @@ def _folder_or_new(folder: str | None, only: Sequence[str]) -> Iterator[str]:
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="sbbf-conformance-") as temporary:
-        yield make_corpus(str(Path(temporary) / "corpus"), only=only).folder
+        path = str(Path(temporary) / "corpus")
+        make_corpus(path, only=only)
+        yield path
