@@ -64,7 +64,9 @@ def unmark(argument: str) -> str:
 @click.command(cls=NegativeValues, short_help="Query filters: test whether files may hold values.")
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
-@click.option("--values-file", type=click.Path(), help="Also query the values in this file, one per line; - reads standard input.")
+@click.option(
+    "--values-file", type=click.Path(), help="Also query the values in this file, one per line without empty ones; - reads standard input."
+)
 @click.option("--null", "ask_null", is_flag=True, help="Query null.")
 @click.option(
     "--dialect",

@@ -273,7 +273,8 @@ def _summarize(view: View[Any], outcomes: _Outcomes, code: int, columns: Mapping
 
 def _end_early(view: View[Any], outcomes: _Outcomes, report: Output | None, code: int) -> None:
     """Report how far a run came that changes files, and end its report file, which is what undoes its changes."""
-    message = f"so far {outcomes}; files in work may be changed too, changed files stay, and the same command continues"
+    progress = f"so far {outcomes}" if outcomes.counts.total() else "no file is done yet"
+    message = f"{progress}; files in work may be changed too, changed files stay, and the same command continues"
     if view.commits is not None:
         message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
     complain(f"sbbf: interrupted; {message}", kind="note")

@@ -9,16 +9,19 @@ Tasks call them, so executors need this package. A path is a file, a folder or a
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.spark.session import quiet_about_pandas
 from sbbf_tool.spark.views import Chunks, Row, Verifications, View, column_names, failed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from sbbf_tool.reports.probe import ValueAnswer
 
 _OF_PROBE = "file string, row_group bigint, answer string, status string, reason string"
 _FILTERS = Chunks()
@@ -43,12 +46,11 @@ class SbbfProbe:
     """`sbbf_probe(path, column, key)`: for each row group, whether it may contain the key: `absent`, `maybe`, `no filter`, `cannot say`."""
 
     def eval(self, path: str | None, column: str, key: object) -> Iterator[tuple[Any, ...]]:
-        from sbbf_tool.operations.probe import probe
         from sbbf_tool.reports.rows import OK
 
         for file in _list(path):
             try:
-                (answers,) = probe(file, column, [key], strict=False).values
+                answers = _ask(file, column, key, strict=False)
             except Exception as error:
                 row = failed(file, error)
                 yield row["file"], None, None, row["status"], row["reason"]
@@ -60,16 +62,14 @@ class SbbfProbe:
 def may_contain(path: str | None, column: str | None, value: object) -> bool | None:
     """Return whether a file may contain a value: False only if its filters exclude the value from every row group.
 
-    True if a file cannot be read, so that no row is lost; None without a path or a column. Raises UsageError for a value that the column
-    cannot contain.
+    True also where that cannot be said, so that no row is lost: a file cannot be read or does not have the column, whose name may be
+    misspelt, or the value is of another type, which Spark might convert. None without a path or a column.
     """
-    from sbbf_tool.operations.probe import probe
-
     if path is None or column is None:
         return None
     try:
-        return any(not probe(file, column, [value], strict=False).is_absent for file in _list(path))
-    except (UnreadableError, RefusedError):
+        return any(not _ask(file, column, value, strict=True).is_absent for file in _list(path))
+    except (UnreadableError, RefusedError, UsageError):
         return True
 
 
@@ -99,6 +99,22 @@ def register_functions(spark: SparkSession) -> None:
             # With a class, `udtf` returns no decorator.
             spark.udtf.register(name, udtf(function.handler, returnType=function.schema))  # type: ignore[arg-type]
         spark.udf.register("sbbf_may_contain", may_contain, "boolean")
+
+
+def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
+    """Query one file. Raises UsageError for a time whose instant depends on the zone of the session, which a function cannot know."""
+    from sbbf_tool.operations.probe import probe
+    from sbbf_tool.parquet.notation_times import READ_AS_UTC
+
+    (answers,) = probe(file, column, [value], strict=strict).values
+    # TIMESTAMP and TIMESTAMP_NTZ reach Python without their type, the one in the zone of the worker.
+    if answers.note == READ_AS_UTC or isinstance(value, datetime.datetime):
+        raise UsageError(
+            "a function cannot know the zone of this time",
+            file=file,
+            hint="give text: '2026-11-21T13:45:00Z'; without Z if the column is local",
+        )
+    return answers
 
 
 def _rows(view: Chunks | Verifications, path: str | None) -> Iterator[tuple[Any, ...]]:

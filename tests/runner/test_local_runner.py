@@ -428,7 +428,7 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
         assert process.returncode == exit_code
         # One line says how far it came.
         (line,) = process.stderr.read().splitlines()
-        assert line.startswith("sbbf: interrupted; so far 0 files")
+        assert line.startswith("sbbf: interrupted; no file is done yet; ")
     assert time.monotonic() - started < 40
     assert not [pid for pid in workers if _is_alive(pid)]
     assert digests(lake) == before

@@ -74,8 +74,43 @@ def test_files_that_may_contain_a_value(sql, paths, lake):
     ]
 
 
-def test_a_value_that_the_column_cannot_contain(sql, paths):
-    from pyspark.errors import PySparkException
+@pytest.mark.parametrize("value", ["'no number'", "-5.0D", "true", "CAST(42 AS DECIMAL(10, 2))"])
+def test_a_value_of_another_type_may_be_converted_by_spark(sql, paths, value):
+    assert sql(f"SELECT sbbf_may_contain('{paths[0]}', 'user_id', {value}) AS answer") == [{"answer": True}]
+    (row,) = sql(f"SELECT * FROM sbbf_probe('{paths[0]}', 'user_id', {value})")
+    assert (row["answer"], row["status"]) == (None, "failed")
+    assert "is not a value of INT64" in row["reason"]
 
-    with pytest.raises(PySparkException, match="UsageError"):
-        sql(f"SELECT sbbf_may_contain('{paths[0]}', 'user_id', 'no number')")
+
+def test_a_column_that_may_be_misspelt(sql, paths):
+    assert sql(f"SELECT sbbf_may_contain('{paths[0]}', 'userid', 42) AS answer") == [{"answer": True}]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_times_are_compared_as_spark_compares_them(spark, sql, tmp_path, zone):
+    """A stored time is never absent, whatever the zone of the session; text has an answer, with a zone or for a local column."""
+    zones_before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        times = "TIMESTAMP_NTZ'2020-01-01 00:00:00' AS local, TIMESTAMP'2020-01-01 00:00:00' AS instant"
+        spark.sql(f"SELECT {times}").coalesce(1).write.parquet(str(tmp_path / "lake"))
+        for file in (tmp_path / "lake").glob("*.parquet"):
+            add_filters(file, ["local", "instant"], in_place=True)
+        for value in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+            literal = f"{value}'2020-01-01{'' if value == 'DATE' else ' 00:00:00'}'"
+            for column in ("local", "instant"):
+                assert sql(f"SELECT count(*) AS rows FROM parquet.`{tmp_path}/lake` WHERE {column} = {literal}") == [{"rows": 1}]
+                assert sql(f"SELECT sbbf_may_contain('{tmp_path}/lake', '{column}', {literal}) AS answer") == [{"answer": True}]
+        (instant,) = sql(
+            f"SELECT date_format(to_utc_timestamp(instant, '{zone}'), \"yyyy-MM-dd'T'HH:mm:ss'Z'\") AS text FROM parquet.`{tmp_path}/lake`"
+        )
+        texts = {("local", "2020-01-01T00:00:00"): True, ("local", "2020-01-01T00:00:01"): False}
+        texts |= {("instant", instant["text"]): True, ("instant", "2020-01-01T00:00:01Z"): False}
+        for (column, text), answer in texts.items():
+            assert sql(f"SELECT sbbf_may_contain('{tmp_path}/lake', '{column}', '{text}') AS answer") == [{"answer": answer}]
+        for column, time in (("local", "TIMESTAMP_NTZ'2020-01-01 00:00:00'"), ("instant", "'2020-01-01 00:00:00'")):
+            (row,) = sql(f"SELECT * FROM sbbf_probe('{tmp_path}/lake', '{column}', {time})")
+            assert (row["answer"], row["status"]) == (None, "failed")
+            assert "cannot know the zone of this time" in row["reason"]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zones_before)

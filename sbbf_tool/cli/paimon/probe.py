@@ -35,7 +35,11 @@ _REMAINS = "remains"
 @click.argument("table", metavar="TABLE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")
-@click.option("--values-file", type=click.Path(), help="Also query for the values in this file, one per line; - reads standard input.")
+@click.option(
+    "--values-file",
+    type=click.Path(),
+    help="Also query for the values in this file, one per line without empty ones; - reads standard input.",
+)
 @click.option("--null", "with_null", is_flag=True, help="Also query for null.")
 @table_options
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read to standard error.")
