@@ -11,9 +11,6 @@ from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, Literal, Notation, logical_of, width_of
 
-READ_AS_UTC = "read as UTC"
-"""The note about a time without a zone for a column in UTC."""
-
 
 def _parse_date(column: Column, text: str) -> Literal:
     return Literal(text, (iso8601.parse_date(text).to_bytes(4, "little", signed=True),))
@@ -31,7 +28,7 @@ def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal
     count = instant.in_unit(logical.unit)
     if count is None:
         return _finer(text, logical.unit)
-    note = READ_AS_UTC if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
+    note = "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
     return Literal(text, (count.to_bytes(width_of(column), "little", signed=True),), note=note)
 
 
@@ -67,7 +64,7 @@ def _parse_int96(column: Column, text: str) -> Literal:
     instant = iso8601.parse_timestamp(text)
     if instant.finer:
         return _finer(text, "NANOS")
-    return Literal(text, int96.forms_of(instant.nanos), note=None if instant.zoned else READ_AS_UTC)
+    return Literal(text, int96.forms_of(instant.nanos), note=None if instant.zoned else "read as UTC")
 
 
 def _format_int96(column: Column, plain: bytes) -> str:

@@ -102,18 +102,16 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
-    """Query one file. Raises UsageError for a time whose instant depends on the zone of the session, which a function cannot know."""
+    """Query one file. Raises UsageError for a value that Spark may compare as another one than is queried."""
     from sbbf_tool.operations.probe import probe
-    from sbbf_tool.parquet.notation_times import READ_AS_UTC
 
     (answers,) = probe(file, column, [value], strict=strict).values
-    # TIMESTAMP and TIMESTAMP_NTZ reach Python without their type, the one in the zone of the worker.
-    if answers.note == READ_AS_UTC or isinstance(value, datetime.datetime):
-        raise UsageError(
-            "a function cannot know the zone of this time",
-            file=file,
-            hint="give text: '2026-11-21T13:45:00Z'; without Z if the column is local",
-        )
+    # Python receives TIMESTAMP and TIMESTAMP_NTZ as one type, TIMESTAMP in the zone of the worker. A note says how a value was converted.
+    is_time = isinstance(value, datetime.datetime)
+    if is_time or (answers.note is not None and answers.is_absent):
+        reason = "the zone of this time is not known here" if is_time else answers.note
+        hint = "give text with the zone and the precision of the column, such as '2026-11-21T13:45:00Z'"
+        raise UsageError(f"{answers.value}: {reason}", file=file, hint=hint)
     return answers
 
 
