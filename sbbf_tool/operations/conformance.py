@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from sbbf_tool.reports.conformance import ConformanceReport, MadeCorpus
 
@@ -19,7 +20,7 @@ TIMEOUT = 60.0
 """Seconds that a call of a reader or writer may take."""
 
 
-def make_corpus(folder: str, *, only: Sequence[str] = ()) -> MadeCorpus:
+def make_corpus(folder: str, *, only: str | Iterable[str] = ()) -> MadeCorpus:
     """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same bytes on every machine.
 
     `only` has patterns of names of files, such as types/*. The package cryptography is needed. Raises RefusedError, UsageError and
@@ -27,7 +28,7 @@ def make_corpus(folder: str, *, only: Sequence[str] = ()) -> MadeCorpus:
     """
     from sbbf_tool.conformance.corpus_writer import write_corpus
 
-    return write_corpus(folder, only)
+    return write_corpus(folder, as_names(only, "file"))
 
 
 def run_conformance(
@@ -36,7 +37,7 @@ def run_conformance(
     reader: str | None = None,
     writer: str | None = None,
     paimon_reader: str | None = None,
-    only: Sequence[str] = (),
+    only: str | Iterable[str] = (),
     exact: bool = False,
     timeout: float = TIMEOUT,
     jobs: int | None = None,
@@ -61,8 +62,9 @@ def run_conformance(
         raise UsageError("one command is needed", hint=hint)
     if timeout <= 0:
         raise UsageError(f"the time limit must be above 0, not {timeout:g}")
-    with _folder_or_new(folder, only) as path:
-        corpus = Corpus.open(path, only)
+    patterns = as_names(only, "file")
+    with _folder_or_new(folder, patterns) as path:
+        corpus = Corpus.open(path, patterns)
         if writer is not None:
             return run_writer(corpus, writer, timeout=timeout, exact=exact, jobs=jobs)
         command = paimon_reader if reader is None else reader
@@ -71,7 +73,7 @@ def run_conformance(
 
 
 @contextmanager
-def _folder_or_new(folder: str | None, only: Sequence[str]) -> Iterator[str]:
+def _folder_or_new(folder: str | None, only: tuple[str, ...]) -> Iterator[str]:
     """Yield the folder of the corpus; without one, make a corpus that is deleted at the end."""
     if folder is not None:
         yield folder

@@ -12,6 +12,7 @@ files stay locked until the new ones have their names.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -43,12 +44,15 @@ class PendingFiles:
 
     MOST_FILES = 64
     MOST_BYTES = 64 << 20
+    MOST_SECONDS = 1.0
+    """Time after which files are published, so that slow work on many files progresses and locks are short."""
     LARGEST_BYTES = 4 << 20
     """Size of a file from which it is published by itself: copying it takes longer than waiting for the disk."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[int, int], PendingFile] = {}
         self._num_bytes = 0
+        self._since = 0.0
         self._latest: list[PendingFile] = []
 
     def __len__(self) -> int:
@@ -56,7 +60,8 @@ class PendingFiles:
 
     @property
     def is_full(self) -> bool:
-        return len(self) >= self.MOST_FILES or self._num_bytes >= self.MOST_BYTES
+        is_old = len(self) > 0 and time.monotonic() - self._since >= self.MOST_SECONDS
+        return is_old or len(self) >= self.MOST_FILES or self._num_bytes >= self.MOST_BYTES
 
     @contextmanager
     def collect(self) -> Iterator[list[PendingFile]]:
@@ -77,6 +82,8 @@ class PendingFiles:
 
     def add(self, file: PendingFile, num_bytes: int) -> None:
         begin_writeback(file.fd, 0, num_bytes)
+        if not self._files:
+            self._since = time.monotonic()
         self._files[file.identity] = file
         self._latest.append(file)
         self._num_bytes += num_bytes

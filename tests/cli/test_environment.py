@@ -14,11 +14,12 @@ from sbbf_tool.cli.options import changes_files, name_of, settable_options
 from sbbf_tool.cli.settings import variable_of
 from support.every_command import commands
 
-# Options without a variable: those that allow or widen a change, write a file, or name keys.
+# Options without a variable: those that allow or widen a change, write a file, name keys, or run a program.
 NOWHERE = {
     "--abandoned", "--advise", "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact",
-    "--ensure", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--plan", "--rebuild",
-    "--remove-undeclared", "--replace", "--report", "--since", "--state", "--undo", "--unreadable",
+    "--ensure", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--paimon-reader", "--plan",
+    "--reader", "--rebuild", "--remove-undeclared", "--replace", "--report", "--since", "--state", "--undo", "--unreadable",
+    "--writer",
 }  # fmt: skip
 # In commands that change files, these choose what is changed.
 ONLY_READING = {"--column", "--files-from", "--files0-from"}

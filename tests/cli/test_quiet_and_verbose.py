@@ -14,7 +14,9 @@ from support.every_command import commands as all_commands
 
 REPORTS = {name: words for name, words in WORKING.items() if name != "completion"}
 """The commands that print reports; `completion` prints a script."""
-READING_FILES = sorted(REPORTS.keys() - {"apply", "engines", "rule", "size"} - {name for name in REPORTS if name.startswith("paimon")})
+READING_FILES = sorted(
+    REPORTS.keys() - {"apply", "engines", "rule", "size"} - {name for name in REPORTS if name.startswith(("paimon", "conformance"))}
+)
 MORE = [
     ["check", "--list-rules"],
     ["engines", "--matrix"],

@@ -61,6 +61,7 @@ NOT_GIVEN_BY_PEOPLE = {
     "runner.state.State.forget.folders": "the folders that a run listed",
     "runner.works.Request.values": "whatever determines an outcome, each described by itself",
     "Limits.targets": "pairs from the settings of a table or a writer",
+    "runner.together.work_on.paths": "the paths of a task",
     "editing.paimon_index.build.requests": "what index_requests returned",
     "editing.paimon_index.build_index.requests": "what index_requests returned",
 }
@@ -171,6 +172,11 @@ CASES: dict[str, tuple[object, Call]] = {
     "advise.queries": (QUERY, lambda files, argument: sbbf_tool.advise(files.filtered, queries=argument)),
     "advise.engine_names": (ENGINE, lambda files, argument: sbbf_tool.advise(files.filtered, engine_names=argument)),
     "build_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.build_paimon_index(files.plain, argument, dry_run=True)),
+    "make_corpus.only": ("types/int8.parquet", lambda files, argument: sbbf_tool.make_corpus(str(files.out), only=argument)),
+    "run_conformance.only": (
+        "booleans/empty.parquet",
+        lambda files, argument: sbbf_tool.run_conformance(reader="false {file} {column} {value}", only=argument),
+    ),
     "inspect.columns": ("ab", lambda files, argument: sbbf_tool.inspect(files.filtered, argument)),
     "probe.values": (VALUE, lambda files, argument: sbbf_tool.probe(files.filtered, "ab", argument)),
     "probe_standalone.values": (VALUE, lambda files, argument: sbbf_tool.probe_standalone(files.standalone, "STRING", argument)),

@@ -60,15 +60,15 @@ def test_pages_that_change_while_they_are_copied_are_no_defect_of_the_tool(tmp_p
     add_filters(path, ["id"], in_place=True, fpp=0.0001)
     from sbbf_tool.storage import local
 
-    copy = local._copy
+    copy = local.copy
 
-    def write_theirs_and_copy(*arguments: object) -> None:
+    def write_theirs_and_copy(*arguments: object, **options: object) -> None:
         with open(path, "r+b") as stream:
             stream.seek(200)
             stream.write(bytes(2000))
-        copy(*arguments)
+        copy(*arguments, **options)
 
-    monkeypatch.setattr(local, "_copy", write_theirs_and_copy)
+    monkeypatch.setattr(local, "copy", write_theirs_and_copy)
     with pytest.raises(ChangedError):
         add_filters(path, ["id"], in_place=True, replace=True)
     with pytest.raises(ChangedError):

@@ -80,6 +80,10 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "add.AddPlan": lambda folder: plan(folder),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
     "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterDeclaration("id"),)))),
+    "conformance.ConformanceReport": lambda folder: sbbf_tool.run_conformance(
+        reader="false {file} {column} {value}", only="booleans/empty.parquet"
+    ),
+    "conformance.MadeCorpus": lambda folder: sbbf_tool.make_corpus(str(folder / "corpus"), only="types/int8.parquet"),
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
@@ -203,6 +207,7 @@ def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular])
     assert names.keys() - begin == {
         "abandoned.AbandonedReport",
         "advise.AdviceReport",
+        "conformance.MadeCorpus",
         "engines.EnginesReport",
         "rules.RulesReport",
         "size.SizeReport",

@@ -410,7 +410,7 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
         "    print('begun', flush=True)\n"
         "    time.sleep(60)\n"
         "really = local.replace\n"
-        "local.replace = lambda source, target, keep, pieces, verify: really(source, target, keep, pieces, linger)\n"
+        "local.replace = lambda source, target, keep, pieces, verify, begun: really(source, target, keep, pieces, linger, begun)\n"
         "from sbbf_tool.__main__ import main\n"
         "main()\n"
     )

@@ -284,10 +284,10 @@ def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
     before = large.read_bytes()
     really = edit.publish
 
-    def tampering(file, target, patch, compare, append):
+    def tampering(file, target, patch, compare, **options):
         pieces = list(map(bytearray, blocks_of(patch.pieces)))
         pieces[1][0] ^= 1
-        return really(file, target, replace(patch, pieces=tuple(pieces)), compare)
+        return really(file, target, replace(patch, pieces=tuple(pieces)), compare, **options)
 
     monkeypatch.setattr(edit, "publish", tampering)
     outcome = publish_file(str(large), chunks, SPEC, EDIT)

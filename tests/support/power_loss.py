@@ -125,7 +125,8 @@ class Trace:
     def states(self, end: int, most: int, chance: random.Random) -> Iterator[State]:
         """Yield the states in which a loss of power after the first `end` operations may leave the folder.
 
-        If there are more than `most` combinations, yield those in which one operation differs from all others, and a random choice.
+        If there are more than `most` combinations, yield those in which one operation differs from all others, and a random choice. Of
+        either, `most` at most.
         """
         numbers = self.pending(end)
         choices = [self.operations[number].outcomes for number in numbers]  # type: ignore[union-attr]
@@ -139,10 +140,15 @@ def _combinations(choices: Sequence[tuple[str, ...]], most: int, chance: random.
         return
     for rest in (NONE, WHOLE):
         yield (rest,) * len(choices)
-        for number, outcomes in enumerate(choices):
-            for outcome in outcomes:
-                if outcome != rest:
-                    yield (*(rest,) * number, outcome, *(rest,) * (len(choices) - number - 1))
+    differences = [
+        (rest, number, outcome)
+        for rest in (NONE, WHOLE)
+        for number, outcomes in enumerate(choices)
+        for outcome in outcomes
+        if outcome != rest
+    ]
+    for rest, number, outcome in chance.sample(differences, min(most, len(differences))):
+        yield (*(rest,) * number, outcome, *(rest,) * (len(choices) - number - 1))
     for _ in range(most):
         yield tuple(chance.choice(outcomes) for outcomes in choices)
 
