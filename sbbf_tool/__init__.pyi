@@ -1,6 +1,7 @@
 """Table of the public names. `__init__` reads it when a name is first used, and type checkers always do."""
 
 from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
+from sbbf_tool.engine_runs.run import run_engines as run_engines
 from sbbf_tool.errors import AuthenticationError as AuthenticationError
 from sbbf_tool.errors import RefusedError as RefusedError
 from sbbf_tool.errors import SbbfError as SbbfError

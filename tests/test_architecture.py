@@ -20,7 +20,7 @@ GENERATED = PACKAGE / "parquet" / "idl"
 ORDER = (
     "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "bloom", "parquet", "avro", "paimon",
     "storage", "reports", "file", "conformance", "query_engines", "rules", "advice", "editing", "tables", "operations", "runner", "spark",
-    "cli",
+    "engine_runs", "cli",
 )  # fmt: skip
 FORBIDDEN = {
     "bloom": {"arguments", "gregorian", "records"},
@@ -29,6 +29,7 @@ FORBIDDEN = {
     "storage": {"bloom", "parquet", "avro", "paimon"},
     "reports": {"bloom", "parquet", "avro", "paimon", "storage"},
     "spark": {"bloom", "parquet", "avro", "paimon"},
+    "engine_runs": {"bloom", "avro", "paimon"},
     "cli": {"avro", "paimon"},
 }
 ROOMS = {room: set(ORDER[:at]) - FORBIDDEN.get(room, set()) for at, room in enumerate(ORDER)}
@@ -40,14 +41,17 @@ HOMES = {
     "botocore": {"storage"},
     "click": {"cli"},
     "cryptography": {"parquet"},
-    "duckdb": {"tables"},
+    "chdb": {"engine_runs"},
+    "datafusion": {"engine_runs"},
+    "duckdb": {"tables", "engine_runs"},
     "fastavro": {"avro"},
     "google": {"storage"},
     "obstore": {"storage"},
+    "polars": {"engine_runs"},
     "rich": {"cli"},
     "psycopg": {"tables"},
     "pyiceberg": {"tables"},
-    "pyspark": {"spark"},
+    "pyspark": {"spark", "engine_runs"},
     "thrift": {"parquet"},
     "urllib3": {"storage"},
     "xxhash": {"bloom", "paimon"},

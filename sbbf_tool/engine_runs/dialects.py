@@ -1,0 +1,156 @@
+"""The SQL of a condition on one column, as each query engine writes it.
+
+Values are texts as the reports of this package print them. They are cast to the type that the engine says the column has, because most
+engines cast a column that is compared with a value of another type, and then query no filter.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Dialect:
+    """The SQL of a condition; dialects override what they write differently."""
+
+    quote_mark = '"'
+    field = "{parent}.{name}"
+    contains = "list_contains({column}, {value})"
+
+    def reference(self, path: Sequence[str]) -> str:
+        """Write the column with this path."""
+        column = self.quote_name(path[0])
+        for name in path[1:]:
+            column = self.field.format(parent=column, name=name, quoted=self.quote_name(name))
+        return column
+
+    def condition(self, column: str, kind: str, texts: Sequence[str], *, many: bool = False) -> str:
+        """Write that a column of this type equals the first text or, if `many`, is IN all of them; that a list contains the first."""
+        element = self.element_of(kind)
+        if element is not None:
+            return self.contains.format(column=column, value=self.literal(element, texts[0]))
+        literals = [self.literal(kind, text) for text in texts]
+        return f"{column} IN ({', '.join(literals)})" if many else f"{column} = {literals[0]}"
+
+    def literal(self, kind: str, text: str) -> str:
+        """Write a value of this type."""
+        return f"CAST({quote_text(text)} AS {kind})"
+
+    def element_of(self, kind: str) -> str | None:
+        """Return the type of a list's elements; None for other types."""
+        return None
+
+    def quote_name(self, name: str) -> str:
+        """Write the name of a column."""
+        return f"{self.quote_mark}{name.replace(self.quote_mark, self.quote_mark * 2)}{self.quote_mark}"
+
+
+class DuckDBDialect(Dialect):
+    field = "{parent}.{quoted}"
+
+    def element_of(self, kind: str) -> str | None:
+        return kind.removesuffix("[]") if kind.endswith("[]") else None
+
+    def literal(self, kind: str, text: str) -> str:
+        if kind == "BLOB":
+            return f"unhex('{hex_of(text)}')"
+        if kind == "UUID":
+            return f"CAST('{text.removeprefix('0x')}' AS UUID)"
+        if kind == "INTERVAL" and (match := re.fullmatch(r"P(\d+)M(\d+)DT([\d.]+)S", text)):
+            months, days, seconds = match.groups()
+            return f"(to_months({months}) + to_days({days}) + to_milliseconds({int(float(seconds) * 1000)}))"
+        return super().literal(kind, text)
+
+
+class DataFusionDialect(Dialect):
+    field = "{parent}['{name}']"
+    contains = "array_has({column}, {value})"
+
+    def element_of(self, kind: str) -> str | None:
+        match = re.match(r"List\((\w+)", kind)
+        return match[1] if match else None
+
+    def literal(self, kind: str, text: str) -> str:
+        value = f"X'{hex_of(text)}'" if "Binary" in kind else quote_text(text)
+        return f"arrow_cast({value}, {quote_text(kind)})"
+
+
+class SparkDialect(Dialect):
+    quote_mark = "`"
+    field = "{parent}.{quoted}"
+    contains = "array_contains({column}, {value})"
+
+    def element_of(self, kind: str) -> str | None:
+        return kind.removeprefix("array<").removesuffix(">") if kind.startswith("array<") else None
+
+    def literal(self, kind: str, text: str) -> str:
+        if kind == "binary":
+            return f"X'{hex_of(text)}'"
+        return f"CAST('{text.translate(_SPARK_ESCAPES)}' AS {kind})"
+
+
+_SPARK_ESCAPES = str.maketrans({"'": "\\'", "\\": "\\\\"})
+
+
+class ClickHouseDialect(Dialect):
+    quote_mark = "`"
+    contains = "has({column}, {value})"
+
+    def element_of(self, kind: str) -> str | None:
+        match = re.fullmatch(r"Array\((?:Nullable\()?(\w+)\)*", kind)
+        return match[1] if match else None
+
+    def literal(self, kind: str, text: str) -> str:
+        if kind == "UUID":
+            return f"CAST('{uuid.UUID(text.removeprefix('0x'))}' AS UUID)"
+        if "String" in kind and text.startswith("0x"):
+            return f"CAST(unhex('{text[2:]}') AS {kind})"
+        if kind.startswith("DateTime64"):
+            moment = text.removesuffix("Z").removesuffix("+00:00").replace("T", " ")
+            moment = moment if "-" in moment else f"1970-01-01 {moment}"
+            return f"CAST({_quote_escaped(moment)} AS {kind})"
+        return f"CAST({_quote_escaped(text)} AS {kind})"
+
+    def quote_name(self, name: str) -> str:
+        escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+        return f"`{escaped}`"
+
+
+def quote_text(text: str) -> str:
+    """Write a text literal of standard SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quote_escaped(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def hex_of(text: str) -> str:
+    """Return the hexadecimal digits of a value of bytes, which is either `0x...` or text."""
+    return text[2:] if text.startswith("0x") else text.encode().hex()
+
+
+def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
+    """Parse texts as values of an Arrow type."""
+    import numpy as np
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return parse_texts(texts, kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return parse_texts(texts, kind.value_type)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.array([bytes.fromhex(hex_of(text).replace("-", "")) for text in texts], kind)
+    if pa.types.is_float16(kind):
+        return pa.array([np.float16(text) for text in texts], kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        naive = [text.removesuffix("Z").removesuffix("+00:00") for text in texts]
+        moments = [text if "-" in text else f"1970-01-01T{text}" for text in naive]
+        counts = pa.array(moments).cast(pa.timestamp("ns")).cast(pa.timestamp(kind.unit)).cast(pa.int64())
+        return counts.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    return pa.array(list(texts)).cast(kind)

@@ -1,0 +1,69 @@
+"""An engine in a process of its own: crashes, hangs and failures are answers, and the other jobs run."""
+
+from __future__ import annotations
+
+import pytest
+
+from sbbf_tool.engine_runs.measure import Job, Request, Rows, count_row_groups
+from sbbf_tool.engine_runs.process import run_jobs
+
+pytestmark = pytest.mark.slow
+
+
+def jobs(*names: str) -> list[Job]:
+    return [Job(name, [], []) for name in names]
+
+
+def test_a_crash_or_failure_ends_one_job() -> None:
+    answers = run_jobs("support.odd_engine", Request(["c"], "1", "."), jobs("first", "crash", "fail", "exit", "last"), 120)
+
+    assert answers.version == "1.0"
+    assert answers.measurements.keys() == {"first", "last"}
+    assert answers.measurements["last"]["rows"] == 1
+    assert answers.measurements["first"]["digest"] == answers.measurements["last"]["digest"]
+    assert answers.errors["crash"] == "the engine crashed (SIGSEGV)"
+    assert answers.errors["fail"] == "cannot read this"
+    assert answers.errors["exit"] == "the engine ended with exit code 7: noise on standard error"
+
+
+def test_a_job_that_hangs_is_ended() -> None:
+    answers = run_jobs("support.odd_engine", Request(["c"], "1", "."), jobs("hang"), 8)
+
+    assert answers.measurements == {}
+    assert "no answer within 8 seconds" in {answers.start_error, answers.errors.get("hang")}
+
+
+def test_an_engine_that_does_not_start_answers_nothing() -> None:
+    answers = run_jobs("support.odd_engine", Request(["c"], "no start", "."), jobs("first"), 120)
+
+    assert answers.start_error == "there is no engine here"
+    assert (answers.measurements, answers.errors) == ({}, {})
+
+
+def test_rows_in_any_order_have_one_digest() -> None:
+    digests = set()
+    for order in ([b"a", b"b", b"b"], [b"b", b"a", b"b"], [b"b", b"b", b"a"]):
+        rows = Rows()
+        for row in order:
+            rows.add(row)
+        digests.add(rows.digest)
+    assert len(digests) == 1
+    fewer = Rows()
+    fewer.add(b"a")
+    assert fewer.digest not in digests
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "expected"),
+    [
+        (0, [[100, 100]], 0),
+        (200, [[100, 100, 100, 30]], 2),
+        (130, [[100, 100, 100, 30]], 2),
+        (150, [[100, 100, 100, 30]], None),
+        (100, [[100], [50, 50]], None),  # one row group or two
+        (160, [[100, 30], [100, 60]], 2),
+        (400, [[100], [100], [100, 100, 0]], 4),
+    ],
+)
+def test_rows_are_counted_as_row_groups(rows: int, sizes: list[list[int]], expected: int | None) -> None:
+    assert count_row_groups(rows, sizes) == expected

@@ -1,0 +1,193 @@
+"""`run_engines` in every engine that is installed: on types that it uses, does not use and gets wrong, and on broken filters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import UsageError, add_filters, inspect, run_engines
+from sbbf_tool.cli import run as run_cli
+from sbbf_tool.engine_runs import catalog, copies
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.reports.engine_runs import EngineRunsReport
+from support.facts import FIXTURES
+from support.json_schemas import validate
+from support.questions import absent_value, present_value
+
+engines = pytest.mark.engines
+
+PRUNING = {"duckdb", "datafusion", "clickhouse", "spark"}
+INSTALLED = [engine.id for engine in catalog.RUNNABLE.values() if engine.is_installed]
+WITH_FILTERS = FIXTURES / "pyarrow-filters.parquet"
+
+
+def need(*names: str) -> list[str]:
+    """The engines of these that are installed; skips if there is none."""
+    installed = [name for name in names if name in INSTALLED]
+    if not installed:
+        pytest.skip(f"none of {', '.join(names)} is installed")
+    return installed
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A file whose filters have no bit set: they exclude every value."""
+    path = tmp_path / "broken.parquet"
+    shutil.copy(WITH_FILTERS, path)
+    with ParquetFile.open(path) as file, path.open("r+b") as stream:
+        for number in range(file.footer.num_row_groups):
+            for column in file.footer.columns:
+                if (stored := file.stored_filter(number, column)) is not None:
+                    stream.seek(stored.end - stored.header.num_bytes)
+                    stream.write(bytes(stored.header.num_bytes))
+    return path
+
+
+@engines
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_type_that_engines_use(name: str) -> None:
+    before = hashlib.sha256(WITH_FILTERS.read_bytes()).digest()
+    report = run_engines(WITH_FILTERS, "id", absent_value(WITH_FILTERS, "id"), name)
+
+    (run,) = report.engines
+    assert (report.exit_code, run.outcome, run.reason) == (0, "equal", None)
+    assert run.with_filters is not None
+    assert run.with_filters.rows == 0
+    assert run.uses_filters == (name in PRUNING)
+    assert run.evidence == ("metric" if name in PRUNING else "zeroed pages")
+    if name in PRUNING:
+        assert run.without_filters is not None
+        assert (run.without_filters.row_groups_read, run.with_filters.row_groups_read) == (4, 0)
+        assert run.with_filters.bytes_read is not None
+    assert (report.row_groups, report.filters, report.excluded_by_filters) == (4, 4, 4)
+    assert hashlib.sha256(WITH_FILTERS.read_bytes()).digest() == before
+
+
+@engines
+def test_a_type_that_engines_do_not_use(tmp_path: Path) -> None:
+    """Of 8-bit integers DataFusion uses no filter; ClickHouse uses none of floating-point numbers."""
+    path = tmp_path / "a.parquet"
+    rows = {"tiny": pa.array([*range(0, 120, 2)] * 5, pa.int8()), "wide": [float(n) for n in range(0, 600, 2)]}
+    pq.write_table(pa.table(rows), path, row_group_size=100, use_dictionary=False)
+    add_filters(path, ["tiny", "wide"], in_place=True, fpp=1e-6)
+
+    for name, column, value in (("datafusion", "tiny", 51), ("clickhouse", "wide", 101.0)):
+        (run,) = run_engines(path, column, value, need(name)).engines
+        assert (run.outcome, run.uses_filters, run.evidence, run.row_groups_skipped) == ("equal", False, "metric", 0)
+
+
+@engines
+def test_a_type_that_an_engine_gets_wrong() -> None:
+    """DuckDB reads FLOAT16 as FLOAT, and loses every row with a value for which it queries the filter."""
+    report = run_engines(FIXTURES / "pyarrow-types-filters.parquet", "half", 7.5, need("duckdb"))
+
+    (run,) = report.engines
+    assert (report.exit_code, run.outcome) == (1, "rows differ")
+    assert run.reason == "0 rows with filters, 1 without"
+
+
+@engines
+@pytest.mark.parametrize("name", sorted(PRUNING))
+def test_false_negatives_are_found(name: str, broken: Path) -> None:
+    value = present_value(broken, "id")
+    report = run_engines(broken, "id", value, need(name))
+
+    assert [(run.outcome, run.with_filters.rows) for run in report.engines if run.with_filters is not None] == [("rows differ", 0)]
+    assert report.exit_code == 1
+
+
+@engines
+def test_the_command_fails_loudly_for_false_negatives(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = need("duckdb", "datafusion", "pyarrow")
+    arguments = ["explain", str(broken), "id", str(present_value(broken, "id")), "--run", ",".join(names[:2]), "--run", names[-1]]
+    assert run_cli([*arguments, "--json"]) == 1
+
+    output = capsys.readouterr()
+    document = json.loads(output.out)
+    validate(document)
+    assert [run["engine"] for run in document["engines"]] == names
+    assert "WRONG RESULT with filters: 0 rows with filters, 1 without" in output.err
+    assert run_cli([*arguments[:4], "--run", "pyarrow"]) == 0
+    assert "it does not use the filters, shown by zeroed pages" in capsys.readouterr().out
+
+
+@engines
+def test_several_files_and_a_stored_value(tmp_path: Path) -> None:
+    for number in range(3):
+        rows = pa.table({"id": range(number, 3000, 3), "s": pa.array([{"key": f"k{n}"} for n in range(number, 3000, 3)])})
+        pq.write_table(rows, tmp_path / f"{number}.parquet", row_group_size=250, use_dictionary=False)
+        add_filters(tmp_path / f"{number}.parquet", ["id", "s.key"], in_place=True, fpp=1e-6)
+    pq.write_table(pa.table({"other": [1]}), tmp_path / "without the column.parquet")
+
+    report = run_engines(tmp_path, "s.key", "k1502", need("datafusion", "duckdb", "pyarrow"))
+    assert (report.exit_code, report.files, report.row_groups) == (0, 3, 12)
+    assert {run.with_filters.rows for run in report.engines if run.with_filters is not None} == {1}
+    report = run_engines(tmp_path, "id", 1502, need("datafusion", "duckdb"))
+    assert all(run.uses_filters for run in report.engines)
+    assert {run.with_filters.row_groups_read for run in report.engines if run.with_filters is not None} == {1}
+
+
+@engines
+def test_clickhouse_reads_delta_tables(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the Python package deltalake is not installed")
+    (name,) = need("clickhouse")
+    table = tmp_path / "table"
+    deltalake.write_deltalake(str(table), pa.table({"id": pa.array(range(0, 2000, 2))}))
+    for path in table.glob("*.parquet"):
+        add_filters(path, ["id"], output=tmp_path / "copy.parquet", fpp=1e-6)
+        # The log has the size of the file, which this engine does not use.
+        shutil.move(tmp_path / "copy.parquet", path)
+
+    report = run_engines(table, "id", 501, name)
+    (run,) = report.engines
+    assert (report.table_format, report.exit_code, run.outcome, run.reads) == ("Delta", 0, "equal", "table")
+    assert run.uses_filters
+
+
+def test_copies_have_the_same_length_and_no_filter(tmp_path: Path) -> None:
+    with ParquetFile.open(WITH_FILTERS) as file:
+        copies.copy_file(file, tmp_path / "with.parquet", filters=True)
+        copies.copy_file(file, tmp_path / "without.parquet", filters=False)
+
+    assert (tmp_path / "with.parquet").read_bytes() == WITH_FILTERS.read_bytes()
+    assert (tmp_path / "without.parquet").stat().st_size == WITH_FILTERS.stat().st_size
+    assert pq.read_table(tmp_path / "without.parquet").equals(pq.read_table(WITH_FILTERS))
+    assert inspect(tmp_path / "without.parquet").filters == ()
+    assert inspect(WITH_FILTERS).filters != ()
+
+
+def test_engines_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(catalog, "find_spec", lambda module: None if module in ("chdb", "datafusion") else object())
+
+    with pytest.raises(UsageError, match="none of the named query engines is installed; install one: ClickHouse: pip install chdb"):
+        run_engines(WITH_FILTERS, "id", 1, ["clickhouse"])
+    report = run_engines(WITH_FILTERS, "id", 1, ["clickhouse", "pyarrow"])
+    assert [run.outcome for run in report.engines] == ["not installed", "equal"]
+    assert report.engines[0].install == "pip install chdb"
+    assert report.exit_code == 0
+    assert isinstance(report, EngineRunsReport)
+    assert report.to_arrow().column("outcome").to_pylist() == ["not installed", "equal"]
+    assert run_cli(["explain", str(WITH_FILTERS), "id", "1", "--run", "datafusion,pyarrow"]) == 0
+    assert "DataFusion is not installed; to install it: pip install datafusion" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "names", "message"),
+    [
+        ("id", 1, "trino", "Trino cannot be run; engines that can be run: duckdb, datafusion"),
+        ("id", 1, "duckbd", "unknown engine 'duckbd'"),
+        ("id", 1, [], "no query engine was named"),
+        ("id", None, "pyarrow", "null cannot be queried"),
+        ("no", 1, "pyarrow", "no column"),
+        ("id", "x", "pyarrow", "x"),
+    ],
+)
+def test_wrong_requests(column: str, value: object, names: list[str] | str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        run_engines(WITH_FILTERS, column, value, names)
