@@ -209,6 +209,7 @@ def test_modules_are_short_and_introduce_themselves(path):
 
 
 ALLOWED_OPTIONS = {
+    "engine_runs/process.py": "options of the Python interpreter",
     "spark/causes.py": "an option of spark-submit",
     "spark/java.py": "options of the Java VM",
     "storage/objects/arrow.py": "`hadoop classpath --glob`, a command of Hadoop",

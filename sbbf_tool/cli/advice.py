@@ -42,6 +42,14 @@ _QUERIES = (
     Column("after advised filters", ESTIMATE),
 )
 
+_HISTORY = (
+    Column("queried columns", NAME),
+    Column("scans", COUNT),
+    Column("bytes read", BYTES),
+    Column("skipped", RATE, 1),
+    Column("bytes skipped", BYTES),
+)
+
 
 def read_queries(path: str | None) -> list[str]:
     """Read the queries in a file without their comments; return no queries if `path` is None."""
@@ -104,6 +112,7 @@ class _AdviceView(View["AdviceReport"]):
         page.table(_COLUMNS, map(_format_row, report.columns), most_rows=MOST_SIZES, matters=lambda row: row[2] == "add")
         page.say_all(_reasons(page, report))
         page.table(_QUERIES, map(_format_query, report.queries))
+        _show_history(page, report)
         _show_sizes(page, report)
         if self._command:
             page.command(self._command)
@@ -123,6 +132,22 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         yield f"{joined_names}: {reason}"
         for caution in cautions:
             yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
+
+
+def _show_history(page: Page, report: AdviceReport) -> None:
+    """Print what the advised filters would have saved in real queries."""
+    history = report.history
+    if history is None:
+        return
+    rows = [(", ".join(row.columns), row.scans, row.bytes_read, row.share_skipped, row.bytes_skipped) for row in history.groups]
+    page.table(_HISTORY, rows)
+    scans, logs = format_count(history.scans, "scan"), format_count(history.logs, "log")
+    filters = format_count(sum(column.verdict == "add" for column in report.columns), "advised filter")
+    read, skipped = page.bytes(history.bytes_read), page.bytes(history.bytes_skipped)
+    page.say(f"{scans} of these files in {logs} read {read}; {filters} would have skipped {skipped}")
+    rest = f"{format_count(history.scans_without, 'scan')} of them without = or IN, {history.other_scans:,} of other files"
+    skipped_lines = f"; {format_count(history.skipped_lines, 'line')} could not be read" if history.skipped_lines else ""
+    page.say(f"not counted: {rest}{skipped_lines}")
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:

@@ -36,6 +36,7 @@ class Counts:
     row_groups_read: int | None = None
     rows_scanned: int | None = None
     bytes_read: int | None = None
+    pages_read: int | None = None
 
 
 @dataclass

@@ -260,7 +260,7 @@ def _job(name: str, paths: Sequence[str], files: _Files, table: Table | None = N
 def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Files) -> EngineRun:
     """Compare the runs with filters and without."""
     with_filters, without = (answers.measurements.get(kind) for kind in (_WITH, _WITHOUT))
-    used = evidence = skipped = None
+    uses_filters = evidence = skipped = None
     reason = answers.start_error or answers.errors.get(_WITHOUT) or answers.errors.get(_WITH)
     if without is None:
         outcome = FAILED
@@ -271,10 +271,10 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
     else:
         outcome = EQUAL
     if with_filters is not None and without is not None:
-        used, skipped = _compare_counts(with_filters, without)
-        evidence = None if used is None else METRIC
-        if used is False and not any(files.excluded):
-            used, evidence = None, None
+        uses_filters, skipped = _compare_counts(with_filters, without)
+        evidence = None if uses_filters is None else METRIC
+        if uses_filters is False and not any(files.excluded):
+            uses_filters, evidence = None, None
             reason = reason or _NOTHING_EXCLUDED
     return EngineRun(
         engine=engine.id,
@@ -282,7 +282,7 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
         version=answers.version,
         outcome=outcome,
         reads=reads,
-        uses_filters=used,
+        uses_filters=uses_filters,
         evidence=evidence,
         row_groups_skipped=skipped,
         with_filters=_measurement(with_filters),
@@ -306,9 +306,9 @@ def _compare_counts(with_filters: dict[str, Any], without: dict[str, Any]) -> tu
     groups = with_filters["row_groups_read"], without["row_groups_read"]
     if groups[0] is not None and groups[1] is not None:
         return groups[0] < groups[1], groups[1] - groups[0]
-    rows = with_filters["rows_scanned"], without["rows_scanned"]
-    if rows[0] is not None and rows[1] is not None:
-        return rows[0] < rows[1], None
+    for name in ("rows_scanned", "pages_read"):
+        if with_filters[name] is not None and without[name] is not None:
+            return with_filters[name] < without[name], None
     return None, None
 
 

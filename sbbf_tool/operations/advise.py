@@ -14,6 +14,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sbbf_tool.advice.history.read import read_history
+from sbbf_tool.advice.history.savings import build_history_advice
+from sbbf_tool.advice.history.scans import History
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
 from sbbf_tool.advice.sample import describe_ndv_source, sample
 from sbbf_tool.advice.survey import FileSurvey, Totals, survey
@@ -57,6 +60,7 @@ def advise(
     names: Readable | Iterable[Readable],
     *,
     queries: Iterable[str] = (),
+    history: Iterable[str | os.PathLike[str]] = (),
     fpp: float = DEFAULT_FPP,
     engine_names: Iterable[str] = (),
     all_types: bool = False,
@@ -71,13 +75,18 @@ def advise(
 
     `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
     assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
-    out unless `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all known ones). `emit` names a
-    writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there is only one
-    file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has).
+    out unless `all_types` is set. `history` are event logs of Spark and JSON profiles of DuckDB, or folders of them: what scans of these
+    files compared by = and IN are queries too. `engine_names` are the query engines that will read the files (if empty, all known ones).
+    `emit` names a writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there
+    is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has) and UnreadableError
+    (a log that is none, or that has no scan of these files).
     """
     inputs = list(as_iterable(names))
     paths = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
-    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
+    logs = [os.fsdecode(log) for log in as_iterable(history)]
+    past = read_history(logs, paths) if logs else None
+    given_queries = tuple(parse_query(query) for query in as_iterable(queries))
+    parsed_queries = (*given_queries, *(past.queries if past is not None else ()))
     key_set, limit = Keys.of(keys), max_page_bytes
     files = chain.from_iterable(parquet_inputs(name, filesystem) for name in inputs)
     unnamed: dict[str, Readable | FileIn] = {}
@@ -87,7 +96,8 @@ def advise(
     return advise_on_surveys(
         paths,
         surveys,
-        queries=parsed_queries,
+        queries=given_queries,
+        history=past,
         fpp=fpp,
         engine_names=engine_names,
         all_types=all_types,
@@ -118,6 +128,7 @@ def advise_on_surveys(
     surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
     *,
     queries: Iterable[Query],
+    history: History | None = None,
     fpp: float | None = None,
     engine_names: Iterable[str],
     keys: Keys | None = None,
@@ -129,12 +140,15 @@ def advise_on_surveys(
     jobs: int | None = None,
     is_table: bool = False,
 ) -> AdviceReport:
-    """Advise on files that were surveyed elsewhere with the same queries; `paths` are the arguments that named the files.
+    """Advise on files that were surveyed elsewhere with the same queries, followed by those of `history`.
+
+    `paths` are the arguments that named the files.
 
     Some of the files are opened again here to count distinct values; `unnamed` has those that cannot be opened by name, and `open_by`
     returns what to open for the path of another.
     """
-    queries, engines = tuple(queries), as_names(engine_names, "engine")
+    given_queries, engines = tuple(queries), as_names(engine_names, "engine")
+    queries = (*given_queries, *(history.queries if history is not None else ()))
     fpp = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_fpp(fpp)
     if emit is not None:
@@ -173,6 +187,7 @@ def advise_on_surveys(
         columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
     names = tuple(map(redact, paths)) if is_table else tuple(_pattern(redact(path)) for path in paths)
     plan = build_plan(tuple(map(redact, paths)), columns, totals_by_column, fpp)
+    query_advice = tuple(_build_query_advice(query, counts, plan) for query, counts in zip(queries, summary.counts, strict=True))
     return AdviceReport(
         paths=tuple(map(redact, paths)),
         files=summary.files,
@@ -180,7 +195,8 @@ def advise_on_surveys(
         bytes=summary.bytes,
         fpp=fpp,
         columns=tuple(columns.values()),
-        queries=tuple(_build_query_advice(query, counts, plan) for query, counts in zip(queries, summary.counts, strict=True)),
+        queries=query_advice[: len(given_queries)],
+        history=None if history is None else build_history_advice(history, query_advice[len(given_queries) :]),
         sampled_files=tuple(map(redact, sample_files)),
         fix=plan.fix(keys.path if keys is not None else None) if plan is not None and not unnamed else None,
         plan=plan.as_json() if plan is not None and not unnamed else None,

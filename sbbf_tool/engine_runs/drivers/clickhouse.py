@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ from chdb import session
 from sbbf_tool.engine_runs.dialects import ClickHouseDialect
 from sbbf_tool.engine_runs.measure import Counts, Job, Request, Rows, count_row_groups
 
-_ROWS, _BYTES = "ParquetRowsFilterExpression", "ReadBufferFromFileDescriptorReadBytes"
+_ROWS, _PAGES, _BYTES = "ParquetRowsFilterExpression", "ParquetReadPages", "ReadBufferFromFileDescriptorReadBytes"
 _SETTINGS = (
     "use_parquet_metadata_cache = 0",
     "input_format_parquet_page_filter_push_down = 0",  # so that whole row groups are counted
@@ -38,13 +39,18 @@ class Driver:
         self.version = f"{self._ask('SELECT version() AS v')[0]['v']} (chdb {chdb.__version__})"
 
     def run(self, job: Job, rows: Rows) -> Counts:
-        before = self._events()
+        total: Counter[str] = Counter()
         for source, names in self._sources(job):
-            self._query(source, names, rows, filters=job.filters)
-        after = self._events()
-        scanned = after.get(_ROWS, 0) - before.get(_ROWS, 0)
-        read = count_row_groups(scanned, job.sizes)
-        return Counts(row_groups_read=read, rows_scanned=scanned, bytes_read=after.get(_BYTES, 0) - before.get(_BYTES, 0))
+            column = self._dialect.reference(self._request.path)
+            types = self._ask(f"SELECT toTypeName({column}) AS kind FROM {source} LIMIT 1", names)
+            if types:
+                condition = self._dialect.condition(column, _strip_nullable(types[0]["kind"]), [self._request.text])
+                before = self._events()
+                self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
+                total += self._events() - before
+        if not total[_ROWS] and total[_PAGES]:  # the rows of tables, and of files with a single column, are counted nowhere
+            return Counts(bytes_read=total[_BYTES], pages_read=total[_PAGES])
+        return Counts(count_row_groups(total[_ROWS], job.sizes), total[_ROWS], total[_BYTES], total[_PAGES])
 
     def _sources(self, job: Job) -> Iterable[tuple[str, dict[str, str]]]:
         if job.table is not None and job.table_format is not None:
@@ -52,23 +58,16 @@ class Driver:
             return [(f"{_TABLES[job.table_format]}({{path:String}})", {"path": job.table})]
         return [("file({path:String}, Parquet)", {"path": _escape_glob(file)}) for file in job.files]
 
-    def _query(self, source: str, names: dict[str, str], rows: Rows, *, filters: bool) -> None:
+    def _query(self, condition: str, names: dict[str, str], rows: Rows, *, filters: bool) -> None:
         """Add the number of rows, and the sum of their hashes, which the engine computes because it returns whole results only."""
-        column = self._dialect.reference(self._request.path)
-        types = self._ask(f"SELECT toTypeName({column}) AS kind FROM {source} LIMIT 1", names)
-        if not types:
-            return
-        kind = types[0]["kind"].removeprefix("Nullable(").removesuffix(")" if types[0]["kind"].startswith("Nullable(") else "")
-        condition = self._dialect.condition(column, kind, [self._request.text])
         setting = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
-        hashes = "sum(sipHash64(toString(tuple(*))))"
         with rows.timed():
-            (row,) = self._ask(f"SELECT count() AS rows, {hashes} AS hashes FROM {source} WHERE {condition} {setting}", names)
+            (row,) = self._ask(f"SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM {condition} {setting}", names)
         rows.add_sum(int(row["rows"]), int(row["hashes"]))
 
-    def _events(self) -> dict[str, int]:
-        events = self._ask(f"SELECT event, value FROM system.events WHERE event IN ('{_ROWS}', '{_BYTES}')")
-        return {row["event"]: int(row["value"]) for row in events}
+    def _events(self) -> Counter[str]:
+        events = self._ask(f"SELECT event, value FROM system.events WHERE event IN ('{_ROWS}', '{_PAGES}', '{_BYTES}')")
+        return Counter({row["event"]: int(row["value"]) for row in events})
 
     def _ask(self, query: str, names: dict[str, str] | None = None) -> list[dict[str, Any]]:
         answer = self._session.query(query, "JSONEachRow", params=names or {}).bytes()
@@ -78,6 +77,10 @@ class Driver:
 def _open(folder: str) -> Any:
     opener: Any = session.Session
     return opener(folder)
+
+
+def _strip_nullable(kind: str) -> str:
+    return kind.removeprefix("Nullable(").removesuffix(")") if kind.startswith("Nullable(") else kind
 
 
 def _escape_glob(path: str) -> str:

@@ -11,7 +11,7 @@ from datafusion import SessionConfig, SessionContext
 from sbbf_tool.engine_runs.dialects import DataFusionDialect
 from sbbf_tool.engine_runs.measure import Counts, Job, Request, Rows
 
-_PRUNED = ("row_groups_pruned_statistics", "row_groups_pruned_bloom_filter")
+_PRUNING_METRICS = ("row_groups_pruned_statistics", "row_groups_pruned_bloom_filter")
 
 
 class Driver:
@@ -56,13 +56,13 @@ def add_scan_metrics(plan: Any, counts: Counts) -> None:
 
 def _count_read(values: dict[str, list[list[int]]]) -> int | None:
     """Return the number of row groups that remained after all pruning, from texts such as `4 total → 1 matched`."""
-    if not all(name in values for name in _PRUNED):
+    if not all(name in values for name in _PRUNING_METRICS):
         return None
-    total = pruned = 0
-    for name in _PRUNED:
+    total = num_skipped = 0
+    for name in _PRUNING_METRICS:
         for numbers in values[name]:
             if len(numbers) != 2:
                 return None
             total = max(total, numbers[0])
-            pruned += numbers[0] - numbers[1]
-    return total - pruned
+            num_skipped += numbers[0] - numbers[1]
+    return total - num_skipped
