@@ -7,18 +7,25 @@ maps. Values are written as `corpus_readers` writes them and cast to the type th
 from __future__ import annotations
 
 import re
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from sbbf_tool.engine_runs.dialects import (
+    ClickHouseDialect,
+    DataFusionDialect,
+    Dialect,
+    DuckDBDialect,
+    SparkDialect,
+    parse_texts,
+    quote_text,
+)
 from support import engines
 from support.engines import Scan
 
@@ -53,48 +60,27 @@ class BatchPruningEngine(BatchEngine, Protocol):
         """Return the row groups that were read for each question, run on its own."""
 
 
-class _Dialect(ABC):
-    """The SQL of a condition; engines override what they write differently."""
+class _Typed(ABC):
+    """The SQL of a condition: the package's dialect, and the values of maps. A column's type is queried once."""
 
-    quote = '"'
-    field = "{parent}.{name}"
-    contains = "list_contains({column}, {value})"
+    dialect: ClassVar[Dialect]
     under_key = "{column}[{key}]"
     _types: ClassVar[dict[Any, str]] = {}
 
     @abstractmethod
     def type_of(self, path: Path, expression: str) -> str: ...
 
-    @abstractmethod
-    def literal(self, kind: str, text: str) -> str: ...
-
     def condition(self, path: Path, question: Question) -> str:
-        column = f"{self.quote}{question.path[0]}{self.quote}"
+        column = self.dialect.reference(question.path)
         if question.key is not None:
-            column = self.under_key.format(column=column, key=self.quoted(question.key))
-        else:
-            for name in question.path[1:]:
-                column = self.field.format(parent=column, name=name)
-        kind = self._known_type_of(path, column)
-        element = self.element_of(kind)
-        if element is not None:
-            return self.contains.format(column=column, value=self.literal(element, question.texts[0]))
-        literals = [self.literal(kind, text) for text in question.texts]
-        return f"{column} IN ({', '.join(literals)})" if question.many else f"{column} = {literals[0]}"
-
-    def element_of(self, kind: str) -> str | None:
-        """Return the type of a list's elements; None for other types."""
-        return None
+            column = self.under_key.format(column=self.dialect.reference(question.path[:1]), key=quote_text(question.key))
+        return self.dialect.condition(column, self._known_type_of(path, column), question.texts, many=question.many)
 
     def _known_type_of(self, path: Path, expression: str) -> str:
         key = (type(self), path, expression)
         if key not in self._types:
             self._types[key] = self.type_of(path, expression)
         return self._types[key]
-
-    @staticmethod
-    def quoted(text: str) -> str:
-        return "'" + text.replace("'", "''") + "'"
 
 
 def _batches(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
@@ -115,7 +101,9 @@ def _all_of(questions: Sequence[Question], condition: Callable[[Question], str],
     )
 
 
-class BatchDuckDB(engines.DuckDB, _Dialect):
+class BatchDuckDB(engines.DuckDB, _Typed):
+    dialect = DuckDBDialect()
+
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
         for batch in _batches(questions):
@@ -133,23 +121,9 @@ class BatchDuckDB(engines.DuckDB, _Dialect):
         ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {expression} FROM '{path}')").fetchall()
         return str(kind)
 
-    def element_of(self, kind: str) -> str | None:
-        return kind.removesuffix("[]") if kind.endswith("[]") else None
 
-    def literal(self, kind: str, text: str) -> str:
-        if kind == "BLOB":
-            return f"unhex('{text[2:]}')"
-        if kind == "UUID":
-            return f"CAST('{text.removeprefix('0x')}' AS UUID)"
-        if kind == "INTERVAL":
-            months, days, seconds = re.fullmatch(r"P(\d+)M(\d+)DT([\d.]+)S", text).groups()  # type: ignore[union-attr]
-            return f"(to_months({months}) + to_days({days}) + to_milliseconds({int(float(seconds) * 1000)}))"
-        return f"CAST({self.quoted(text)} AS {kind})"
-
-
-class BatchDataFusion(engines.DataFusion, _Dialect):
-    field = "{parent}['{name}']"
-    contains = "array_has({column}, {value})"
+class BatchDataFusion(engines.DataFusion, _Typed):
+    dialect = DataFusionDialect()
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
@@ -178,18 +152,9 @@ class BatchDataFusion(engines.DataFusion, _Dialect):
         (row,) = self._context(path, filters=True).sql(f"SELECT arrow_typeof({expression}) AS kind FROM t LIMIT 1").to_pylist()
         return str(row["kind"])
 
-    def element_of(self, kind: str) -> str | None:
-        match = re.match(r"List\((\w+)", kind)
-        return match[1] if match else None
 
-    def literal(self, kind: str, text: str) -> str:
-        value = f"X'{text[2:]}'" if "Binary" in kind else self.quoted(text)
-        return f"arrow_cast({value}, {self.quoted(kind)})"
-
-
-class BatchSpark(engines.Spark, _Dialect):
-    quote = "`"
-    contains = "array_contains({column}, {value})"
+class BatchSpark(engines.Spark, _Typed):
+    dialect = SparkDialect()
 
     def __init__(self, session: SparkSession) -> None:
         super().__init__(session.newSession())
@@ -232,17 +197,10 @@ class BatchSpark(engines.Spark, _Dialect):
     def type_of(self, path: Path, expression: str) -> str:
         return str(self._frame(path).selectExpr(expression).schema[0].dataType.simpleString())
 
-    def element_of(self, kind: str) -> str | None:
-        return kind.removeprefix("array<").removesuffix(">") if kind.startswith("array<") else None
 
-    def literal(self, kind: str, text: str) -> str:
-        return f"X'{text[2:]}'" if kind == "binary" else f"CAST({self.quoted(text)} AS {kind})"
-
-
-class BatchClickHouse(_Dialect):
+class BatchClickHouse(_Typed):
     name = "clickhouse"
-    quote = "`"
-    contains = "has({column}, {value})"
+    dialect = ClickHouseDialect()
 
     def __init__(self, engine: engines.ClickHouse) -> None:
         self._engine = engine
@@ -267,21 +225,6 @@ class BatchClickHouse(_Dialect):
         answer = self._engine._ask(f"SELECT toTypeName({expression}) FROM file('{path}', Parquet) LIMIT 1", "TSVRaw").decode().strip()
         return re.sub(r"^Nullable\((.*)\)$", r"\1", answer)
 
-    def element_of(self, kind: str) -> str | None:
-        match = re.fullmatch(r"Array\((?:Nullable\()?(\w+)\)*", kind)
-        return match[1] if match else None
-
-    def literal(self, kind: str, text: str) -> str:
-        if kind == "UUID":
-            return f"CAST('{uuid.UUID(text[2:])}' AS UUID)"
-        if text.startswith("0x") and "String" in kind:
-            return f"CAST(unhex('{text[2:]}') AS {kind})"
-        if kind.startswith("DateTime64"):
-            moment = text.removesuffix("Z").replace("T", " ")
-            moment = moment if "-" in moment else f"1970-01-01 {moment}"
-            return f"CAST({self.quoted(moment)} AS {kind})"
-        return f"CAST({self.quoted(text)} AS {kind})"
-
 
 class BatchPyArrow:
     """Prunes by statistics only, and by no leaf of a list or map."""
@@ -293,7 +236,7 @@ class BatchPyArrow:
         return [sorted(data.to_table(["n"], filter=self._condition(data, question))["n"].to_pylist()) for question in questions]
 
     def _condition(self, data: Any, question: Question) -> pc.Expression:
-        values = typed(question.texts, leaf_type(data.schema, question.path))
+        values = parse_texts(question.texts, leaf_type(data.schema, question.path))
         column = pc.field(*question.path)
         return column.isin(values) if question.many else column == values[0]
 
@@ -309,7 +252,7 @@ class BatchPolars:
         schema = pq.read_schema(path)
         frames = []
         for question in questions:
-            values = pl.Series(pl.from_arrow(typed(question.texts, leaf_type(schema, question.path))))
+            values = pl.Series(pl.from_arrow(parse_texts(question.texts, leaf_type(schema, question.path))))
             column = pl.col(question.path[0])
             for name in question.path[1:]:
                 column = column.struct.field(name)
@@ -324,18 +267,3 @@ def leaf_type(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
     for name in path[1:]:
         kind = kind.field(name).type
     return kind
-
-
-def typed(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
-    """Parse these texts as values of an Arrow type."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return typed(texts, kind.storage_type)
-    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return pa.array([bytes.fromhex(text[2:]) for text in texts], kind)
-    if pa.types.is_float16(kind):
-        return pa.array([np.float16(text) for text in texts], kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
-        moments = [text.removesuffix("Z") if "-" in text else f"1970-01-01T{text}" for text in texts]
-        counts = pa.array(moments).cast(pa.timestamp("ns")).cast(pa.timestamp(kind.unit)).cast(pa.int64())
-        return counts.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
-    return pa.array(list(texts)).cast(kind)

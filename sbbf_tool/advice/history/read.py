@@ -25,9 +25,10 @@ def read_history(logs: Iterable[str], names: Iterable[str]) -> History:
             for scan in _read_log(files, history):
                 history.add(scan, places)
     if not history.scans:
-        seen = f"they read {', '.join(sorted(history.locations))}" if history.locations else "they have none"
-        found = "the logs have no scan of these files" if not history.scans_without else "no scan of these files queries by = or IN"
-        raise UnreadableError(found, hint=f"scans of other files: {seen}" if not history.scans_without else None)
+        if history.scans_without:
+            raise UnreadableError("no scan of these files queries by = or IN")
+        places_read = ", ".join(sorted(history.locations)) or "none"
+        raise UnreadableError("the logs have no scan of these files", hint=f"scans of other files: {places_read}")
     return history
 
 

@@ -108,8 +108,8 @@ def _normalise(name: str) -> str:
     return os.path.abspath(name)
 
 
-def _overlap(one: str, other: str) -> bool:
-    return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")
+def _overlap(location: str, place: str) -> bool:
+    return location == place or location.startswith(f"{place}/") or place.startswith(f"{location}/")
 
 
 def _text_of(conditions: Iterable[Condition]) -> str:
@@ -118,12 +118,12 @@ def _text_of(conditions: Iterable[Condition]) -> str:
 
 def _texts_of(conditions: Iterable[Condition]) -> Iterator[str]:
     for condition in conditions:
-        values = [f"'{_shorten(value)}'" for value in condition.values[:_MOST_SHOWN]]
-        more = ", ..." if len(condition.values) > _MOST_SHOWN else ""
+        values = [f"'{_shorten(value)}'" for value in condition.values[:_MOST_PRINTED]]
+        more = ", ..." if len(condition.values) > _MOST_PRINTED else ""
         yield f"{condition.column} = {values[0]}" if len(condition.values) == 1 else f"{condition.column} IN ({', '.join(values)}{more})"
 
 
-_MOST_SHOWN = 5
+_MOST_PRINTED = 5
 
 
 def _shorten(value: str) -> str:
