@@ -142,9 +142,13 @@ def _show_history(page: Page, report: AdviceReport) -> None:
     rows = [(", ".join(row.columns), row.scans, row.bytes_read, row.share_skipped, row.bytes_skipped) for row in history.groups]
     page.table(_HISTORY, rows)
     scans, logs = format_count(history.scans, "scan"), format_count(history.logs, "log")
-    filters = format_count(sum(column.verdict == "add" for column in report.columns), "advised filter")
+    num_filters = sum(column.verdict == "add" for column in report.columns)
     read, skipped = page.bytes(history.bytes_read), page.bytes(history.bytes_skipped)
-    page.say(f"{scans} of these files in {logs} read {read}; {filters} would have skipped {skipped}")
+    if num_filters:
+        filters = "this filter" if num_filters == 1 else f"these {num_filters:,} filters"
+        page.say(f"{filters} would have skipped {skipped} of the {read} that the queries read ({scans} of these files in {logs})")
+    else:
+        page.say(f"no filter is advised for what the queries read: {read} ({scans} of these files in {logs})")
     rest = f"{format_count(history.scans_without, 'scan')} of them without = or IN, {history.other_scans:,} of other files"
     skipped_lines = f"; {format_count(history.skipped_lines, 'line')} could not be read" if history.skipped_lines else ""
     page.say(f"not counted: {rest}{skipped_lines}")

@@ -19,14 +19,14 @@ class Dialect:
     """The SQL of a condition; dialects override what they write differently."""
 
     quote_mark = '"'
-    field = "{parent}.{name}"
+    field = "{parent}.{quoted}"
     contains = "list_contains({column}, {value})"
 
     def reference(self, path: Sequence[str]) -> str:
         """Write the column with this path."""
         column = self.quote_name(path[0])
         for name in path[1:]:
-            column = self.field.format(parent=column, name=name, quoted=self.quote_name(name))
+            column = self.field.format(parent=column, quoted=self.quote_name(name), literal=quote_text(name))
         return column
 
     def condition(self, column: str, kind: str, texts: Sequence[str], *, many: bool = False) -> str:
@@ -51,8 +51,6 @@ class Dialect:
 
 
 class DuckDBDialect(Dialect):
-    field = "{parent}.{quoted}"
-
     def element_of(self, kind: str) -> str | None:
         return kind.removesuffix("[]") if kind.endswith("[]") else None
 
@@ -68,7 +66,7 @@ class DuckDBDialect(Dialect):
 
 
 class DataFusionDialect(Dialect):
-    field = "{parent}['{name}']"
+    field = "{parent}[{literal}]"
     contains = "array_has({column}, {value})"
 
     def element_of(self, kind: str) -> str | None:
@@ -82,7 +80,6 @@ class DataFusionDialect(Dialect):
 
 class SparkDialect(Dialect):
     quote_mark = "`"
-    field = "{parent}.{quoted}"
     contains = "array_contains({column}, {value})"
 
     def element_of(self, kind: str) -> str | None:

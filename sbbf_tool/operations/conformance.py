@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ TIMEOUT = 60.0
 """Seconds that a call of a reader or writer may take."""
 
 
-def make_corpus(folder: str, *, only: str | Iterable[str] = ()) -> MadeCorpus:
+def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = ()) -> MadeCorpus:
     """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same bytes on every machine.
 
     `only` has patterns of names of files, such as types/*. The package cryptography is needed. Raises RefusedError, UsageError and
@@ -28,11 +29,11 @@ def make_corpus(folder: str, *, only: str | Iterable[str] = ()) -> MadeCorpus:
     """
     from sbbf_tool.conformance.corpus_writer import write_corpus
 
-    return write_corpus(folder, as_names(only, "file"))
+    return write_corpus(os.fspath(folder), as_names(only, "file"))
 
 
 def run_conformance(
-    folder: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     *,
     reader: str | None = None,
     writer: str | None = None,
@@ -73,10 +74,10 @@ def run_conformance(
 
 
 @contextmanager
-def _folder_or_new(folder: str | None, only: tuple[str, ...]) -> Iterator[str]:
+def _folder_or_new(folder: str | os.PathLike[str] | None, only: tuple[str, ...]) -> Iterator[str]:
     """Yield the folder of the corpus; without one, make a corpus that is deleted at the end."""
     if folder is not None:
-        yield folder
+        yield os.fspath(folder)
         return
     with tempfile.TemporaryDirectory(prefix="sbbf-conformance-") as temporary:
         path = str(Path(temporary) / "corpus")

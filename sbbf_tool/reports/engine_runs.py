@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
@@ -56,9 +56,35 @@ class EngineRun:
         return self.outcome in (ROWS_DIFFER, FAILS_WITH_FILTERS)
 
 
+@dataclass(frozen=True)
+class EngineRunRow:
+    """The query in one engine, as a row: `rows` and so on are those with filters."""
+
+    engine: str
+    name: str
+    version: str | None
+    outcome: str
+    reads: str | None
+    uses_filters: bool | None
+    evidence: str | None
+    row_groups_skipped: int | None
+    rows: int | None
+    rows_without_filters: int | None
+    row_groups_read: int | None
+    row_groups_read_without_filters: int | None
+    rows_scanned: int | None
+    rows_scanned_without_filters: int | None
+    bytes_read: int | None
+    bytes_read_without_filters: int | None
+    seconds: float | None
+    seconds_without_filters: float | None
+    reason: str | None
+    install: str | None
+
+
 @dataclass(frozen=True, repr=False)
 class EngineRunsReport(Tabular):
-    _row = EngineRun
+    _row = EngineRunRow
     _first = ("path", "column", "value")
 
     path: str
@@ -80,7 +106,15 @@ class EngineRunsReport(Tabular):
     """1 if filters change the result in some engine, otherwise 3 if some engine failed, otherwise 0."""
 
     def _rows(self) -> Iterable[object]:
-        return self.engines
+        for run in self.engines:
+            values = {name: getattr(run, name) for name in _names(EngineRunRow) if hasattr(run, name)}
+            for suffix, measurement in (("", run.with_filters), ("_without_filters", run.without_filters)):
+                values |= {f"{name}{suffix}": getattr(measurement, name, None) for name in _names(Measurement)}
+            yield EngineRunRow(**values)
 
     def _summary(self) -> str:
         return f"{self.path}: {format_count(len(self.engines), 'engine')}"
+
+
+def _names(row: type) -> list[str]:
+    return [field.name for field in fields(row)]

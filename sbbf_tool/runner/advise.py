@@ -44,7 +44,7 @@ def advise_files(
     `run` does the work on the files of `names`: it reads footers, filters and dictionaries. This process reads data of a few row groups.
     `table_files` is what it needs to know of the files if `names` is a table.
     """
-    parsed_queries, logs = tuple(parse_query(query) for query in as_iterable(queries)), list(history)
+    parsed_queries, logs = tuple(parse_query(query) for query in as_iterable(queries)), list(as_iterable(history))
     past = read_history(logs, names) if logs else None
     all_queries = (*parsed_queries, *(past.queries if past is not None else ()))
     key_ring = Keys.of(keys)

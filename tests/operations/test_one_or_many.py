@@ -9,6 +9,7 @@ import functools
 import importlib
 import inspect
 import io
+import json
 import pkgutil
 import re
 import shutil
@@ -37,6 +38,7 @@ from sbbf_tool.paimon import requests
 from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.requests import index_requests
 from sbbf_tool.paimon.table import open_table
+from sbbf_tool.reports.engine_runs import EngineRunsReport
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.rules.rule import Limits
@@ -53,15 +55,16 @@ ITEMS = re.compile(r"\b(str|object|PathLike|Readable|IndexRequest|Query)\b")
 
 NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
+    "run_engines.value": "one value by its meaning",
     "runner.open_files.Files.explain.value": "one value by its meaning",
     "runner.works.explain.value": "one value by its meaning",
     "runner.works.Work.only.paths": "the paths of a task",
+    "runner.together.work_on.paths": "the paths of a task",
     "runner.works.Work.columns": "the columns of a verb, which has its own case",
     "runner.selection.Selection.ensure_columns.names": "the columns of a verb, which has its own case",
     "runner.state.State.forget.folders": "the folders that a run listed",
     "runner.works.Request.values": "whatever determines an outcome, each described by itself",
     "Limits.targets": "pairs from the settings of a table or a writer",
-    "runner.together.work_on.paths": "the paths of a task",
     "editing.paimon_index.build.requests": "what index_requests returned",
     "editing.paimon_index.build_index.requests": "what index_requests returned",
 }
@@ -153,6 +156,23 @@ class Files:
 Call = Callable[[Files, Any], object]
 
 
+def logs(files: Files, argument: Any) -> Any:
+    """Write a log about the file, at the path that the argument has, alone or in a collection."""
+    query = {"Format": "Parquet", "Location": f"InMemoryFileIndex(1 paths)[file:{files.filtered}]", "PushedFilters": "[EqualTo(ab,abc)]"}
+    plan = {"nodeName": "Scan parquet", "metadata": query, "metrics": [], "children": []}
+    event = {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": 1, "sparkPlanInfo": plan}
+    log = files.filtered.with_name("log")
+    log.write_text(json.dumps(event))
+    if isinstance(argument, str | Path):
+        return type(argument)(log)
+    return [log]
+
+
+def outcomes(report: EngineRunsReport) -> list[tuple[str, str, int]]:
+    """What two runs have in common."""
+    return [(run.engine, run.outcome, run.with_filters.rows) for run in report.engines if run.with_filters is not None]
+
+
 def _open(files: Files) -> Any:
     return open_table(LocalFolders(), files.table)
 
@@ -169,6 +189,9 @@ CASES: dict[str, tuple[object, Call]] = {
     "add_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.add_paimon_index(files.table, argument, dry_run=True)),
     "remove_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.remove_paimon_index(files.table, argument, dry_run=True)),
     "advise.names": ("PATH", lambda files, argument: sbbf_tool.advise(argument)),
+    "advise.history": ("PATH", lambda files, argument: sbbf_tool.advise(files.filtered, history=logs(files, argument))),
+    "run_engines.engines": ("pyarrow", lambda files, argument: outcomes(sbbf_tool.run_engines(files.filtered, "a", 7, argument))),
+    "run_engines.names": ("PATH", lambda files, argument: outcomes(sbbf_tool.run_engines(argument, "a", 7, "pyarrow"))),
     "advise.queries": (QUERY, lambda files, argument: sbbf_tool.advise(files.filtered, queries=argument)),
     "advise.engine_names": (ENGINE, lambda files, argument: sbbf_tool.advise(files.filtered, engine_names=argument)),
     "build_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.build_paimon_index(files.plain, argument, dry_run=True)),
@@ -191,6 +214,10 @@ CASES: dict[str, tuple[object, Call]] = {
     "open_files.paths": ("PATH", lambda files, argument: list(open_files(argument).inspect())),
     "runner.advise.advise_files.names": ("PATH", lambda files, argument: open_files(argument).advise()),
     "runner.advise.advise_files.queries": (QUERY, lambda files, argument: open_files(files.filtered).advise(queries=argument)),
+    "runner.advise.advise_files.history": (
+        "PATH",
+        lambda files, argument: open_files(files.filtered).advise(history=logs(files, argument)),
+    ),
     "runner.advise.advise_files.engine_names": (ENGINE, lambda files, argument: open_files(files.filtered).advise(engine_names=argument)),
     "runner.discover.discover.names": ("PATH", lambda files, argument: [file.path for file in discover.discover(argument)]),
     "runner.declared_files.select_declared_files.names": (

@@ -84,6 +84,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
         reader="false {file} {column} {value}", only="booleans/empty.parquet"
     ),
     "conformance.MadeCorpus": lambda folder: sbbf_tool.make_corpus(str(folder / "corpus"), only="types/int8.parquet"),
+    "engine_runs.EngineRunsReport": lambda folder: sbbf_tool.run_engines(FILTERS, "id", 42, "pyarrow"),
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
@@ -208,6 +209,7 @@ def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular])
         "abandoned.AbandonedReport",
         "advise.AdviceReport",
         "conformance.MadeCorpus",
+        "engine_runs.EngineRunsReport",
         "engines.EnginesReport",
         "rules.RulesReport",
         "size.SizeReport",
