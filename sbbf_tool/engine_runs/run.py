@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 SECONDS = 300.0
 """The time that an engine has for its start, and for each run."""
 _WITH, _WITHOUT = "with filters", "without filters"
+_ORIGINALS, _COPIES = "originals", "copies"
 _ZEROED_WITH, _ZEROED_WITHOUT = "zeroed, with filters", "zeroed, without filters"
 
 
@@ -109,7 +110,7 @@ class _Files:
     text: str = ""
     value: str = ""
     paths: list[str] = field(default_factory=list)
-    """The files with filters: those of the user or, for files that are not on this machine, copies."""
+    """The files with filters: links to those of the user or, for files that are not on this machine, copies."""
     copies: list[str] = field(default_factory=list)
     """Copies without filters."""
     sizes: list[list[int]] = field(default_factory=list)
@@ -162,7 +163,7 @@ def _run(
 def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _Files:
     """Read the footers and filters of all files, and make the copies. Files that lack the column are left out: they hold no value."""
     files, missing = _Files(), None
-    for kind in (_WITH, _WITHOUT):
+    for kind in (_ORIGINALS, _COPIES):
         (folder / kind).mkdir()
     for item in inputs:
         with ParquetFile.open(item) as file, file.locate_errors():
@@ -197,25 +198,22 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
         (answer,) = list_answers(question, [query_damaged_filter(file, number, question, [])])
         if answer.row_groups[0].answer == ABSENT and not _is_excluded_otherwise(file, number, question):
             excluded.append(number)
-    base = f"{len(files.paths):06}-{os.path.basename(file.name) or 'file'}"
-    base = base if base.endswith(".parquet") and len(os.fsencode(base)) < _MOST_NAME_BYTES else f"{len(files.paths):06}.parquet"
-    is_here = isinstance(file.source, LocalSource) and not isinstance(item, FileIn)
+    name = f"{len(files.paths):06}.parquet"
+    is_here = isinstance(file.source, LocalSource) and not isinstance(item, FileIn) and not is_url(file.name)
     ensure_room(str(folder), file.source.size * (1 if is_here else 2))
-    copy = folder / _WITHOUT / base
+    copy, original = folder / _COPIES / name, folder / _ORIGINALS / name
     copy_file(file, copy, filters=False)
-    original = os.path.abspath(file.name)
-    if not is_here or is_url(file.name):
-        original = str(folder / _WITH / base)
-        copy_file(file, Path(original), filters=True)
-    files.paths.append(original)
+    if is_here:
+        # Engines read glob characters, percent signs or `key=value` in a path in their own ways.
+        original.symlink_to(os.path.abspath(file.name))
+    else:
+        copy_file(file, original, filters=True)
+    files.paths.append(str(original))
     files.copies.append(str(copy))
     files.sizes.append([file.footer.num_rows(number) or 0 for number in numbers])
     files.excluded.append(excluded)
     files.ranges.append([pages for number in excluded for pages in page_ranges(file, number)])
     files.bytes += file.source.size
-
-
-_MOST_NAME_BYTES = 200
 
 
 def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
@@ -328,7 +326,7 @@ def _try_zeroed_pages(
         for name, paths in ((_ZEROED_WITHOUT, files.copies), (_ZEROED_WITH, files.paths)):
             copies = []
             for number, (path, ranges) in enumerate(zip(paths, files.ranges, strict=True)):
-                copy = Path(zeroed) / f"{name}-{number:06}.parquet"
+                copy = Path(zeroed) / f"{len(jobs)}-{number:06}.parquet"
                 copyfile(path, copy)
                 zero_ranges(copy, ranges)
                 copies.append(str(copy))

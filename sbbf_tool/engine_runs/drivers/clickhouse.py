@@ -20,6 +20,7 @@ from sbbf_tool.engine_runs.measure import Counts, Job, Request, Rows, count_row_
 _ROWS, _PAGES, _BYTES = "ParquetRowsFilterExpression", "ParquetReadPages", "ReadBufferFromFileDescriptorReadBytes"
 _SETTINGS = (
     "use_parquet_metadata_cache = 0",
+    "storage_file_read_method = 'pread'",  # it does not count bytes that it maps into memory
     "input_format_parquet_page_filter_push_down = 0",  # so that whole row groups are counted
     "max_memory_usage = 2000000000",
 )

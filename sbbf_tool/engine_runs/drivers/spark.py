@@ -30,6 +30,7 @@ class Driver:
             "spark.sql.warehouse.dir": os.path.join(request.scratch, "warehouse"),
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.session.timeZone": "UTC",
+            "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",  # Hadoop does not count the bytes of such reads
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         self._session = session("local[1]", settings)
