@@ -321,7 +321,7 @@ def _try_zeroed_pages(
 ) -> EngineRun:
     """Run the query again with zeros in the pages that only filters exclude: an engine that reads them fails, or returns other rows."""
     with TemporaryDirectory(prefix="zeroed-", dir=folder, ignore_cleanup_errors=True) as zeroed:
-        jobs = []
+        jobs: list[Job] = []
         ensure_room(zeroed, 2 * files.bytes)
         for name, paths in ((_ZEROED_WITHOUT, files.copies), (_ZEROED_WITH, files.paths)):
             copies = []
