@@ -70,7 +70,8 @@ class _RunsView(View["EngineRunsReport"]):
         size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
         page.say(f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}")
         excluded = format_count(report.excluded_by_filters, "row group")
-        page.say(f"{format_count(report.filters, 'filter')}, which exclude {excluded} that neither min and max nor a dictionary exclude")
+        excludes = "it excludes" if report.filters == 1 else "they exclude"
+        page.say(f"{format_count(report.filters, 'filter')}; {excludes} {excluded} that min and max and dictionaries leave")
         rows = []
         for run in report.engines:
             for kind, measurement in (("without", run.without_filters), ("with", run.with_filters)):

@@ -17,7 +17,9 @@ class Runnable(NamedTuple):
     module: str
     install: str
     tables: frozenset[str] = frozenset()
-    """Formats of tables that it reads, with a setting to ignore filters."""
+    """Formats of local tables that it reads."""
+    ignores_filters: bool = False
+    """Whether a setting makes it ignore filters; otherwise it reads a copy of the table without filters."""
 
     @property
     def driver(self) -> str:
@@ -35,9 +37,9 @@ RUNNABLE = {
         Runnable("duckdb", "duckdb", "pip install duckdb"),
         Runnable("datafusion", "datafusion", "pip install datafusion"),
         Runnable("spark", "pyspark", "pip install 'sbbf-tool[spark,jre]'"),
-        Runnable("clickhouse", "chdb", "pip install chdb", frozenset({"Delta", "Iceberg"})),
-        Runnable("polars", "polars", "pip install polars"),
-        Runnable("pyarrow", "pyarrow", "pip install pyarrow"),
+        Runnable("clickhouse", "chdb", "pip install chdb", frozenset({"Delta", "Iceberg"}), ignores_filters=True),
+        Runnable("polars", "polars", "pip install polars", frozenset({"Delta"})),
+        Runnable("pyarrow", "pyarrow", "pip install pyarrow", frozenset({"Delta"})),
     )
 }
 ALL = "all"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sbbf_tool.errors import RefusedError, WriteError
@@ -44,6 +44,25 @@ def copy_file(file: ParquetFile, path: Path, *, filters: bool) -> None:
             stream.write(tail)
     except OSError as error:
         raise _write_error(error, path) from error
+
+
+def copy_delta_table(root: str, target: Path, copies: Mapping[str, str]) -> bool:
+    """Make a table of links in `target`: to the log of the table at `root`, and to the copies of its data files, by their paths.
+
+    Return whether it can be read: False if a data file is elsewhere. Files that are in no version of `copies` are left out.
+    """
+    if not all(path.startswith(f"{root}/") for path in copies):
+        return False
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            is_data = name.endswith(".parquet") and f"{root}/_delta_log" not in (folder, os.path.dirname(folder))
+            source = copies.get(path, None if is_data else path)
+            if source is not None:
+                link = target / os.path.relpath(path, root)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(source)
+    return True
 
 
 def zero_ranges(path: Path, ranges: Iterable[tuple[int, int]]) -> None:

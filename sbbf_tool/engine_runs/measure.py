@@ -26,7 +26,7 @@ class Job:
     table: str | None = None
     table_format: str | None = None
     filters: bool = True
-    """Whether the engine may use filters; only for tables, of which no copy without filters is made."""
+    """Whether the engine may use filters, where a setting can say so."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.display import redact
 from sbbf_tool.engine_runs.catalog import ALL, Runnable, choose_engines
-from sbbf_tool.engine_runs.copies import copy_file, ensure_room, page_ranges, zero_ranges
+from sbbf_tool.engine_runs.copies import copy_delta_table, copy_file, ensure_room, page_ranges, zero_ranges
 from sbbf_tool.engine_runs.measure import Job, Request
 from sbbf_tool.engine_runs.process import Answers, run_jobs
 from sbbf_tool.errors import NoColumnError, RefusedError, UnreadableError, UsageError
@@ -27,7 +27,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
 from sbbf_tool.parquet.literals import ABSENT
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.reports.engine_runs import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 SECONDS = 300.0
 """The time that an engine has for its start, and for each run."""
 _WITH, _WITHOUT = "with filters", "without filters"
-_ORIGINALS, _COPIES = "originals", "copies"
+_ORIGINALS, _COPIES, _TABLE_COPY = "originals", "copies", "table"
 _ZEROED_WITH, _ZEROED_WITHOUT = "zeroed, with filters", "zeroed, without filters"
 
 
@@ -109,6 +109,12 @@ class _Files:
     column: Column | None = None
     text: str = ""
     value: str = ""
+    stored_paths: set[tuple[str, ...]] = field(default_factory=set)
+    """The paths of the column in the files; a table may have another name for it."""
+    names: list[str] = field(default_factory=list)
+    """Absolute paths or URLs of the files."""
+    without_column: list[str] = field(default_factory=list)
+    """Those of the files that lack the column."""
     paths: list[str] = field(default_factory=list)
     """The files with filters: links to those of the user or, for files that are not on this machine, copies."""
     copies: list[str] = field(default_factory=list)
@@ -173,6 +179,7 @@ def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _
                 column = find_column(file.footer.columns, name)
             except NoColumnError as error:
                 missing = missing or error.at(file=file.name)
+                files.without_column.append(os.path.abspath(file.name))
                 continue
             if column.max_repetition:
                 raise UsageError("values inside lists and maps cannot be queried in query engines", place=f"column {column.name}")
@@ -208,6 +215,8 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
         original.symlink_to(os.path.abspath(file.name))
     else:
         copy_file(file, original, filters=True)
+    files.stored_paths.add(leaf_columns(file.footer.metadata.schema)[column.index].short_path)
+    files.names.append(file.name if is_url(file.name) else os.path.abspath(file.name))
     files.paths.append(str(original))
     files.copies.append(str(copy))
     files.sizes.append([file.footer.num_rows(number) or 0 for number in numbers])
@@ -237,22 +246,42 @@ def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Pa
     assert files.column is not None
     with TemporaryDirectory(prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True) as scratch:
         request = Request(list(files.column.short_path), files.text, scratch)
-        if table is not None and table.format in engine.tables and not is_url(table.location):
-            both = [_job(kind, files.paths, files, table, filters=kind == _WITH) for kind in (_WITH, _WITHOUT)]
-            answers = run_jobs(engine.driver, request, both, seconds)
+        if table is not None and table.format in engine.tables:
+            answers = run_jobs(engine.driver, request, _table_jobs(engine, files, table, folder), seconds)
             if _WITHOUT in answers.measurements:
-                return _judge(engine, name, "table", answers, files)
+                run = _judge(engine, name, "table", answers, files)
+                return _try_zeroed_pages(run, engine, files, request, answers, folder, seconds, table)
+        if len(files.stored_paths) > 1:
+            names = ", ".join(sorted(map(quote, files.stored_paths)))
+            reason = f"the files of the table store the column under different names ({names}), and the engine cannot read the table"
+            return EngineRun(engine.id, name, None, FAILED, None, None, None, None, None, None, reason, None)
+        request = replace(request, path=list(next(iter(files.stored_paths))))
         jobs = [_job(_WITHOUT, files.copies, files), _job(_WITH, files.paths, files)]
         answers = run_jobs(engine.driver, request, jobs, seconds)
         run = _judge(engine, name, "files", answers, files)
-        if run.outcome == EQUAL and run.uses_filters is None and any(files.excluded):
-            run = _try_zeroed_pages(run, engine, files, request, answers, folder, seconds)
-        return run
+        return _try_zeroed_pages(run, engine, files, request, answers, folder, seconds)
 
 
-def _job(name: str, paths: Sequence[str], files: _Files, table: Table | None = None, *, filters: bool = True) -> Job:
-    location = None if table is None else table.location
-    return Job(name, list(paths), files.sizes, location, None if table is None else table.format, filters)
+def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> list[Job]:
+    """Return the jobs for an engine that reads the table: on the table and on its copy, or twice on the table if it can ignore filters."""
+    location = table.location
+    if is_url(location):
+        return []
+    if engine.ignores_filters:
+        return [Job(kind, files.paths, files.sizes, location, table.format, kind == _WITH) for kind in (_WITH, _WITHOUT)]
+    copy = folder / _TABLE_COPY
+    if not copy.exists() and not copy_delta_table(location, copy, _places(files, files.copies)):
+        return []
+    return [Job(_WITHOUT, files.copies, files.sizes, str(copy), table.format), Job(_WITH, files.paths, files.sizes, location, table.format)]
+
+
+def _places(files: _Files, paths: Sequence[str]) -> dict[str, str]:
+    """Return, by the name of each file of a table, the path that takes its place."""
+    return dict(zip(files.names, paths, strict=True)) | {name: name for name in files.without_column}
+
+
+def _job(name: str, paths: Sequence[str], files: _Files) -> Job:
+    return Job(name, list(paths), files.sizes)
 
 
 def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Files) -> EngineRun:
@@ -271,7 +300,7 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
     if with_filters is not None and without is not None:
         uses_filters, skipped = _compare_counts(with_filters, without)
         evidence = None if uses_filters is None else METRIC
-        if uses_filters is False and not any(files.excluded):
+        if not uses_filters and not any(files.excluded):
             uses_filters, evidence = None, None
             reason = reason or _NOTHING_EXCLUDED
     return EngineRun(
@@ -317,9 +346,21 @@ def _measurement(answer: dict[str, Any] | None) -> Measurement | None:
 
 
 def _try_zeroed_pages(
-    run: EngineRun, engine: Runnable, files: _Files, request: Request, answers: Answers, folder: Path, seconds: float
+    run: EngineRun,
+    engine: Runnable,
+    files: _Files,
+    request: Request,
+    answers: Answers,
+    folder: Path,
+    seconds: float,
+    table: Table | None = None,
 ) -> EngineRun:
-    """Run the query again with zeros in the pages that only filters exclude: an engine that reads them fails, or returns other rows."""
+    """Run the query of an engine without metrics again, with zeros in the pages that only filters exclude.
+
+    An engine that reads them fails, or returns other rows.
+    """
+    if run.outcome != EQUAL or run.uses_filters is not None or not any(files.excluded):
+        return run
     with TemporaryDirectory(prefix="zeroed-", dir=folder, ignore_cleanup_errors=True) as zeroed:
         jobs: list[Job] = []
         ensure_room(zeroed, 2 * files.bytes)
@@ -330,7 +371,12 @@ def _try_zeroed_pages(
                 copyfile(path, copy)
                 zero_ranges(copy, ranges)
                 copies.append(str(copy))
-            jobs.append(_job(name, copies, files))
+            if table is None:
+                jobs.append(_job(name, copies, files))
+            else:
+                root = Path(zeroed) / f"table-{len(jobs)}"
+                copy_delta_table(table.location, root, _places(files, copies))
+                jobs.append(Job(name, copies, files.sizes, str(root), table.format))
         zeroed_answers = run_jobs(engine.driver, request, jobs, seconds)
     expected = answers.measurements[_WITH]["digest"]
     is_same = {job.name: zeroed_answers.measurements.get(job.name, {}).get("digest") == expected for job in jobs}

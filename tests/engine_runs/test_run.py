@@ -16,6 +16,7 @@ from sbbf_tool.cli import run as run_cli
 from sbbf_tool.engine_runs import catalog, copies
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.engine_runs import EngineRunsReport
+from support.delta_logs import add, metadata, protocol, write_version
 from support.facts import FIXTURES
 from support.json_schemas import validate
 from support.questions import absent_value, present_value
@@ -134,22 +135,82 @@ def test_several_files_and_a_stored_value(tmp_path: Path) -> None:
 
 
 @engines
-def test_clickhouse_reads_delta_tables(tmp_path: Path) -> None:
-    deltalake = pytest.importorskip("deltalake", reason="the Python package deltalake is not installed")
-    (name,) = need("clickhouse")
-    table = tmp_path / "table"
-    table.mkdir()
+def test_zeroed_pages_show_that_an_engine_without_metrics_uses_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("duckdb")
+    monkeypatch.setattr(catalog.Runnable, "driver", "support.silent_engine")
+    (run,) = run_engines(WITH_FILTERS, "id", absent_value(WITH_FILTERS, "id"), "duckdb").engines
+
+    assert (run.outcome, run.uses_filters, run.evidence, run.row_groups_skipped) == ("equal", True, "zeroed pages", None)
+
+
+def write_table_files(table: Path) -> None:
+    """Write two files with filters, with the numbers below 2000 and 4000 that are multiples of 2 and 4, and one without the column."""
     for step in (2, 4):
         rows = pa.table({"id": range(0, 1000 * step, step), "n": range(1000)})
         pq.write_table(rows, table / f"{step}.parquet", row_group_size=250, use_dictionary=False)
-    for path in table.glob("*.parquet"):
-        add_filters(path, ["id"], in_place=True, fpp=1e-6)
+        add_filters(table / f"{step}.parquet", ["id"], in_place=True, fpp=1e-6)
+
+
+@engines
+@pytest.mark.parametrize("name", ["clickhouse", "polars", "pyarrow"])
+def test_engines_read_delta_tables(name: str, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the Python package deltalake is not installed")
+    need(name)
+    table = tmp_path / "table"
+    table.mkdir()
+    write_table_files(table)
     deltalake.convert_to_deltalake(str(table))
+    deltalake.write_deltalake(table, pa.table({"n": pa.array([7])}), mode="append", schema_mode="merge")
+    deltalake.DeltaTable(table).delete("id = 2")  # a file without filters takes the place of the first
+    before = {path: path.stat() for path in table.rglob("*")}
 
     report = run_engines(table, "id", 501, name)
     (run,) = report.engines
     assert (report.table_format, report.exit_code, run.outcome, run.reads) == ("Delta", 0, "equal", "table")
-    assert (run.uses_filters, run.evidence) == (True, "metric")
+    evidence = "metric" if name in PRUNING else "zeroed pages"
+    assert (run.uses_filters, run.evidence, report.filters) == (name in PRUNING, evidence, 4)
+    (run,) = run_engines(table, "id", 2, name).engines
+    assert (run.outcome, run.reads, run.with_filters and run.with_filters.rows) == ("equal", "table", 0)
+    (run,) = run_engines(table, "id", 1004, name).engines
+    assert (run.outcome, run.reads, run.with_filters and run.with_filters.rows) == ("equal", "table", 2)
+    assert {path: path.stat().st_mtime_ns for path in table.rglob("*")} == {path: stat.st_mtime_ns for path, stat in before.items()}
+
+
+@engines
+def test_columns_that_a_table_renames(tmp_path: Path) -> None:
+    """ClickHouse reads the table; the others read its files, where the column has another name."""
+    names = need("clickhouse", "duckdb", "datafusion")
+    write_table_files(tmp_path)
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+    fields = [{"name": "key", "type": "long", "nullable": True, "metadata": mapped}]
+    files = [add(f"{step}.parquet", size=(tmp_path / f"{step}.parquet").stat().st_size) for step in (2, 4)]
+    write_version(tmp_path, 0, protocol(2, 5), metadata({"delta.columnMapping.mode": "name"}, fields), *files)
+
+    report = run_engines(tmp_path, "key", 1004, names)
+    assert (report.exit_code, report.column) == (0, "key")
+    assert [(run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines] == [("equal", 2)] * len(names)
+    assert {run.engine: run.reads for run in report.engines} == {name: "table" if name == "clickhouse" else "files" for name in names}
+
+
+@engines
+def test_clickhouse_reads_iceberg_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = pytest.importorskip("pyiceberg.io.pyarrow", reason="the Python package pyiceberg is not installed")
+    options = writer._get_parquet_writer_kwargs
+    # Otherwise the dictionary excludes the value too.
+    monkeypatch.setattr(writer, "_get_parquet_writer_kwargs", lambda properties: {**options(properties), "use_dictionary": False})
+    from support.iceberg_tables import sql_catalog, to_hadoop
+
+    (name, *others) = need("clickhouse", "datafusion")
+    rows = pa.table({"id": pa.array(range(0, 1000, 2), pa.int64()), "day": ["d"] * 500})
+    table = sql_catalog(tmp_path).create_table("n.t", rows.schema)
+    table.append(rows)
+    folder = to_hadoop(table)
+    assert run_cli(["add-filter", str(folder), "-c", "id", "--in-place"]) == 0
+
+    report = run_engines(folder, "id", 501, [name, *others])
+    assert (report.table_format, report.exit_code, report.excluded_by_filters) == ("Iceberg", 0, 1)
+    assert [(run.outcome, run.uses_filters, run.evidence) for run in report.engines] == [("equal", True, "metric")] * (1 + len(others))
+    assert [run.reads for run in report.engines] == ["table", *("files" for _ in others)]
 
 
 def test_copies_have_the_same_length_and_no_filter(tmp_path: Path) -> None:

@@ -18,13 +18,19 @@ class Driver:
         self._request = request
 
     def run(self, job: Job, rows: Rows) -> Counts:
-        kind = pq.read_schema(job.files[0]).field(self._request.path[0]).type
+        if job.table is None:
+            scan = polars.scan_parquet(job.files, glob=False, hive_partitioning=False)
+            schema = pq.read_schema(job.files[0])
+        else:
+            scan = polars.scan_delta(job.table)
+            schema = scan.collect_schema().to_frame().to_arrow().schema
+        kind = schema.field(self._request.path[0]).type
         column = polars.col(self._request.path[0])
         for name in self._request.path[1:]:
             kind, column = kind.field(name).type, column.struct.field(name)
         # An item of the series would lose nanoseconds.
         series = polars.Series(polars.from_arrow(parse_texts([self._request.text], kind)))
-        matching = polars.scan_parquet(job.files, glob=False, hive_partitioning=False).filter(column == polars.lit(series))
+        matching = scan.filter(column == polars.lit(series))
         with rows.timed():
             is_streaming = hasattr(matching, "collect_batches")
             frames: Iterable[polars.DataFrame] = matching.collect_batches() if is_streaming else [matching.collect()]

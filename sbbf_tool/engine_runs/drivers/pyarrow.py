@@ -17,7 +17,7 @@ class Driver:
         self._request = request
 
     def run(self, job: Job, rows: Rows) -> Counts:
-        dataset = ds.dataset(job.files)
+        dataset = ds.dataset(job.files) if job.table is None else _open_table(job.table)
         kind = dataset.schema.field(self._request.path[0]).type
         for name in self._request.path[1:]:
             kind = kind.field(name).type
@@ -26,3 +26,10 @@ class Driver:
         with rows.timed():
             rows.add_batches(scanner.to_batches())
         return Counts()
+
+
+def _open_table(path: str) -> ds.Dataset:
+    """Return a Delta table as a dataset. Raises ImportError without the package deltalake."""
+    from deltalake import DeltaTable
+
+    return DeltaTable(path).to_pyarrow_dataset()
