@@ -149,9 +149,13 @@ def _show_history(page: Page, report: AdviceReport) -> None:
         page.say(f"{filters} would have skipped {skipped} of the {read} that the queries read ({scans} of these files in {logs})")
     else:
         page.say(f"no filter is advised for what the queries read: {read} ({scans} of these files in {logs})")
-    rest = f"{format_count(history.scans_without, 'scan')} of them without = or IN, {history.other_scans:,} of other files"
-    skipped_lines = f"; {format_count(history.skipped_lines, 'line')} could not be read" if history.skipped_lines else ""
-    page.say(f"not counted: {rest}{skipped_lines}")
+    rest = [
+        f"{format_count(history.scans_without, 'scan')} of them without = or IN" if history.scans_without else "",
+        f"{format_count(history.other_scans, 'scan')} of other files" if history.other_scans else "",
+        f"{format_count(history.skipped_lines, 'line')} that could not be read" if history.skipped_lines else "",
+    ]
+    if any(rest):
+        page.say(f"not counted: {', '.join(filter(None, rest))}")
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:

@@ -74,6 +74,9 @@ def test_a_filter_would_have_skipped_what_was_read(data: Path, tmp_path: Path) -
 
 
 def test_the_command_prints_the_bytes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    larger_log = write_log(tmp_path / "other", [*events(data), *events("/elsewhere/x.parquet", execution=2)])
+    assert run(["advise", str(data), "--history", str(larger_log)]) == 0
+    assert "not counted: 1 scan of other files\n" in capsys.readouterr().out
     log = str(write_log(tmp_path / "log", events(data)))
     assert run(["advise", str(data), "--history", log]) == 0
     assert "of the 90,000 bytes that the queries read (1 scan of these files in 1 log)" in capsys.readouterr().out
