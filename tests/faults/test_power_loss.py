@@ -197,7 +197,7 @@ def read_all(folder: Path) -> State:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(70, 20, marks=pytest.mark.heavy(10))])
+@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(70, 4, marks=pytest.mark.heavy(5))])
 def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
     folder, again = tmp_path / "it", tmp_path / "replay"
     arguments = small_files(folder, count)
