@@ -98,4 +98,6 @@ def _conclude(run: EngineRun) -> str:
     if not run.uses_filters:
         return f"equal rows{on}; it does not use the filters{evidence}"
     skipped = f" and skips {format_count(run.row_groups_skipped, 'row group')} by them" if run.row_groups_skipped else ""
-    return f"equal rows{on}; it uses the filters{skipped}{evidence}"
+    sizes = [measurement and measurement.bytes_read for measurement in (run.with_filters, run.without_filters)]
+    read = "" if None in sizes else f", reading {sizes[0]:,} bytes instead of {sizes[1]:,}"
+    return f"equal rows{on}; it uses the filters{skipped}{read}{evidence}"

@@ -12,9 +12,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import sbbf_tool
 from sbbf_tool.display import escape
 from sbbf_tool.engine_runs.measure import Job, Request
 
@@ -56,7 +58,7 @@ def _run_process(driver: str, request: Request, jobs: Sequence[Job], seconds: fl
     """Run jobs in a new process, and add its answers; return why it ended early, if it did."""
     read_end, write_end = os.pipe()
     command = [sys.executable, "-P", "-W", "ignore", "-m", "sbbf_tool.engine_runs.program", str(write_end)]
-    line = json.dumps({"driver": driver, "request": asdict(request), "jobs": [asdict(job) for job in jobs]})
+    line = json.dumps({"driver": driver, "request": asdict(request), "jobs": [asdict(job) for job in jobs], "path": sys.path})
     with TemporaryFile() as log:
         try:
             process = subprocess.Popen(
@@ -65,7 +67,7 @@ def _run_process(driver: str, request: Request, jobs: Sequence[Job], seconds: fl
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 pass_fds=(write_end,),
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env={**os.environ, "PYTHONPATH": str(Path(sbbf_tool.__path__[0]).parent)},
                 start_new_session=True,
             )
         finally:

@@ -18,6 +18,8 @@ from sbbf_tool.engine_runs.measure import Driver, Job, Request, measure
 
 def main(descriptor: str) -> None:
     request = json.loads(sys.stdin.readline())
+    # At the end: a module in the folder of a user's script, such as types.py, must not hide one of the standard library.
+    sys.path += [entry for entry in request["path"] if entry and entry not in sys.path]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with open(int(descriptor), "w", buffering=1) as answers:
         try:

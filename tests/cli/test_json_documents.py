@@ -32,6 +32,7 @@ OTHER_WORDS = [
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
     ["probe", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
     ["explain", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
+    ["explain", FILE, COLUMN, "1", "--run", "pyarrow"],
     *([name, OTHER_FILE, *WORKING[name]] for name in OF_SEVERAL),
     ["inspect", FILE, "torn.parquet"],
     ["repair", "delta", "--abandoned"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sbbf_tool.engine_runs.measure import Job, Request, Rows, count_row_groups
@@ -38,6 +40,14 @@ def test_an_engine_that_does_not_start_answers_nothing() -> None:
 
     assert answers.start_error == "there is no engine here"
     assert (answers.measurements, answers.errors) == ({}, {})
+
+
+def test_modules_of_the_caller_hide_none_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "types.py").write_text("raise RuntimeError('hidden')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    answers = run_jobs("support.odd_engine", Request(["c"], "1", "."), jobs("first"), 120)
+
+    assert (answers.start_error, answers.measurements.keys()) == (None, {"first"})
 
 
 def test_rows_in_any_order_have_one_digest() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,13 +73,14 @@ def test_a_type_that_engines_use(name: str) -> None:
 
 @engines
 def test_a_type_that_engines_do_not_use(tmp_path: Path) -> None:
-    """Of 8-bit integers DataFusion uses no filter; ClickHouse uses none of floating-point numbers."""
+    """DataFusion uses no filter of 8-bit integers, ClickHouse none of floating-point numbers, and DuckDB none of large decimals."""
     path = tmp_path / "n=7 [a]*%20#?'.parquet"
     rows = {"tiny": pa.array([*range(0, 120, 2)] * 5, pa.int8()), "wide": [float(n) for n in range(0, 600, 2)]}
+    rows["amount"] = pa.array([Decimal(n) for n in range(0, 600, 2)], pa.decimal128(38, 10))
     pq.write_table(pa.table(rows), path, row_group_size=100, use_dictionary=False)
-    add_filters(path, ["tiny", "wide"], in_place=True, fpp=1e-6)
+    add_filters(path, ["tiny", "wide", "amount"], in_place=True, fpp=1e-6)
 
-    for name, column, value in (("datafusion", "tiny", 51), ("clickhouse", "wide", 101.0)):
+    for name, column, value in (("datafusion", "tiny", 51), ("clickhouse", "wide", 101.0), ("duckdb", "amount", "101")):
         (run,) = run_engines(path, column, value, need(name)).engines
         assert (run.outcome, run.uses_filters, run.evidence, run.row_groups_skipped) == ("equal", False, "metric", 0)
 
@@ -91,6 +93,15 @@ def test_a_type_that_an_engine_gets_wrong() -> None:
     (run,) = report.engines
     assert (report.exit_code, run.outcome) == (1, "rows differ")
     assert run.reason == "0 rows with filters, 1 without"
+
+
+@engines
+@pytest.mark.parametrize("column", ["u64", "day", "clock", "at_utc", "at_local", "dec38", "key16"])
+def test_stored_values_of_other_types(column: str) -> None:
+    path = FIXTURES / "pyarrow-types-filters.parquet"
+    report = run_engines(path, column, present_value(path, column), need("duckdb", "datafusion", "clickhouse", "polars", "pyarrow"))
+
+    assert [(run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines] == [("equal", 1)] * len(report.engines)
 
 
 @engines
