@@ -104,9 +104,7 @@ def zstd(content: bytes) -> bytes:
     return b"".join(bytes(cramjam.zstd.compress(part)) for part in (content[:half], content[half:]))
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".zstd", zstd), (".zst", zstd), (".lz4", lz4_java)], ids=str
-)
+@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".zstd", zstd), (".zst", zstd), (".lz4", lz4_java)])
 def test_compressed_logs(data: Path, tmp_path: Path, suffix: str, compress: Any) -> None:
     path = tmp_path / f"app-1{suffix}"
     path.write_bytes(compress(build_log(events(data))))

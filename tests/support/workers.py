@@ -30,6 +30,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Workers compare what they collected; a run without them would not see the difference.
+    if addressed := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"names of tests have addresses, which differ in each process: {addressed[0]}")
     if hasattr(config, "workerinput"):
         groups = {item: find_group(item.path) for item in items}
         weights: Counter[str] = Counter()
