@@ -1,15 +1,11 @@
-"""What whole commands cost on whole files, beside the systems that could do the same. Run by hand; takes minutes and some gigabytes.
+"""What whole commands cost on whole files, beside the systems that could do the same. `bench_all.py` runs them.
 
-    python tests/benchmarks/bench_files.py [--json] [--rounds 3] [--scale 1.0] [--only NAME ...] [--folder DIR]
-
-Every figure is a ratio against a peer in the same run, both measured in turn as whole processes (A B A B ...), medians. Bytes are
-counted by the commands themselves. `--scale` makes the files smaller to try the script; `--folder`, on a file system in memory say, takes
-the disk out of the figures.
+Both are measured in turn as whole processes (A B A B ...), medians. Bytes are counted by the commands themselves. A smaller scale makes the
+files smaller.
 """
 
 from __future__ import annotations
 
-import argparse
 import compileall
 import json
 import os
@@ -17,55 +13,23 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from figures import Figure, Target, cost_of, in_turn, python, timed, usage_of
 
 import sbbf_tool
 
 SBBF = str(Path(sys.executable).with_name("sbbf"))
 ROW_GROUP_ROWS = 500_000
-PLAIN_COPY = "cp and sync of the file"
-
-
-class Figure(NamedTuple):
-    """One line of the answer. `seconds` are medians of whole processes; `ratio` is the peer over us, or as `meaning` says."""
-
-    name: str
-    seconds: float
-    peer: str
-    peer_seconds: float
-    ratio: float
-    target: str
-    note: str = ""
-
-
-def timed(command: list[str]) -> float:
-    start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
-    if done.returncode not in ((0, 1) if "probe" in command else (0,)):
-        raise SystemExit(f"{command}: exit {done.returncode}\n{done.stderr}")
-    return seconds
-
-
-def in_turn(rounds: int, work: dict[str, Callable[[], float]]) -> dict[str, float]:
-    """The median of each piece of work, measured round after round so that a busy minute hits all alike."""
-    times: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(rounds):
-        for name, once in work.items():
-            times[name].append(once())
-    return {name: statistics.median(seconds) for name, seconds in times.items()}
-
-
-def python(program: str, *arguments: object) -> Callable[[], float]:
-    return lambda: timed([sys.executable, "-c", program, *map(str, arguments)])
+START = {"--help": 1.5, "probe": 1.8, "inspect": 2.5}
+"""How many times as long as importing click each command may take."""
+COPIES = {20: {"pyarrow": 2, "DuckDB": 4.5}, 200: {"DuckDB": 10}}
+"""How many times faster an atomic copy is to be than others rewriting the file, by the number of columns."""
 
 
 # --- Files ---
@@ -121,7 +85,7 @@ REWRITERS = {
 # --- Figures ---
 
 
-def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: tuple[str, str]) -> Iterator[Figure]:
+def add_filter(folder: Path, rounds: int, scale: float, columns: int) -> Iterator[Figure]:
     source, copy, out = folder / f"wide{columns}.parquet", folder / "copy.parquet", folder / "out.parquet"
     wide_table(source, int(3_000_000 * scale), columns)
     size = source.stat().st_size
@@ -149,25 +113,13 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: t
 
     work = {"append": ours("--append"), "copy": ours(), "cp": plain_copy, **{name: rewrite(name) for name in REWRITERS}}
     times = in_turn(rounds, work)
-    peer = min(REWRITERS, key=lambda name: times[name])
-    for way, target in zip(("append", "copy"), targets, strict=True):
-        yield Figure(
-            f"add-filter, 2 of {columns} columns, {'in-place append' if way == 'append' else 'atomic copy'}",
-            times[way],
-            f"{peer} rewriting",
-            times[peer],
-            times[peer] / times[way],
-            target,
-            f"{size / 1e6:,.0f} MB; " + ", ".join(f"{name} {times[name]:.2f} s" for name in REWRITERS),
-        )
-    yield Figure(
-        f"add-filter, 2 of {columns} columns, atomic copy",
-        times["copy"],
-        PLAIN_COPY,
-        times["cp"],
-        times["copy"] / times["cp"],
-        "at most 1.4 (us over the peer)",
-    )
+    note = f"{size / 1e6:,.0f} MB; " + ", ".join(f"{name} {times[name]:.2f} s" for name in REWRITERS)
+    name = f"add-filter, 2 of {columns} columns, "
+    appends = {"DuckDB": 14 if columns == 20 else 60}
+    for way, kind, targets in (("append", "in-place append", appends), ("copy", "atomic copy", COPIES[columns])):
+        for peer, bound in targets.items():
+            yield Figure(name + kind, times[way], f"{peer} rewriting", times[peer], Target.times_faster(bound), note)
+    yield Figure(name + "atomic copy", times["copy"], "cp and sync of the file", times["cp"], Target.of_the_peer(1.4))
     source.unlink()
 
 
@@ -198,8 +150,7 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             times["ours"],
             "adding the recommended filters",
             times["add"],
-            times["ours"] / times["add"],
-            "at most 1.5",
+            Target.of_the_peer(1.5),
         )
         source.unlink()
 
@@ -218,16 +169,15 @@ def verify(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     times = in_turn(rounds, {"ours": lambda: timed(ours), "peer": lambda: timed(theirs)})
     processor = {"ours": [], "peer": []}
     for _ in range(rounds):
-        processor["ours"].append(_usage_of(ours)[0])
-        processor["peer"].append(_usage_of(theirs)[0])
+        processor["ours"].append(usage_of(ours)[0])
+        processor["peer"].append(usage_of(theirs)[0])
     seconds, of_peer = map(statistics.median, processor.values())
     yield Figure(
         f"verify, {20 * rows:,} values",
         times["ours"],
         "DuckDB scanning and hashing",
         times["peer"],
-        times["ours"] / times["peer"],
-        "at most 1.0",
+        Target.of_the_peer(1.0),
         f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}",
     )
 
@@ -251,9 +201,9 @@ def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         read,
         "bytes of its dictionary pages",
         pages,
-        read / pages,
-        "within 1.05",
+        Target.of_the_peer(1.05),
         f"the chunks have {chunk:,} bytes",
+        "{:,.0f} bytes",
     )
 
 
@@ -273,8 +223,7 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["ours"],
         "DuckDB parquet_bloom_probe",
         times["peer"],
-        times["peer"] / times["ours"],
-        "faster; 128 bytes a row group",
+        Target.times_faster(1),
         f"{beyond / 100:.0f} bytes a row group beyond the footer",
     )
 
@@ -300,8 +249,56 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["ours"],
         "DuckDB parquet_bloom_probe over the glob",
         times["peer"],
-        times["peer"] / times["ours"],
-        "at least 2",
+        Target.times_faster(2),
+    )
+
+
+def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """Two columns of many files of 100 kB get filters, with two processes each; new copies of the files in each round."""
+    source, work = folder / "source", folder / "work"
+    source.mkdir()
+    count = int(3000 * scale)
+    rng = np.random.default_rng(7)
+    for number in range(count):
+        ids = rng.integers(0, 2**62, 3300)
+        table = pa.table({"id": ids, "key": np.char.add("user-", (ids % 10**9).astype("U")), "x": rng.random(3300)})
+        pq.write_table(table, source / f"part-{number:05d}.parquet")
+    num_bytes = sum(path.stat().st_size for path in source.iterdir())
+    # As others do it: one process per core, a temporary file, a rename; without `fsync`.
+    rewriting = (
+        "import glob, os, sys\n"
+        "from multiprocessing import Pool\n"
+        "import pyarrow.parquet as pq\n"
+        "def rewrite(path):\n"
+        "    o = {c: {'ndv': 3300, 'fpp': 0.01} for c in ('id', 'key')}\n"
+        "    pq.write_table(pq.read_table(path, use_threads=False), path + '.new', bloom_filter_options=o)\n"
+        "    os.replace(path + '.new', path)\n"
+        "if __name__ == '__main__':\n"
+        "    with Pool(2) as pool: pool.map(rewrite, sorted(glob.glob(sys.argv[1] + '/*')), 16)\n"
+    )
+    add = [SBBF, "add-filter", str(work), "-c", "id", "-c", "key", "--in-place", "--jobs", "2", "-q"]
+
+    def on_copies(command: list[str]) -> Callable[[], float]:
+        def once() -> float:
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(source, work)
+            os.sync()
+            return timed(command)
+
+        return once
+
+    script = folder / "rewriting.py"
+    script.write_text(rewriting)
+    times = in_turn(rounds, {"ours": on_copies(add), "peer": on_copies([sys.executable, str(script), str(work)])})
+    shutil.rmtree(work)
+    shutil.copytree(source, work)
+    yield Figure(
+        f"add-filter, 2 columns of {count:,} files of {num_bytes / max(count, 1) / 1000:.0f} kB, two processes",
+        times["ours"],
+        "pyarrow rewriting, two processes, no fsync",
+        times["peer"],
+        Target.in_seconds(3.8),
+        cost_of(add),
     )
 
 
@@ -344,9 +341,8 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["ours"],
         "kernel alone, with Python's start",
         times["peer"],
-        times["ours"] / times["peer"],
-        "at most 1.0 s, 250 MB",
-        f"{_cost_of([SBBF, 'probe', str(source), 'id', '--values-file', str(keys)])}; {num_lines:,} values listed",
+        Target.in_seconds(1.0),
+        f"{cost_of([SBBF, 'probe', str(source), 'id', '--values-file', str(keys)])}; {num_lines:,} values listed",
     )
     source.unlink()
     lake = folder / "keys"
@@ -366,33 +362,9 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["ours"],
         "Python reading the files",
         times["peer"],
-        times["ours"] / times["peer"],
-        "at most 0.9 s",
-        _cost_of(probe),
+        Target.in_seconds(0.9),
+        cost_of(probe),
     )
-
-
-def _usage_of(command: list[str]) -> tuple[float, int]:
-    """Return the processor time of a process in seconds, and its peak memory in bytes."""
-    program = (
-        "import resource, subprocess, sys\n"
-        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
-        "usage = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program, *command], check=True, capture_output=True, text=True)
-    seconds, peak = done.stdout.split()
-    return float(seconds), int(peak)
-
-
-def _peak_bytes(command: list[str]) -> int:
-    return _usage_of(command)[1]
-
-
-def _cost_of(command: list[str]) -> str:
-    """Describe the cost on which other processes have less influence than on the time."""
-    seconds, peak = _usage_of(command)
-    return f"{seconds:.2f} s of processor time, peak of {peak / 1e6:,.0f} MB"
 
 
 def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str, ...] = ()) -> None:
@@ -429,8 +401,7 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["probe"],
         "DuckDB parquet_bloom_probe",
         times["DuckDB"],
-        times["DuckDB"] / times["probe"],
-        "at least 2",
+        Target.times_faster(2),
         f"footer of {_footer_bytes(source):,} bytes",
     )
     out.unlink()
@@ -439,9 +410,8 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["add"],
         "pyarrow reading the footer",
         times["pyarrow"],
-        times["add"] / times["pyarrow"],
-        "within 0.5 s and 150 MB",
-        f"{source.stat().st_size / 1e6:,.0f} MB; peak of {_peak_bytes(add) / 1e6:,.0f} MB",
+        Target.in_seconds(0.5),
+        f"{source.stat().st_size / 1e6:,.0f} MB; peak of {usage_of(add)[1] / 1e6:,.0f} MB",
     )
     columns, row_groups = 500, max(2, int(100 * scale))
     many_columns(source, columns, row_groups)
@@ -457,8 +427,7 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         times["ours"],
         "pyarrow reading metadata and filter offsets",
         times["peer"],
-        times["ours"] / times["peer"],
-        "within 1.2 (us over the peer)",
+        Target.of_the_peer(1.2),
         f"footer of {_footer_bytes(source):,} bytes",
     )
 
@@ -479,49 +448,20 @@ def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     work = {name: python(f"{paths}from sbbf_tool.__main__ import main; main()", *words) for name, words in ours.items()}
     times = in_turn(max(3, round(rounds * 10 * scale)), {**work, "peer": python(f"{paths}import click")})
     for name in ours:
-        yield Figure(
-            f"start, {name}", times[name], 'python -c "import click"', times["peer"], times[name] / times["peer"], "the less the better"
-        )
+        bound = START[name.partition(" ")[0]]
+        yield Figure(f"start, {name}", times[name], 'python -c "import click"', times["peer"], Target.of_the_peer(bound))
 
 
 BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
-    "add20": lambda folder, rounds, scale: add_filter(folder, rounds, scale, 20, ("14", "4.5")),
-    "add200": lambda folder, rounds, scale: add_filter(folder, max(1, rounds // 3), scale, 200, ("60", "10")),
+    "add20": lambda folder, rounds, scale: add_filter(folder, rounds, scale, 20),
+    "add200": lambda folder, rounds, scale: add_filter(folder, max(1, rounds // 3), scale, 200),
     "advise": advise,
     "dictionary": dictionary,
     "verify": verify,
     "probe": cold_probe,
     "files": many_files,
+    "small": small_files,
     "keys": many_keys,
     "footer": wide_footer,
     "start": start,
 }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
-    parser.add_argument("--folder", help="where the files are made; the system's place for temporary files by default")
-    chosen = parser.parse_args()
-    # A process that may not keep its bytecode compiles every module each time.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    figures: list[Figure] = []
-    for name in chosen.only:
-        with tempfile.TemporaryDirectory(prefix="sbbf-bench-", dir=chosen.folder) as folder:
-            for figure in BENCHMARKS[name](Path(folder), chosen.rounds, chosen.scale):
-                figures.append(figure)
-                if not chosen.json:
-                    print(
-                        f"{figure.name}: {figure.seconds:,.3f} | {figure.peer}: {figure.peer_seconds:,.3f} | "
-                        f"ratio {figure.ratio:.3g} (wanted: {figure.target}) {figure.note}",
-                        flush=True,
-                    )
-    if chosen.json:
-        print(json.dumps([figure._asdict() for figure in figures], indent=1))
-
-
-if __name__ == "__main__":
-    main()
