@@ -47,6 +47,8 @@ class Request:
     text: str
     scratch: str
     """An empty folder for temporary files of the engine."""
+    is_text: bool = False
+    """Whether the value is text even where it begins with 0x, as bytes do."""
 
 
 class Driver(Protocol):

@@ -28,7 +28,7 @@ from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
-from sbbf_tool.parquet.literals import ABSENT
+from sbbf_tool.parquet.literals import ABSENT, are_text
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.reports.engine_runs import (
     EQUAL,
@@ -245,7 +245,7 @@ def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Pa
         return EngineRun(engine.id, name, None, NOT_INSTALLED, None, None, None, None, None, None, reason, engine.install)
     assert files.column is not None
     with TemporaryDirectory(prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True) as scratch:
-        request = Request(list(files.column.short_path), files.text, scratch)
+        request = Request(list(files.column.short_path), files.text, scratch, is_text=are_text(files.column))
         if table is not None and table.format in engine.tables:
             answers = run_jobs(engine.driver, request, _table_jobs(engine, files, table, folder), seconds)
             if _WITHOUT in answers.measurements:

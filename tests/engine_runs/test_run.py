@@ -105,6 +105,16 @@ def test_stored_values_of_other_types(column: str) -> None:
 
 
 @engines
+def test_text_that_looks_like_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "addresses.parquet"
+    pq.write_table(pa.table({"address": [f"0x{n:08x}" for n in range(0, 600, 2)]}), path, row_group_size=100, use_dictionary=False)
+    add_filters(path, ["address"], in_place=True)
+    report = run_engines(path, "address", "0x00000010", need("duckdb", "datafusion", "clickhouse", "polars", "pyarrow"))
+
+    assert [(run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines] == [("equal", 1)] * len(report.engines)
+
+
+@engines
 @pytest.mark.parametrize("name", sorted(PRUNING))
 def test_false_negatives_are_found(name: str, broken: Path) -> None:
     value = present_value(broken, "id")

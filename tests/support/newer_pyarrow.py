@@ -12,6 +12,7 @@ MISSING = {
     "has no attribute 'bloom_filter_offset'": "pyarrow 24 is the first that tells where they are",
     "has no attribute 'bloom_filter_length'": "pyarrow 24 is the first that tells where they are",
     "unexpected keyword argument 'uniform_encryption'": "pyarrow 22 is the first that encrypts a file with one key",
+    "has no attribute 'create_decryption_properties'": "this pyarrow takes keys from a key service alone",
     "Expected np.float16 instance": "this pyarrow makes half floats of numpy's alone",
     "Unhandled type for Arrow to Parquet schema conversion: string_view": "this pyarrow writes no string views",
     "unexpected keyword argument 'store_decimal_as_integer'": "pyarrow 17 is the first that pyiceberg writes files with",

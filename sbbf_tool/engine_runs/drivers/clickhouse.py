@@ -31,6 +31,8 @@ class Driver:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._dialect = ClickHouseDialect()
+        # Bytes and text have one type in ClickHouse, and its dialect takes 0x.. for bytes.
+        self._text = f"0x{request.text.encode().hex()}" if request.is_text and request.text.startswith("0x") else request.text
         self._session: Any = _open(request.scratch)
         for setting in _SETTINGS:
             try:
@@ -45,7 +47,7 @@ class Driver:
             column = self._dialect.reference(self._request.path)
             types = self._ask(f"SELECT toTypeName({column}) AS kind FROM {source} LIMIT 1", names)
             if types:
-                condition = self._dialect.condition(column, _strip_nullable(types[0]["kind"]), [self._request.text])
+                condition = self._dialect.condition(column, _strip_nullable(types[0]["kind"]), [self._text])
                 before = self._events()
                 self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
                 total += self._events() - before
