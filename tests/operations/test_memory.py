@@ -16,6 +16,8 @@ from thrift.transport.TTransport import TMemoryBuffer
 from sbbf_tool.bloom import sizing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.structs import parse_struct
 
 ROWS = 100_000_000
 BOUND = 400 << 20
@@ -36,7 +38,7 @@ def write_one_row_group(path) -> None:
     with pq.ParquetWriter(path, pa.schema({"n": pa.int64()}), use_dictionary=False, column_encoding={"n": "DELTA_BINARY_PACKED"}) as writer:
         writer.write_table(pa.table({"n": np.arange(ROWS)}), row_group_size=ROWS)
     with ParquetFile.open(path) as file:
-        metadata, start = file.footer.metadata, file.footer.start
+        metadata, start = parse_struct(FileMetaData, file.footer.raw), file.footer.start
     first, second = metadata.row_groups
     first_chunk, second_chunk = first.columns[0].meta_data, second.columns[0].meta_data
     assert first_chunk.data_page_offset + first_chunk.total_compressed_size == second_chunk.data_page_offset
