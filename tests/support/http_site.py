@@ -20,6 +20,8 @@ class Site:
     tags: str | None = '"{}"'
     modified: float | None = None
     status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Headers of every answer."""
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
     def put(self, path: str, data: bytes) -> str:
@@ -60,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, data: bytes, headers: list[tuple[str, str]]) -> None:
         self.send_response_only(status)
-        for name, value in (*headers, ("Content-Length", str(len(data)))):
+        for name, value in (*headers, *self.site.headers.items(), ("Content-Length", str(len(data)))):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
