@@ -85,6 +85,8 @@ export class ParquetFile {
     this.createdBy = metadata.created_by ?? ''
     this.rows = metadata.num_rows
     this.rowGroups = metadata.row_groups.length
+    const rows = metadata.row_groups.reduce((sum, { num_rows: count }) => sum + (count ?? 0n), 0n)
+    if (rows !== metadata.num_rows) throw new UnreadableError('its footer is damaged: the rows of its row groups are not those of the file')
     const keys = new Map()
     for (const { key, value } of metadata.key_value_metadata ?? []) if (!keys.has(key)) keys.set(key, value ?? '')
     this.writer = { createdBy: this.createdBy, keys }
@@ -117,7 +119,7 @@ export class ParquetFile {
     if (meta.type !== column.physical) {
       filter.reason = `the filter is unreadable: the chunk has type ${meta.type}, the column ${column.physical}`
     } else if (path) filter.reason = 'the chunk is in another file'
-    else if (!(filter.offset < this.footerStart)) filter.reason = 'the filter is unreadable: its offset is not before the footer'
+    else if (!Number.isSafeInteger(filter.offset) || filter.offset >= this.footerStart) filter.reason = 'the filter is unreadable: its offset is not before the footer'
     return filter
   }
 

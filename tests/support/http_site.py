@@ -20,6 +20,7 @@ class Site:
     tags: str | None = '"{}"'
     modified: float | None = None
     status: int | None = None
+    knows_head: bool = True
     headers: dict[str, str] = field(default_factory=dict)
     """Headers of every answer."""
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -37,8 +38,9 @@ class _Handler(BaseHTTPRequestHandler):
         site, headers = self.site, {name.lower(): value for name, value in self.headers.items()}
         site.requests.append((self.command, self.path, headers))
         data = site.files.get(unquote(urlsplit(self.path).path).lstrip("/"))
-        if data is None or site.status:
-            self._answer(site.status or 404, b"no", [])
+        refusal = 405 if self.command == "HEAD" and not site.knows_head else site.status
+        if data is None or refusal:
+            self._answer(refusal or 404, b"no", [])
             return
         validators = []
         tag = site.tags.format(md5(data, usedforsecurity=False).hexdigest()) if site.tags else None
