@@ -65,10 +65,10 @@ def _type_name(kind: pa.DataType) -> str:
 def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None, count: int | None = None) -> DataFrame:
     """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks.
 
-    If None, there are four tasks per core, or one per 1,000 units, if there are more of them: `count`, if known. `cost` names the field
-    with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task sorts and bundles the
-    units; above 100,000, each task gets a range of the paths, so that few tasks work in the same folder. If an executor is lost, the same
-    units are bundled in the same way again.
+    If None, there are four tasks per core or, if that is more, one per 1,000 of `count` units, and 1,000 tasks at most. `cost` names the
+    field with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task sorts and bundles
+    the units; above 100,000, each task gets a range of the paths, so that few tasks work in the same folder. If an executor is lost, the
+    same units are bundled in the same way again.
     """
     fields = list(schema_of(unit))
     schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"

@@ -26,6 +26,10 @@ MOST_ON_DRIVER = 100_000
 """Rows of a frame that the driver keeps: some 200 bytes each, of a listing or of outcomes."""
 FILES_PER_TASK = 1_000
 """Files above which a run gets further tasks, so that a task's rows are a few megabytes and a lost task costs little."""
+MOST_TASKS = 1_000
+"""Tasks that only the number of files asks for. To choose ranges of paths, Spark samples some 100 paths per task onto the driver: for
+10,000 tasks, the default memory of a driver is not enough.
+"""
 
 PACKED = "num_rows bigint, rows binary"
 """Schema of packed rows: each row of it holds many rows, as a stream of Arrow."""
@@ -94,4 +98,4 @@ def unpack_rows(packed_frame: DataFrame, row: type[Row]) -> Iterator[Row]:
 
 def count_tasks(cores: int, files: int | None, tasks_per_core: int) -> int:
     """Return the number of tasks for so many files, or for an unknown number of them."""
-    return max(tasks_per_core * cores, -(-(files or 0) // FILES_PER_TASK))
+    return max(tasks_per_core * cores, min(-(-(files or 0) // FILES_PER_TASK), MOST_TASKS))

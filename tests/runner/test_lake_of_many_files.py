@@ -119,5 +119,5 @@ def test_a_listing_of_any_size_passes_the_driver(tmp_path):
     result = json.loads(done.stdout.splitlines()[-1])
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"{LISTING_ROWS:,} rows: {1e6 * seconds / LISTING_ROWS:.1f} us of CPU per row; driver {result['peak'] >> 20} MiB")
-    assert (result["bundled"], result["received"], result["tasks"]) == (LISTING_ROWS, LISTING_ROWS, -(-LISTING_ROWS // 1000))
+    assert (result["bundled"], result["received"], result["tasks"]) == (LISTING_ROWS, LISTING_ROWS, min(-(-LISTING_ROWS // 1000), 1000))
     assert result["peak"] < 400 << 20
