@@ -53,7 +53,12 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     paths = (path for folder in folders for path in folder.rglob("*.*") if "__pycache__" not in path.parts)
     expected = {path.relative_to(REPOSITORY).as_posix() for path in paths if path.suffix in (".py", ".pyi", ".typed", ".toml", ".json")}
     assert expected - names == set()
-    assert {"sbbf_tool/py.typed", "sbbf_tool/__init__.pyi", "sbbf_tool/query_engines/engines.toml"} <= names
+    assert {
+        "sbbf_tool/py.typed",
+        "sbbf_tool/__init__.pyi",
+        "sbbf_tool/query_engines/engines.toml",
+        "sbbf_tool/query_engines/runs.toml",
+    } <= names
     assert not any(name.startswith(("tests", "fixtures")) for name in names)
     if shutil.which(os.environ.get("CC", "cc")):
         assert {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"} <= names

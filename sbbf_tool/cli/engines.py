@@ -36,21 +36,42 @@ _ENGINE = (Column("type", NAME), Column("filter", WORD), Column("explanation", S
 @click.option(
     "--engine", "engine_name", metavar="NAME", help="Show each type for this engine; NAME is an engine, or a system that reads through one."
 )
+@click.option(
+    "--mine",
+    "releases",
+    multiple=True,
+    metavar="NAMES",
+    help="Show what these releases do, separated by commas: duckdb-1.4,spark-4.0 (repeat for more).",
+)
 @click.option("--matrix", "as_matrix", is_flag=True, help="Show all types and all engines in one table.")
 @output_options()
-def command(type_name: str | None, engine_name: str | None, as_matrix: bool, outputs: Outputs) -> None:
+def command(type_name: str | None, engine_name: str | None, releases: tuple[str, ...], as_matrix: bool, outputs: Outputs) -> None:
     """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.
 
     Without options, each row is an engine: for how many types of columns it uses filters, and for how many a filter harms queries. A dash
     means that the engine does not use filters of that type.
+
+    With --mine, the verdicts are those on the named releases: on each the newest release up to it that was run.
     """
     from sbbf_tool.operations.engines import engines
     from sbbf_tool.reports.engines import EnginesReport
 
     if as_matrix and engine_name is not None:
         raise click.UsageError("give one of --matrix and --engine")
-    report = engines(type_name, engine_name)
-    show = _show_matrix if as_matrix else _show_type if type_name and not engine_name else _show_engine if engine_name else _show_engines
+    if engine_name is not None and releases:
+        raise click.UsageError("give one of --engine and --mine")
+    report = engines(type_name, engine_name, mine=[name for text in releases for name in text.split(",") if name.strip()])
+    show = (
+        _show_matrix
+        if as_matrix
+        else _show_mine
+        if releases
+        else _show_type
+        if type_name and not engine_name
+        else _show_engine
+        if engine_name
+        else _show_engines
+    )
     outputs.print(Run(_EnginesView(show), EnginesReport, is_single=True), "engines", report)
     stop_if_unread()
 
@@ -121,19 +142,44 @@ def _show_matrix(page: Page, report: EnginesReport) -> None:
         return
     readers = [engine for engine in report.engines if engine.uses_filters]
     notes: dict[str, str] = {}
-
-    def format_cell(verdict: EngineVerdict) -> str:
-        harmful = [f"{entry.sentence} [{entry.source}]" for entry in (verdict, verdict.older_verdict) if entry is not None and entry.effect]
-        return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in harmful)])
-
     columns = (Column("type", NAME), *(Column(engine.id, WORD) for engine in readers))
     page.table(
         columns,
-        [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)],
+        [
+            (family.name, *(_format_cell(engine.verdicts[index], notes) for engine in readers))
+            for index, family in enumerate(report.families)
+        ],
     )
     for note, number in notes.items():
         page.say(f"{number}: {note}")
     page.say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+
+
+def _show_mine(page: Page, report: EnginesReport) -> None:
+    """Show releases side by side, and the types for which one of them uses a filter or is harmed by it."""
+    for engine in report.engines:
+        date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
+        page.say(f"{engine.name} {engine.version}{date}: {engine.predicates or engine.default_explanation}")
+    columns = (Column("type", NAME), *(Column(f"{engine.name} {engine.version}", WORD) for engine in report.engines))
+    notes: dict[str, str] = {}
+    rows, unused = [], []
+    for index, family in enumerate(report.families):
+        cells = [_format_cell(engine.verdicts[index], notes) for engine in report.engines]
+        if any(cell != _CELLS["unused"] for cell in cells):
+            rows.append((family.name, *cells))
+        else:
+            unused.append(family.name)
+    page.table(columns, rows)
+    for note, number in notes.items():
+        page.say(f"{number}: {note}")
+    if unused:
+        page.say(f"no filter is used on: {'; '.join(unused)}")
+
+
+def _format_cell(verdict: EngineVerdict, notes: dict[str, str]) -> str:
+    """Return the verdict as a word, with the numbers of its notes, which are added."""
+    harmful = [f"{entry.sentence} [{entry.source}]" for entry in (verdict, verdict.older_verdict) if entry is not None and entry.effect]
+    return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in harmful)])
 
 
 def _show_symbols(page: Page, report: EnginesReport) -> None:

@@ -42,6 +42,7 @@ _ABOUT = {
     "--no-bitsets": About(COLUMNS),
     "--engine": About(COLUMNS, names=ENGINE),
     "--run": About(COLUMNS, READING, ENGINE),
+    "--mine": About(COLUMNS, READING, ENGINE),
     "--time-limit": About(COLUMNS),
     "--history": About(COLUMNS, READING, FILE),
     "--all-types": About(COLUMNS),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
+from sbbf_tool.query_engines.releases import find_release
 from sbbf_tool.query_engines.verdicts import find_engine, is_match, load_table, suggest_names
 
 if TYPE_CHECKING:
@@ -15,15 +18,19 @@ _RENAMED = {"anything else": "other types"}
 """New names of families of types, by former name."""
 
 
-def engines(type_name: str | None = None, engine_name: str | None = None) -> EnginesReport:
+def engines(type_name: str | None = None, engine_name: str | None = None, *, mine: str | Iterable[str] = ()) -> EnginesReport:
     """Return the table of query engines, or only the families of columns of `type_name` and the engine `engine_name`.
 
-    A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. Raises UsageError,
-    with similar names, for an unknown name.
+    A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. `mine` are releases of
+    engines (`duckdb-1.4`, `spark-4.0`); the verdicts are then those on the newest release up to each that was run. Raises UsageError, with
+    similar names, for an unknown name.
     """
     report = load_table()
     indexes = [report.families.index(family) for family in _find_families(type_name)]
-    reports = report.engines if engine_name is None else (find_engine(engine_name),)
+    releases = as_names(mine, "release")
+    if releases and engine_name is not None:
+        raise UsageError("give either the name of an engine or releases")
+    reports = tuple(map(find_release, releases)) or (report.engines if engine_name is None else (find_engine(engine_name),))
     return replace(
         report,
         families=tuple(report.families[index] for index in indexes),

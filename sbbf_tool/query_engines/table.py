@@ -1,4 +1,7 @@
-"""Read the table of engines in `engines.toml`, and check it against the rules at the top of that file."""
+"""Read the table of engines: facts and explanations from `engines.toml`, verdicts from `runs.toml` where an engine was run.
+
+Both are checked against the rules at the top of `engines.toml`.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +13,126 @@ from functools import lru_cache
 from pkgutil import get_data
 from typing import Any
 
-from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, UNUSED, USED
-from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
+from sbbf_tool.query_engines.runs import Run, describe_predicates, read_runs
+from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, RUN, UNUSED, USED
+from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict, TestedRelease
 
 
 @lru_cache(maxsize=1)
 def read_table() -> EnginesReport:
     """Read the table, once."""
+    return parse_table(_read_data(), read_runs())
+
+
+@lru_cache(maxsize=1)
+def read_families() -> tuple[ColumnFamily, ...]:
+    """Read the families alone, once."""
+    return _parse_families(_read_data())
+
+
+def read_release(run: Run) -> EngineReport:
+    """Read the table of one engine as it was in one release, that of a run."""
+    data = _read_data()
+    (row,) = [row for row in data["engine"] if row["id"] == run.engine]
+    return _read_engine(row, [family.id for family in read_families()], [run])
+
+
+@lru_cache(maxsize=1)
+def _read_data() -> dict[str, Any]:
     # Importing importlib.resources takes three times as long.
     data = get_data(__package__, "engines.toml")
     assert data is not None, "the package contains the file"
-    return parse_table(tomllib.loads(data.decode()))
+    return tomllib.loads(data.decode())
 
 
-def parse_table(data: Mapping[str, Any]) -> EnginesReport:
-    """Parse the table in `engines.toml`. Raises ValueError or TypeError if the table breaks a rule at the top of that file."""
-    families = tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
-    reports = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
-    for ids in ([family.id for family in families], [report.id for report in reports]):
+def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[Run]]) -> EnginesReport:
+    """Parse `engines.toml` with the runs of each engine. Raises ValueError or TypeError if it breaks a rule at its top."""
+    families = _parse_families(data)
+    names = [family.id for family in families]
+    reports = tuple(_read_engine(row, names, runs.get(row["id"], ()), is_whole=True) for row in data["engine"])
+    for ids in (names, [report.id for report in reports]):
         if len(set(ids)) < len(ids):
             raise ValueError(f"duplicate id in {ids}")
     return EnginesReport(families, reports)
 
 
-def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineReport:
+def _parse_families(data: Mapping[str, Any]) -> tuple[ColumnFamily, ...]:
+    return tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
+
+
+def _read_engine(row: Mapping[str, Any], families: Sequence[str], runs: Sequence[Run], *, is_whole: bool = False) -> EngineReport:
+    """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain one."""
     facts = {key: _freeze(value) for key, value in row.items() if key != "row"}
-    common = {"engine": row["id"], "name": row["name"], "source": row["source"], "evidence": row["evidence"]}
+    if runs:
+        run_facts = _facts_of_runs(runs)
+        if conflicts := facts.keys() & run_facts.keys():
+            raise ValueError(f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule that they are not stated")
+        facts |= run_facts if runs[-1].uses_filters else {**run_facts, "places": ()}
+    common = {"engine": row["id"], "name": row["name"], "source": row["source"], "evidence": facts["evidence"]}
+    verdicts = _judge_runs(row, families, runs, common, is_whole=is_whole) if runs else _read_verdicts(row, families, common)
+    report = EngineReport(**facts, verdicts=verdicts)
+    is_used = runs[-1].uses_filters if runs else "row" in row
+    if report.uses_filters != is_used or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
+        raise ValueError(f"{report.id}: its places, rows or evidence break a rule")
+    return report
+
+
+def _facts_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the facts about an engine that its runs show."""
+    facts: dict[str, Any] = {"version": runs[-1].version, "evidence": RUN, "predicates": describe_predicates(runs)}
+    facts["releases"] = tuple(TestedRelease(run.version, run.package, run.date) for run in runs)
+    first = next((run for run in runs if run.uses_filters), None)
+    if first is not None and first is not runs[0]:
+        facts["since"] = first.version
+    return facts
+
+
+def _judge_runs(
+    row: Mapping[str, Any], families: Sequence[str], runs: Sequence[Run], common: Mapping[str, str], *, is_whole: bool
+) -> tuple[EngineVerdict, ...]:
+    """Return the verdict on each family that the runs show, with the explanations of the rows."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in row.get("row", ()):
+        for family in _expand_patterns(entry["on"], families):
+            key = family, entry.get("effect") or entry["verdict"]
+            if key in rows:
+                raise ValueError(f"{row['id']}: two rows on {family}")
+            rows[key] = {name: value for name, value in entry.items() if name != "on"}
+    first_use = next((at for at, run in enumerate(runs) if run.uses_filters), len(runs))
+    used_rows = set()
+
+    def judge(family: str, last: int) -> tuple[EngineVerdict, int]:
+        """Return the verdict on the releases that end with this one and do the same, and the position of the first of them."""
+        outcome = runs[last].outcome_of(family)
+        start = last
+        while start and runs[start - 1].outcome_of(family) == outcome:
+            start -= 1
+        used_rows.add((family, outcome))
+        fields = rows.get((family, outcome))
+        if fields is None and outcome != UNUSED:
+            raise ValueError(f"{row['id']} {runs[last].version}: {outcome} on {family}, which breaks the rule that a row explains it")
+        verdict = EngineVerdict(
+            **{**common, **(fields or {"verdict": UNUSED, "explanation": row["default_explanation"]})},
+            family=family,
+            since=runs[start].version if start > first_use else None,
+            until=runs[last].version if last < len(runs) - 1 else None,
+            predicates=runs[last].predicates_of(family),
+        )
+        _check(verdict)
+        return verdict, start
+
+    verdicts = []
+    for family in families:
+        verdict, start = judge(family, len(runs) - 1)
+        harmful = [at for at in range(start) if runs[at].outcome_of(family) in EFFECTS]
+        verdicts.append(replace(verdict, older_verdict=judge(family, harmful[-1])[0]) if harmful else verdict)
+    if is_whole and (stale := rows.keys() - used_rows):
+        raise ValueError(f"{row['id']}: no run shows {stale}, which breaks the rule that each row explains one")
+    return tuple(verdicts)
+
+
+def _read_verdicts(row: Mapping[str, Any], families: Sequence[str], common: Mapping[str, str]) -> tuple[EngineVerdict, ...]:
+    """Return the verdict on each family that the rows state, of an engine that was not run."""
     current: dict[str, EngineVerdict] = {}
     older: dict[str, EngineVerdict] = {}
     for entry in row.get("row", ()):
@@ -48,14 +145,10 @@ def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineRepor
                 raise ValueError(f"{row['id']}: two rows on {family}")
             verdicts_by_family[family] = verdict
     default = {"verdict": UNUSED, "explanation": row["default_explanation"]}
-    verdicts = [
+    return tuple(
         replace(current.get(family) or EngineVerdict(**{**common, "family": family, **default}), older_verdict=older.get(family))
         for family in families
-    ]
-    report = EngineReport(**facts, verdicts=tuple(verdicts))
-    if report.uses_filters != bool(current) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
-        raise ValueError(f"{report.id}: its places, rows or evidence break a rule")
-    return report
+    )
 
 
 def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[str]:

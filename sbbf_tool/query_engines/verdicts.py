@@ -100,7 +100,9 @@ def _match_family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
             and family.padded in (None, padded)
         )
 
-    return next(filter(fits, load_table().families))
+    from sbbf_tool.query_engines.table import read_families
+
+    return next(filter(fits, read_families()))
 
 
 def is_match(pattern: str, type_name: str) -> bool:

@@ -45,6 +45,8 @@ class EngineVerdict:
     """First release to which this applies; None if unknown, or if it is the first release that reads filters."""
     until: str | None = None
     """Last release to which this applies; None if it applies to the current one."""
+    predicates: tuple[str, ...] = ()
+    """Predicates that were run and query the filter: `=`, `IN`, `IN of 30 values`, `IS NOT DISTINCT FROM`; empty if none was run."""
     older_verdict: EngineVerdict | None = None
     """Verdict for older releases, if a filter is harmful there."""
 
@@ -61,6 +63,17 @@ class EngineVerdict:
         releases = f" {self.since} to {self.until}" if self.since and self.until else f" up to {self.until}" if self.until else ""
         evidence = " (according to its source code, not tested)" if self.evidence == "source" else ""
         return f"{self.name}{releases} {self.effect}: {self.explanation}{evidence}; {self.fix}"
+
+
+@dataclass(frozen=True)
+class TestedRelease:
+    """A release of a query engine that was run."""
+
+    version: str
+    package: str
+    """Name and release of the package that was installed."""
+    date: str
+    """Day of the run, YYYY-MM-DD."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +114,8 @@ class EngineReport:
     metrics: str | None = None
     """Where the engine reports skipped row groups."""
     caution: str | None = None
+    releases: tuple[TestedRelease, ...] = ()
+    """The releases that were run, from the oldest on; empty if none was."""
 
     @property
     def uses_filters(self) -> bool:

@@ -53,7 +53,7 @@ def test_harm_has_a_note_with_its_source(capfd):
 def test_notes_include_older_releases(capfd):
     _, row, *notes, _ = printed(capfd, "--type", "FIXED_LEN_BYTE_ARRAY(*)", "--matrix").splitlines()
     assert "used 1" in row
-    assert notes[0].startswith("1: DuckDB 1.5.0 to 1.5.5 loses rows: ")
+    assert notes[0].startswith("1: DuckDB 1.5.0 to 1.5.6 loses rows: ")
 
 
 def test_a_single_engine_has_a_row_per_type_with_explanations(capfd):
@@ -61,6 +61,33 @@ def test_a_single_engine_has_a_row_per_type_with_explanations(capfd):
     assert out.startswith("DuckDB 2.0.0: =")
     assert "\n  metrics: Row Groups Scanned" in out
     assert len(out.splitlines()) > len(engines().families)
+
+
+def test_releases_are_shown_side_by_side(capfd):
+    duckdb, spark, header, *rows = printed(capfd, "--mine", "duckdb-1.4,spark-4.0").splitlines()
+    assert duckdb.startswith("DuckDB 1.4.5, run on 20")
+    assert duckdb.endswith(": =")
+    assert spark.startswith("Spark 4.0.5, run on 20")
+    assert header.split("  ")[0] == "type"
+    assert [header.index(name) for name in ("DuckDB 1.4.5", "Spark 4.0.5")]
+    by_type = {row.split("  ")[0]: row for row in rows}
+    assert by_type["INT64"].split()[1:] == ["used", "used"]
+    assert by_type["DATE"].split()[1:] == ["-", "used"]
+    assert by_type["FLOAT16"].split()[1:] == ["HARM", "1", "-"]
+    assert rows[-2].startswith("1: DuckDB loses rows: ")
+    assert rows[-1].startswith("no filter is used on: TIME(MILLIS,UTC); ")
+    assert printed(capfd, "--mine", "duckdb-1.4", "--mine", "spark-4.0") == "\n".join([duckdb, spark, header, *rows, ""])
+
+
+def test_the_verdicts_on_releases_in_json(capfd):
+    document = json.loads(printed(capfd, "--mine", "duckdb-1.4, spark-4.0", "--type", "date", "--json"))
+    assert [(engine["id"], engine["version"], engine["verdicts"][0]["verdict"]) for engine in document["engines"]] == [
+        ("duckdb", "1.4.5", "unused"),
+        ("spark", "4.0.5", "used"),
+    ]
+    assert document["engines"][1]["verdicts"][0]["predicates"][:2] == ["=", "IN"]
+    ((release,),) = [engine["releases"] for engine in document["engines"] if engine["id"] == "duckdb"]
+    assert release["package"] == "duckdb 1.4.5"
 
 
 def test_an_engine_that_never_uses_filters_has_no_table(capfd):
@@ -88,6 +115,8 @@ def test_json_is_one_deterministic_document(capfd, arguments):
     [
         (["--engine", "duckbd"], "unknown engine 'duckbd'; did you mean duckdb"),
         (["--type", "flaot16"], "unknown type 'flaot16'; did you mean float16"),
+        (["--mine", "duckdb-0.1"], "older than the releases that were run; the oldest is DuckDB 1.1.3"),
+        (["--mine", "duckdb-1.4", "--engine", "spark"], "give one of --engine and --mine"),
         (["surplus"], "unexpected extra argument"),
     ],
 )

@@ -194,6 +194,7 @@ CASES: dict[str, tuple[object, Call]] = {
     "run_engines.names": ("PATH", lambda files, argument: outcomes(sbbf_tool.run_engines(argument, "a", 7, "pyarrow"))),
     "advise.queries": (QUERY, lambda files, argument: sbbf_tool.advise(files.filtered, queries=argument)),
     "advise.engine_names": (ENGINE, lambda files, argument: sbbf_tool.advise(files.filtered, engine_names=argument)),
+    "engines.mine": ("duckdb-1.4", lambda files, argument: sbbf_tool.engines(mine=argument)),
     "build_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.build_paimon_index(files.plain, argument, dry_run=True)),
     "make_corpus.only": ("types/int8.parquet", lambda files, argument: sbbf_tool.make_corpus(str(files.out), only=argument)),
     "run_conformance.only": (

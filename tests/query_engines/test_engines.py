@@ -24,6 +24,7 @@ from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.query_engines import table as module
 from sbbf_tool.query_engines import verdicts
+from sbbf_tool.query_engines.runs import read_runs
 from sbbf_tool.query_engines.table import parse_table
 from sbbf_tool.query_engines.terms import EVIDENCE
 from sbbf_tool.query_engines.verdicts import find_engine, find_family, list_verdicts, list_warnings
@@ -131,29 +132,29 @@ class TestData:
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0]["row"][0] |= spoil
         with pytest.raises(ValueError, match=r"family|rule"):
-            parse_table(data)
+            parse_table(data, read_runs())
 
     def test_two_rows_on_the_same_family_are_rejected(self):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0]["row"].append({"on": ["int32"], "verdict": "unused", "explanation": "No longer."})
         with pytest.raises(ValueError, match="two rows on int32"):
-            parse_table(data)
+            parse_table(data, read_runs())
 
     @pytest.mark.parametrize("spoil", [{"places": ["attic"]}, {"places": []}, {"evidence": "hearsay"}])
     def test_an_engine_that_breaks_a_rule_is_rejected(self, spoil):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0] |= spoil
         with pytest.raises(ValueError, match="parquet-java"):
-            parse_table(data)
+            parse_table(data, read_runs())
 
     def test_a_duplicate_id_or_an_unknown_field_is_rejected(self):
         data = tomllib.loads(TABLE.read_text())
         twice = data | {"engine": [*data["engine"], copy.deepcopy(data["engine"][0])]}
         with pytest.raises(ValueError, match="duplicate id"):
-            parse_table(twice)
+            parse_table(twice, read_runs())
         data["engine"][0]["colour"] = "red"
         with pytest.raises(TypeError, match="colour"):
-            parse_table(data)
+            parse_table(data, read_runs())
 
 
 class TestCompleteness:
@@ -288,9 +289,9 @@ class TestWarnings:
             (decimal(9, length=16), "Iceberg Java loses rows"),
             (decimal(9, "BYTE_ARRAY"), "Iceberg Java loses rows"),
             (column("INT32", Logical("INT", bits=8)), "cuDF loses rows"),
-            (decimal(9, length=4), "DataFusion up to 54 loses rows"),
-            (column("BYTE_ARRAY"), "DuckDB 1.5.0 to 1.5.5 loses rows"),
-            (column("FIXED_LEN_BYTE_ARRAY", length=16), "DuckDB 1.5.0 to 1.5.5 loses rows"),
+            (decimal(9, length=4), "DataFusion 36.0.0 to 54.1.0 loses rows"),
+            (column("BYTE_ARRAY"), "DuckDB 1.5.0 to 1.5.6 loses rows"),
+            (column("FIXED_LEN_BYTE_ARRAY", length=16), "DuckDB 1.5.0 to 1.5.6 loses rows"),
         ],
         ids=lambda value: value if isinstance(value, str) else value.type_name,
     )

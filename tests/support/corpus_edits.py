@@ -32,7 +32,12 @@ from sbbf_tool.parquet.structs import parse_struct
 
 def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:
     """Change the footer of a file with `change`."""
-    content = path.read_bytes()
+    path.write_bytes(edit_footer_bytes(path.read_bytes(), change))
+    return path
+
+
+def edit_footer_bytes(content: bytes, change: Callable[[FileMetaData], None]) -> bytes:
+    """Return the bytes of a file with a footer that `change` has changed."""
     assert content.endswith(MAGIC)
     length = int.from_bytes(content[-8:-4], "little")
     metadata = parse_struct(FileMetaData, content[-8 - length : -8])
@@ -42,8 +47,7 @@ def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:
     buffer = TMemoryBuffer()
     metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
     raw = buffer.getvalue()
-    path.write_bytes(content[: -8 - length] + raw + build_tail(raw))
-    return path
+    return content[: -8 - length] + raw + build_tail(raw)
 
 
 def annotate(path: Path, annotations: dict[str, dict[str, Any]]) -> Path:

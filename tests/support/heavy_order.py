@@ -22,7 +22,7 @@ MINUTES = 2.0
 ROOMS = {
     "sbbf_tool/editing": ("tests/faults",),
     "sbbf_tool/operations/paimon": ("tests/paimon",),
-    "sbbf_tool/query_engines": ("tests/interop",),
+    "sbbf_tool/query_engines": ("tests/interop", "tests/query_engines"),
     "sbbf_tool/storage": ("tests/faults", "tests/objects"),
     "pyspark_sbbf": ("tests/spark",),
 }

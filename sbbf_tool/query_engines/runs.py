@@ -1,0 +1,120 @@
+"""The runs of query engines: what their releases do with filters on each family of columns, from `runs.toml`.
+
+`tests/engine_matrix/run.py` writes that file; comments at its top document its format. Its results are facts; `engines.toml` explains them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pkgutil import get_data
+from typing import Any
+
+from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EFFECTS, FAILS, IN, IN_MANY, LOSES_ROWS, PREDICATES, UNUSED, USED
+
+OUTCOMES = (USED, LOSES_ROWS, FAILS, CANNOT_COMPARE)
+"""The outcomes that the file lists; the others are `unused`."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one release of an engine does."""
+
+    engine: str
+    version: str
+    package: str
+    """Name and release of the package that was installed."""
+    date: str
+    """Day of the run, YYYY-MM-DD."""
+    outcomes: Mapping[str, Mapping[str, str]]
+    """For each predicate the outcome of each family that was run."""
+
+    @property
+    def uses_filters(self) -> bool:
+        return any(outcome in (USED, *EFFECTS) for by_family in self.outcomes.values() for outcome in by_family.values())
+
+    def outcome_of(self, family: str) -> str:
+        """Return the outcome for a family: harm with any predicate, otherwise `used` with any predicate, otherwise `unused`."""
+        outcomes = {by_family.get(family) for by_family in self.outcomes.values()}
+        return next((outcome for outcome in (*EFFECTS, USED) if outcome in outcomes), UNUSED)
+
+    def predicates_of(self, family: str) -> tuple[str, ...]:
+        """Return the predicates that query a filter on columns of a family."""
+        return tuple(name for name in PREDICATES if self.outcomes.get(name, {}).get(family) in (USED, *EFFECTS))
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """The predicates that query a filter on any column."""
+        return tuple(name for name in PREDICATES if set(self.outcomes.get(name, {}).values()) & {USED, *EFFECTS})
+
+
+@lru_cache(maxsize=1)
+def read_runs() -> dict[str, tuple[Run, ...]]:
+    """Read the runs of each engine, from the oldest release to the newest, once."""
+    data = get_data(__package__, "runs.toml")
+    assert data is not None, "the package contains the file"
+    runs: dict[str, list[Run]] = {}
+    for run in parse_runs(tomllib.loads(data.decode())):
+        runs.setdefault(run.engine, []).append(run)
+    return {engine: tuple(sorted(of_engine, key=order_of)) for engine, of_engine in runs.items()}
+
+
+def parse_runs(data: Mapping[str, Any]) -> list[Run]:
+    """Parse the content of `runs.toml`."""
+    return [
+        Run(
+            entry["engine"],
+            release["version"],
+            release["package"],
+            str(release["date"]),
+            {predicate: _expand(group, data["families"]) for group in entry.get("on", ()) for predicate in group["predicates"]},
+        )
+        for entry in data["runs"]
+        for release in entry["releases"]
+    ]
+
+
+def _expand(group: Mapping[str, Any], families: Iterable[str]) -> dict[str, str]:
+    return {family: next((outcome for outcome in OUTCOMES if family in group.get(outcome, ())), UNUSED) for family in families}
+
+
+def order_of(run: Run) -> tuple[list[int], list[int]]:
+    """Return a key that sorts the runs of an engine from the oldest release to the newest."""
+    return numbers_of(run.version), numbers_of(run.package)
+
+
+def numbers_of(version: str) -> list[int]:
+    """Return the numbers of a version."""
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def describe_predicates(runs: Sequence[Run]) -> str | None:
+    """Describe the predicates that query filters in the newest of these runs, and since which release; None if none does."""
+    first = next((run for run in runs if run.uses_filters), None)
+    if first is None or not runs[-1].uses_filters:
+        return None
+    since: dict[str, list[str]] = {}
+    by_predicate = {name: _find_first_use(runs, name) for name in runs[-1].predicates}
+    for name, run in by_predicate.items():
+        if name == IN_MANY and by_predicate.get(IN) is run:  # it says no more than IN
+            continue
+        since.setdefault("" if run is first else run.version, []).append(name)
+    base = [_join(since.pop(""))] if "" in since else []
+    return ", and ".join([*base, *(f"since {version} {_join(names)}" for version, names in since.items())])
+
+
+def _find_first_use(runs: Sequence[Run], predicate: str) -> Run:
+    """Return the oldest of the newest releases that use filters in queries with this predicate, without a gap."""
+    result = runs[-1]
+    for run in reversed(runs):
+        if predicate not in run.predicates:
+            break
+        result = run
+    return result
+
+
+def _join(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

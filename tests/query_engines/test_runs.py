@@ -1,0 +1,370 @@
+"""The matrix of engines: the committed runs agree with the installed engines, and the script that makes them works from end to end."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine_matrix import outcomes, page, run, run_file
+from engine_matrix.environments import PACKAGES
+from engine_matrix.outcomes import EngineError, judge, put_questions
+from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
+from sbbf_tool.engine_runs.catalog import RUNNABLE
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.operations.engines import engines
+from sbbf_tool.operations.probe import probe
+from sbbf_tool.query_engines.releases import find_release
+from sbbf_tool.query_engines.runs import Run, describe_predicates, numbers_of, read_runs
+from sbbf_tool.query_engines.table import parse_table, read_families
+from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, IN_MANY, LOSES_ROWS, NULL_SAFE, UNUSED, USED
+
+FAMILIES = [family.id for family in read_families()]
+FAST = ["duckdb", "datafusion", "clickhouse", "polars", "pyarrow", "fastparquet"]
+"""Engines that answer all questions within seconds."""
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> list[Question]:
+    return make_questions(tmp_path_factory.mktemp("matrix"))
+
+
+class TestQuestions:
+    def test_every_family_but_the_last_is_queried(self, questions):
+        assert {question.family for question in questions} == set(FAMILIES[:-1])
+
+    def test_the_files_are_the_same_every_time(self, questions, tmp_path):
+        assert digest_of(make_questions(tmp_path)) == digest_of(questions)
+
+    def test_filters_exclude_absent_values_only(self, questions):
+        for question in questions:
+            if question.filters == WITH and question.predicate == IN and question.kind not in ("boolean", "int96"):
+                assert probe(question.file, "v", question.texts).is_absent == (question.role == ABSENT), question
+
+    def test_filters_are_the_only_difference_between_two_files(self, questions):
+        for question in questions:
+            with ParquetFile.open(question.file) as file:
+                assert bool(list(file.footer.recorded_chunks())) == (question.filters == WITH)
+
+
+class TestCommittedRuns:
+    """`runs.toml` is up to date with the questions, the releases and the installed engines."""
+
+    def test_they_are_of_these_questions(self, questions):
+        assert tomllib.loads(run_file.RUNS.read_text())["questions"] == digest_of(questions)
+
+    def test_every_release_of_the_script_was_run(self):
+        packages = {run.package for runs in read_runs().values() for run in runs}
+        assert packages >= {f"{package.name} {release}" for package in PACKAGES.values() for release in package.releases.split()}
+
+    def test_every_engine_that_can_be_installed_was_run(self):
+        assert RUNNABLE.keys() <= read_runs().keys() == PACKAGES.keys()
+        assert all(engine.evidence != "run" or engine.releases or engine.id == "parquet-java" for engine in engines().engines)
+
+    @pytest.mark.engines
+    @pytest.mark.parametrize("engine", FAST)
+    def test_an_installed_engine_does_what_its_run_says(self, engine, questions, tmp_path):
+        pytest.importorskip(RUNNABLE[engine].module if engine in RUNNABLE else engine)
+        check_installed(engine, Path(sys.executable), questions, tmp_path)
+
+    @pytest.mark.engines
+    @pytest.mark.heavy(minutes=5)
+    def test_spark_does_what_its_run_says(self, questions, tmp_path):
+        pytest.importorskip("pyspark")
+        check_installed("spark", Path(sys.executable), questions, tmp_path)
+
+    def test_the_file_has_the_form_that_the_script_writes(self, tmp_path, questions):
+        runs = [run for of_engine in read_runs().values() for run in of_engine]
+        run_file.write_runs(tmp_path / "runs.toml", digest_of(questions), runs)
+        assert (tmp_path / "runs.toml").read_text() == run_file.RUNS.read_text()
+
+
+def check_installed(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> None:
+    """Compare an engine with the newest release up to its own that was run, or with the oldest."""
+    engine_version, answers = put_questions(engine, python, questions, folder)
+    older = [run for run in read_runs()[engine] if numbers_of(run.version) <= numbers_of(engine_version)]
+    expected = older[-1] if older else read_runs()[engine][0]
+    actual = Run(engine, engine_version, "", "", judge(questions, answers))
+    message = f"{engine} {engine_version} differs from {expected.version}: run tests/engine_matrix/run.py with this release"
+    assert {family: actual.predicates_of(family) for family in FAMILIES} == {
+        family: expected.predicates_of(family) for family in FAMILIES
+    }, message
+    assert {family: actual.outcome_of(family) for family in FAMILIES} == {family: expected.outcome_of(family) for family in FAMILIES}, (
+        message
+    )
+
+
+class TestScript:
+    @pytest.mark.engines
+    def test_it_runs_an_installed_engine_from_end_to_end(self, tmp_path, capsys, monkeypatch):
+        pytest.importorskip("duckdb")
+        arguments = ["--installed", "--only", "duckdb", "--cache", str(tmp_path / "cache"), "--output", str(tmp_path / "runs.toml")]
+        assert run.main(arguments) == 0
+        (of_duckdb,) = run_file.keep_runs(tmp_path / "runs.toml", tomllib.loads((tmp_path / "runs.toml").read_text())["questions"])
+        assert (of_duckdb.engine, of_duckdb.version, of_duckdb.package) == ("duckdb", version("duckdb"), f"duckdb {version('duckdb')}")
+        assert of_duckdb.outcome_of("int64") == USED
+
+        # An interrupted run goes on: a release with a result is not run again.
+        monkeypatch.setattr(run, "put_questions", None)
+        assert run.main(arguments) == 0
+        assert capsys.readouterr().out.count(f"duckdb {version('duckdb')}: ") == 2
+
+    def test_a_release_that_cannot_be_installed_is_reported_and_the_others_run(self, tmp_path, capsys, monkeypatch):
+        def install(package: Any, release: str, folder: Path) -> Path:
+            if release == "1.2.0":
+                raise run.InstallationError("no such release")
+            folder.mkdir()
+            return folder
+
+        def answer(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> tuple[str, list[dict[str, Any]]]:
+            assert python.is_dir()
+            is_read = [question.role == ABSENT and question.filters == WITHOUT for question in questions]
+            return "1.2.2", [ERROR if fails else {"rows": question.rows} for question, fails in zip(questions, is_read, strict=True)]
+
+        monkeypatch.setattr(run, "install", install)
+        monkeypatch.setattr(run, "put_questions", answer)
+        output, cache = tmp_path / "runs.toml", tmp_path / "cache"
+        assert run.main(["--only", "duckdb-1.2.0", "duckdb-1.2.2", "--cache", str(cache), "--output", str(output)]) == 1
+        assert capsys.readouterr().out.splitlines()[0] == "duckdb 1.2.0: no such release"
+        assert [release["package"] for entry in tomllib.loads(output.read_text())["runs"] for release in entry["releases"]] == [
+            "duckdb 1.2.2"
+        ]
+        assert [path.suffix for path in sorted(cache.iterdir())] == [".answers", ".json"]
+
+    def test_an_unknown_name_is_an_error(self, capsys):
+        with pytest.raises(SystemExit):
+            run.main(["--only", "duckbd"])
+        assert "no engine or release has one of these names" in capsys.readouterr().err
+
+
+FAKE_ENGINE = """
+import json, os, sys, time
+_, _, questions, answers = sys.argv
+with open(questions) as lines, open(answers, "w", buffering=1) as output:
+    print(json.dumps({"version": "1.0"}), file=output)
+    for line in lines:
+        texts = json.loads(line)["texts"]
+        if texts == ["crash"] or texts == ["crash once"] and not os.path.exists("crashed"):
+            open("crashed", "w").close()
+            os._exit(7)
+        if texts == ["hang"]:
+            time.sleep(600)
+        print(json.dumps({"rows": [len(texts)]}), file=output)
+"""
+
+
+class TestProcesses:
+    @pytest.fixture(autouse=True)
+    def fake_engine(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(outcomes, "PROGRAM", tmp_path / "program.py")
+        (tmp_path / "program.py").write_text(FAKE_ENGINE)
+
+    def put(self, folder: Path, *texts: str) -> list[dict[str, Any]]:
+        queries = [Question("int32", "int32", "INT32", EQUAL, STORED, WITH, "f", "f", [text], [1]) for text in texts]
+        return put_questions("fake", Path(sys.executable), queries, folder)[1]
+
+    def test_a_crash_costs_one_answer(self, tmp_path):
+        a, b, c, d = self.put(tmp_path, "x", "crash", "y", "crash")
+        assert a == c == {"rows": [1]}
+        assert b == d == {"error": "exit code 7: "}
+
+    def test_a_question_that_crashes_only_after_others_counts(self, tmp_path):
+        assert self.put(tmp_path, "x", "crash once", "y") == [{"rows": [1]}] * 3
+
+    def test_a_question_without_an_answer_ends_at_the_time_limit(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(outcomes, "SECONDS", 1.0)
+        assert self.put(tmp_path, "hang", "x") == [{"error": "no answer within 1 seconds"}, {"rows": [1]}]
+
+    def test_an_engine_that_does_not_start_is_an_error(self, tmp_path):
+        (tmp_path / "program.py").write_text("raise SystemExit('no such module')")
+        with pytest.raises(EngineError, match="does not start: exit code 1: no such module"):
+            self.put(tmp_path, "x")
+
+
+ROW, NONE, ERROR = {"rows": [1]}, {"rows": []}, {"error": "E"}
+
+
+@pytest.mark.parametrize(
+    ("stored_with", "stored_without", "absent_with", "absent_without", "outcome"),
+    [
+        (ROW, ROW, NONE, ERROR, USED),
+        (ROW, ROW, ERROR, ERROR, UNUSED),
+        (ROW, ROW, NONE, ROW, USED),
+        (ROW, ROW, NONE, NONE, CANNOT_COMPARE),  # nothing shows whether it reads the pages
+        (NONE, ROW, NONE, ERROR, LOSES_ROWS),
+        (ERROR, ROW, NONE, ERROR, FAILS),
+        (ERROR, ERROR, NONE, ERROR, CANNOT_COMPARE),
+        (NONE, NONE, NONE, ERROR, CANNOT_COMPARE),
+    ],
+)
+def test_answers_are_judged(stored_with, stored_without, absent_with, absent_without, outcome):
+    answers = {
+        (STORED, WITH): stored_with,
+        (STORED, WITHOUT): stored_without,
+        (ABSENT, WITH): absent_with,
+        (ABSENT, WITHOUT): absent_without,
+    }
+    queries = [
+        Question("k", "int32", "INT32", EQUAL, role, filters, "", "", ["v"], [1] if role == STORED else []) for role, filters in answers
+    ]
+    # Another type that works, because an engine that answers nothing is an error.
+    control = [
+        Question("o", "int64", "INT64", EQUAL, role, filters, "", "", ["v"], [1] if role == STORED else []) for role, filters in answers
+    ]
+    judged = judge([*queries, *control], [*answers.values(), ROW, ROW, NONE, ERROR])
+    assert judged == {EQUAL: {"int32": outcome, "int64": USED}}
+
+
+def test_an_engine_that_answers_nothing_is_an_error():
+    with pytest.raises(EngineError, match="no comparison works"):
+        judge([Question("k", "int32", "INT32", EQUAL, STORED, filters, "", "", ["v"], [1]) for filters in (WITH, WITHOUT)], [ERROR, ERROR])
+
+
+def made_run(version: str, *on_int32: str, of_in: Sequence[str] = (), int64: str = USED) -> Run:
+    by_predicate = {EQUAL: {"int32": on_int32[0], "int64": int64}} | {name: {"int32": USED, "int64": USED} for name in of_in}
+    return Run("duckdb", version, f"duckdb {version}", "2026-11-24", by_predicate)
+
+
+def table_of(*runs: Run, rows: Sequence[dict[str, Any]] = ()) -> Any:
+    """Return the report of an engine with these runs, and rows that explain them."""
+    row = {"on": ["int32", "int64"], "verdict": "used", "explanation": "It hashes the value."}
+    facts = {"id": "duckdb", "name": "DuckDB", "aliases": [], "places": ["top"], "source": "https://x", "default_explanation": "No hash."}
+    families = [{"id": name, "name": name.upper(), "types": [name.upper()]} for name in ("int32", "int64")]
+    return parse_table({"families": families, "engine": [{**facts, "row": [row, *rows]}]}, {"duckdb": runs}).engines[0]
+
+
+HARM = {"on": ["int32"], "verdict": "harm", "effect": "loses rows", "explanation": "it hashed text", "fix": "use 3.0"}
+
+
+class TestTableFromRuns:
+    def test_since_is_the_first_release_of_those_that_do_the_same(self):
+        runs = [made_run("1.0", UNUSED, int64=UNUSED), made_run("1.1", UNUSED), made_run("1.2", USED), made_run("1.3", USED)]
+        report = table_of(*runs)
+        int32, int64 = report.verdicts
+        assert (report.since, report.version, report.evidence) == ("1.1", "1.3", "run")
+        assert (int32.verdict, int32.since, int32.until) == ("used", "1.2", None)
+        assert (int64.verdict, int64.since) == ("used", None)
+        assert int32.predicates == (EQUAL,)
+        assert [(release.version, release.date) for release in report.releases] == [(run.version, "2026-11-24") for run in runs]
+
+    def test_harm_of_older_releases_has_a_beginning_and_an_end(self):
+        report = table_of(
+            made_run("1.0", UNUSED), made_run("1.1", LOSES_ROWS), made_run("1.2", LOSES_ROWS), made_run("1.3", USED), rows=[HARM]
+        )
+        assert report.verdicts[0].older_verdict.sentence == "DuckDB 1.1 to 1.2 loses rows: it hashed text; use 3.0"
+        assert (report.verdicts[0].verdict, report.verdicts[0].since) == ("used", "1.3")
+
+    def test_harm_from_the_first_release_on_has_only_an_end(self):
+        report = table_of(made_run("1.0", LOSES_ROWS), made_run("1.1", USED), rows=[HARM])
+        assert report.verdicts[0].older_verdict.sentence.startswith("DuckDB up to 1.0 loses rows")
+        assert (report.verdicts[0].verdict, report.verdicts[0].since) == ("used", "1.1")
+
+    def test_an_outcome_without_an_explanation_is_rejected(self):
+        with pytest.raises(ValueError, match=r"duckdb 1.0: loses rows on int32, .* a row explains it"):
+            table_of(made_run("1.0", LOSES_ROWS))
+
+    def test_an_explanation_without_a_run_is_rejected(self):
+        with pytest.raises(ValueError, match="no run shows"):
+            table_of(made_run("1.0", USED), rows=[HARM])
+
+    @pytest.mark.parametrize("fact", ["version", "predicates", "evidence"])
+    def test_facts_that_runs_show_are_not_stated(self, fact):
+        data = tomllib.loads(Path(sys.modules[parse_table.__module__].__file__ or "").with_name("engines.toml").read_text())
+        next(row for row in data["engine"] if row["id"] == "duckdb")[fact] = "run"
+        with pytest.raises(ValueError, match=f"duckdb: runs show {fact}"):
+            parse_table(data, read_runs())
+
+    @pytest.mark.parametrize(
+        ("runs", "text"),
+        [
+            ([made_run("1.0", USED)], "="),
+            ([made_run("1.0", USED, of_in=[IN, IN_MANY])], "= and IN"),
+            ([made_run("1.0", USED, of_in=[IN])], "= and IN"),
+            (
+                [made_run("1.0", USED), made_run("2.0", USED, of_in=[IN, IN_MANY, NULL_SAFE])],
+                "=, and since 2.0 IN and IS NOT DISTINCT FROM",
+            ),
+            ([made_run("1.0", USED, of_in=[IN]), made_run("2.0", USED, of_in=[IN, IN_MANY])], "= and IN, and since 2.0 IN of 30 values"),
+            ([made_run("1.0", USED, of_in=[IN]), made_run("2.0", USED), made_run("3.0", USED, of_in=[IN])], "=, and since 3.0 IN"),
+            ([made_run("1.0", UNUSED, int64=UNUSED)], None),
+        ],
+    )
+    def test_predicates_are_described(self, runs, text):
+        assert describe_predicates(runs) == text
+
+
+class TestReleases:
+    @pytest.mark.parametrize(
+        ("text", "engine", "release"),
+        [
+            ("duckdb-1.4", "duckdb", "1.4.5"),
+            ("duckdb-1.4.2", "duckdb", "1.4.0"),
+            ("DuckDB 1.5.5", "duckdb", "1.5.5"),
+            ("duckdb-99", "duckdb", "2.0.0"),
+            ("duckdb", "duckdb", "2.0.0"),
+            ("spark-3.5", "spark", "3.5.9"),
+            ("pyspark-3.5.9", "spark", "3.5.9"),
+            ("chdb-3.7", "clickhouse", "25.8.2"),
+            ("clickhouse-25.8", "clickhouse", "25.8.2"),
+            ("hyparquet-1.25.8", "hyparquet", "1.25.8"),
+            ("trino", "trino", "main of August 2026"),
+        ],
+    )
+    def test_a_release_is_the_newest_up_to_it_that_was_run(self, text, engine, release):
+        report = find_release(text)
+        assert (report.id, report.version) == (engine, release)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("duckdb-0.9", "DuckDB 0.9 is older than the releases that were run; the oldest is DuckDB 1.1.3"),
+            ("trino-440", "no release of Trino was run; name it without a version, for main of August 2026"),
+            ("delta-rs-1.0", "the versions of delta-rs are not those of DataFusion; name a version of datafusion"),
+            ("chdb-1.0", "ClickHouse 1.0 is older than the releases that were run; the oldest is chdb 3.1.2"),
+            ("xyzzy-1.4", "unknown engine 'xyzzy'; known names: parquet-java, spark"),
+        ],
+    )
+    def test_a_release_that_is_not_known_is_an_error(self, text, message):
+        with pytest.raises(UsageError) as caught:
+            find_release(text)
+        assert f"{caught.value}".startswith(message)
+
+    def test_the_verdicts_are_those_of_the_release(self):
+        old, new = find_release("duckdb-1.4"), find_release("duckdb-2.0")
+        verdicts = {report.version: {verdict.family: verdict for verdict in report.verdicts} for report in (old, new)}
+        assert (verdicts["1.4.5"]["date"].verdict, verdicts["2.0.0"]["date"].verdict) == ("unused", "used")
+        assert (verdicts["1.4.5"]["float16"].effect, verdicts["1.4.5"]["int64"].predicates) == ("loses rows", (EQUAL,))
+        assert all(verdict.older_verdict is None for verdict in old.verdicts)
+        assert not find_release("duckdb-1.1").uses_filters
+
+    def test_engines_takes_releases(self):
+        report = engines("date", mine=["duckdb-1.4", "spark-3.5"])
+        assert [(engine.id, engine.verdicts[0].verdict) for engine in report.engines] == [("duckdb", "unused"), ("spark", "used")]
+        assert [engine.version for engine in engines(mine="duckdb-1.4").engines] == ["1.4.5"]
+        with pytest.raises(UsageError, match="either the name of an engine or releases"):
+            engines(engine_name="duckdb", mine="spark-4.0")
+
+
+class TestPage:
+    def test_it_is_current(self, request):
+        if request.config.getoption("--bless"):
+            page.PAGE.write_text(page.build_page())
+        assert page.PAGE.read_text() == page.build_page()
+
+    def test_changes_between_releases_are_described(self):
+        older, newer = made_run("1.0", UNUSED, int64=UNUSED), made_run("1.1", LOSES_ROWS)
+        assert (
+            page.describe_change(older, newer, read_families())
+            == "The first that uses filters. Uses filters on INT64. Loses rows or fails on INT32"
+        )
+        fixed = made_run("1.2", USED, of_in=[IN])
+        assert page.describe_change(newer, fixed, read_families()) == (
+            "Uses filters on INT32. No longer loses rows or fails on INT32. Uses filters in queries with IN"
+        )
+        assert page.describe_change(fixed, fixed, read_families()) == ""
