@@ -27,8 +27,8 @@ MOST_ON_DRIVER = 100_000
 FILES_PER_TASK = 1_000
 """Files above which a run gets further tasks, so that a task's rows are a few megabytes and a lost task costs little."""
 MOST_TASKS = 1_000
-"""Tasks that only the number of files asks for. To choose ranges of paths, Spark samples some 100 paths per task onto the driver: for
-10,000 tasks, the default memory of a driver is not enough.
+"""Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a sample of 100 paths per task, which it
+collects on the driver: with 10,000 tasks, the default memory of a driver is not enough.
 """
 
 PACKED = "num_rows bigint, rows binary"
