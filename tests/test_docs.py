@@ -1,7 +1,6 @@
-"""README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
+"""README, skill and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
 
-`pytest tests/test_docs.py --bless` writes what the commands print now. A block may use what the blocks above it on its page made: they
-run before it, each once, in a folder of the page that has the fixtures and the docs; those in Python in one interpreter.
+`pytest tests/test_docs.py --bless` writes what the commands print now. `support.pages` runs the blocks.
 
 In a tutorial the reader makes the files, whose sizes depend on the version of pyarrow: there the words and the form of numbers are
 compared, not the numbers.
@@ -9,48 +8,25 @@ compared, not the numbers.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import sbbf_tool
 from support.every_command import commands
+from support.pages import BLOCK, PAGES, REPOSITORY, Block, Place, blocks_of, name_of, write_output
 
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).parent.parent
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)#?(?P<anchor>[^)]*)\)")
 NUMBER = re.compile(r"\d[\d,.]*(e-?\d+)?")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-
-
-class Block(NamedTuple):
-    page: Path
-    number: int
-    line: int
-    kind: str
-    body: str
-
-
-def blocks_of(page: Path) -> list[Block]:
-    text = page.read_text()
-    return [
-        Block(page, number, text.count("\n", 0, match.start()) + 1, match["kind"], match["body"])
-        for number, match in enumerate(BLOCK.finditer(text))
-    ]
-
-
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+RUN = ("console", "python", "toml")
+NO_EXAMPLES = ("text", "pyi")
+"""Kinds of formulas, pictures of bytes, names and signatures."""
 
 
 def parameters(kind: str) -> list[object]:
@@ -58,123 +34,27 @@ def parameters(kind: str) -> list[object]:
     return [
         pytest.param(
             block,
-            id=f"{block.page.relative_to(REPOSITORY)}:{block.line}",
+            id=f"{name_of(block.page)}:{block.line}",
             marks=[pytest.mark.engines] if kind == "python" and "spark" in block.body else [],
         )
         for block in BLOCKS
-        if block.kind == kind
+        if block.kind == kind and block.reason is None
     ]
 
 
-def environment() -> dict[str, str]:
-    # The `sbbf` of the environment that runs the tests, whatever else the machine has.
-    path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
-    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # half the time for a Spark of seconds
-    return {**os.environ, "PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "JDK_JAVA_OPTIONS": java}
-
-
-def run_console(body: str, folder: Path) -> str:
-    """Run each command of a block; return the block with what they print."""
-    lines = []
-    for line in body.splitlines():
-        if line.startswith("$ "):
-            done = subprocess.run(
-                ["bash", "-c", line[2:]], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-            lines += [line, *done.stdout.rstrip("\n").splitlines()]
-    return "".join(f"{line}\n" for line in lines)
-
-
-class Interpreter:
-    """A Python process of one page, in which warnings are errors. Its blocks share names, as cells of a notebook do."""
-
-    PROGRAM = """
-def main():
-    import json, os, sys, traceback
-    results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        try:
-            exec(json.loads(line), globals())
-            result = ""
-        except BaseException:
-            result = traceback.format_exc()
-        print(json.dumps(result), file=results, flush=True)
-main()
-"""
-
-    def __init__(self, folder: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", self.PROGRAM],
-            cwd=folder,
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-
-    def run(self, body: str) -> str:
-        """Run a block; return its traceback, or nothing."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps(body), file=self._process.stdin, flush=True)
-        result = self._process.stdout.readline()
-        return str(json.loads(result)) if result else "the interpreter ended"
-
-    def end(self) -> None:
-        self._process.communicate(timeout=60)
-
-
-class Place:
-    """The folder in which the blocks of a page run, and what they printed so far."""
-
-    def __init__(self, folder: Path, fixtures: Path) -> None:
-        self.folder = folder
-        shutil.copytree(fixtures, folder / "fixtures")
-        (folder / "docs").symlink_to(REPOSITORY / "docs")
-        self._printed: list[str] = []
-        self._interpreter: Interpreter | None = None
-
-    def run(self, block: Block) -> str:
-        """Run a block after those above it on its page that have not run; return what it prints."""
-        for above in blocks_of(block.page)[len(self._printed) : block.number + 1]:
-            self._printed.append(self._run(above))
-        return self._printed[block.number]
-
-    def _run(self, block: Block) -> str:
-        if block.kind == "console":
-            return run_console(block.body, self.folder)
-        if block.kind != "python":
-            return ""
-        self._interpreter = self._interpreter or Interpreter(self.folder)
-        return self._interpreter.run(block.body)
-
-    def end(self) -> None:
-        if self._interpreter is not None:
-            self._interpreter.end()
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[Callable[[Block], str]]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Block], str]]:
     """Run a block in the folder of its page; return its output."""
     places: dict[Path, Place] = {}
 
     def run_block(block: Block) -> str:
         if block.page not in places:
-            places[block.page] = Place(tmp_path_factory.mktemp(block.page.stem), fixtures)
+            places[block.page] = Place(tmp_path_factory.mktemp(block.page.stem))
         return places[block.page].run(block)
 
     yield run_block
     for place in places.values():
         place.end()
-
-
-def write_output(block: Block, printed: str) -> None:
-    """Put what a block prints now into its page."""
-    text = block.page.read_text()
-    match = list(BLOCK.finditer(text))[block.number]
-    block.page.write_text(text[: match.start("body")] + printed + text[match.end("body") :])
 
 
 def without_numbers(text: str) -> str:
@@ -198,7 +78,24 @@ def test_programs_run(block, run):
     assert run(block) == ""
 
 
-@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "fixtures" / "README.md"], ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("block", parameters("toml"))
+def test_settings_are_accepted(block, run):
+    assert run(block) == ""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=name_of)
+def test_every_example_is_run_or_says_why_not(page):
+    """But for CONTRIBUTING.md: its commands start the tests themselves."""
+    blocks = blocks_of(page)
+    assert page.read_text().count("\n```") == 2 * len(blocks)
+    assert [block.line for block in blocks if block.kind not in (*RUN, *NO_EXAMPLES) and block.reason is None] == []
+    assert [
+        block.line for block in blocks if block.kind in NO_EXAMPLES and (block.reason or re.search(r"^(\$ )?sbbf ", block.body, re.M))
+    ] == []
+    assert page.read_text().count("<!-- not run") == sum(block.reason is not None for block in blocks)
+
+
+@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "fixtures" / "README.md"], ids=name_of)
 def test_named_files_exist(page):
     names = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
     assert [path for path in names if not (REPOSITORY / path).exists()] == []
@@ -218,19 +115,12 @@ def test_the_readme_can_be_read_in_one_go():
     assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 150
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_blocks_say_what_they_are(page):
-    """A misspelt kind would not be tested."""
-    assert {block.kind for block in blocks_of(page)} <= {"console", "python", "sh", "text", "toml", "yaml", "json"}
-    assert page.read_text().count("\n```") == 2 * len(blocks_of(page))
-
-
 def anchor_of(heading: str) -> str:
     """Return the anchor that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     for link in LINK.finditer(BLOCK.sub("", page.read_text())):
         target = (page.parent / link["path"]).resolve() if link["path"] else page

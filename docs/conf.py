@@ -1,0 +1,75 @@
+"""The documentation as a site: `python -m sphinx -W docs OUT`.
+
+The pages are plain Markdown that also reads well on a code host. So this module adds what the site needs: the navigation, which follows the
+links of each `index.md`, and a place for links to files outside this folder.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path, PurePosixPath
+from posixpath import relpath
+from typing import Any
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+OUTSIDE = {name.lower(): f"{name.upper()}.md" for name in ("changelog", "contributing", "security")}
+"""The pages of the site that show a file above this folder."""
+LINK = re.compile(r"(?P<label>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+ENTRY = re.compile(r"^(?:- |\| )\[[^\]]*\]\((?P<path>(?!https?:|\.\./)[^)#]+)\.md\)", re.MULTILINE)
+BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+project = "sbbf"
+release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+html_title = f"{project} {release}"
+extensions = ["myst_parser"]
+myst_heading_anchors = 4
+nitpicky = True
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+html_extra_path = [path.name for path in DOCS.glob("llms.txt")]
+
+
+def setup(app: Any) -> None:
+    app.connect("source-read", prepare_source)
+    app.connect("build-finished", copy_sources)
+
+
+def prepare_source(app: Any, docname: str, source: list[str]) -> None:
+    """Change the text of a page for the site."""
+    origin = ROOT / OUTSIDE[docname] if docname in OUTSIDE else DOCS / f"{docname}.md"
+    text = origin.read_text() if docname in OUTSIDE else source[0]
+    parts = BLOCK.split(text)
+    parts[::2] = [LINK.sub(lambda link: place_link(link, origin.parent, docname), part) for part in parts[::2]]
+    source[0] = "".join(parts) + build_navigation(docname, text)
+
+
+def place_link(link: re.Match[str], folder: Path, docname: str) -> str:
+    """Return a link of a page in `folder` as the site has it; its label alone where the site has no page for it."""
+    target = (folder / link["path"]).resolve()
+    if target.parent == ROOT and target.name in OUTSIDE.values():
+        target = DOCS / f"{target.stem.lower()}.md"
+    if not target.is_relative_to(DOCS) or target.is_dir():
+        return link["label"].lstrip("!").removeprefix("[").removesuffix("]")
+    path = relpath(target.relative_to(DOCS).as_posix(), PurePosixPath(docname).parent.as_posix())
+    return f"{link['label']}({path}{link['anchor'] or ''})"
+
+
+def build_navigation(docname: str, text: str) -> str:
+    """Build the table of contents of an index page from the links that begin its list items and table rows."""
+    if PurePosixPath(docname).name != "index":
+        return ""
+    return "\n".join(["\n\n```{toctree}", ":hidden:", "", *dict.fromkeys(ENTRY.findall(text)), "```", ""])
+
+
+def copy_sources(app: Any, error: Exception | None) -> None:
+    """Put the Markdown of each page beside its HTML, for readers that are programs: `llms.txt` links to it."""
+    if error is None and app.builder.format == "html":
+        for docname in app.env.found_docs:
+            target = Path(app.outdir) / f"{docname}.md"
+            shutil.copyfile(ROOT / OUTSIDE[docname] if docname in OUTSIDE else app.env.doc2path(docname), target)
