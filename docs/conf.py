@@ -27,6 +27,7 @@ html_title = f"{project} {release}"
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 nitpicky = True
+smartquotes = False  # they would make one dash of the two of an option
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_copy_source = False

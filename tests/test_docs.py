@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import sbbf_tool
-from support.every_command import commands
 from support.pages import BLOCK, PAGES, REPOSITORY, Block, Place, blocks_of, name_of, write_output
 
 pytestmark = pytest.mark.slow
@@ -99,11 +98,6 @@ def test_every_example_is_run_or_says_why_not(page):
 def test_named_files_exist(page):
     names = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
     assert [path for path in names if not (REPOSITORY / path).exists()] == []
-
-
-def test_the_commands_page_shows_the_help_of_every_command():
-    page = (REPOSITORY / "docs" / "reference" / "commands.md").read_text()
-    assert {name for name in commands() if f"$ sbbf {name} --help" not in page} == set()
 
 
 def test_the_python_page_names_every_public_name():

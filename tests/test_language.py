@@ -161,7 +161,7 @@ def test_names_are_nouns_and_verbs(path):
     assert bad_names(path.read_text()) == []
 
 
-TESTS = sorted(Path(__file__).parent.rglob("*.py"))
+TESTS = sorted([*Path(__file__).parent.rglob("*.py"), *(ROOT / "docs").rglob("*.py")])
 
 
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))

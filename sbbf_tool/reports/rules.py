@@ -26,8 +26,8 @@ class RuleReport:
     """What the rule observes in a file with the defect."""
     fix: str | None = None
     """The command that fixes that file, named FILE; None if no command does."""
-    documentation: str = "docs/reference/rules.md"
-    """The page of the documentation, and the anchor of the rule on it."""
+    documentation: str = "docs/reference/rules/index.md"
+    """The page of the documentation."""
 
     @property
     def explanation(self) -> tuple[str, ...]:

@@ -96,3 +96,11 @@ def test_a_browser_shows_every_page_without_a_message_or_a_foreign_request(site,
         requests = [url for url in browser.requests() if url.startswith(("http", "file", "ws"))]
         assert requests[0] == page.as_uri()
         assert [url for url in requests if not url.startswith(f"{site.as_uri()}/")] == [], page
+
+
+def test_programs_find_every_page_of_llms_txt(site):
+    text = (site / "llms.txt").read_text()
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert len(links) > 30
+    assert [link for link in links if not (site / link).exists()] == []
+    assert text == (DOCS / "llms.txt").read_text()

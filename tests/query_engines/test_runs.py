@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from engine_matrix import outcomes, page, run, run_file
+from engine_matrix import outcomes, run, run_file
 from engine_matrix.environments import PACKAGES
 from engine_matrix.outcomes import EngineError, judge, put_questions
 from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
+from parts.engines import describe_change
 from sbbf_tool.engine_runs.catalog import RUNNABLE
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -352,19 +353,14 @@ class TestReleases:
 
 
 class TestPage:
-    def test_it_is_current(self, request):
-        if request.config.getoption("--bless"):
-            page.PAGE.write_text(page.build_page())
-        assert page.PAGE.read_text() == page.build_page()
-
     def test_changes_between_releases_are_described(self):
         older, newer = made_run("1.0", UNUSED, int64=UNUSED), made_run("1.1", LOSES_ROWS)
         assert (
-            page.describe_change(older, newer, read_families())
+            describe_change(older, newer, read_families())
             == "The first that uses filters. Uses filters on INT64. Loses rows or fails on INT32"
         )
         fixed = made_run("1.2", USED, of_in=[IN])
-        assert page.describe_change(newer, fixed, read_families()) == (
+        assert describe_change(newer, fixed, read_families()) == (
             "Uses filters on INT32. No longer loses rows or fails on INT32. Uses filters in queries with IN"
         )
-        assert page.describe_change(fixed, fixed, read_families()) == ""
+        assert describe_change(fixed, fixed, read_families()) == ""

@@ -1,68 +1,51 @@
-"""The page "Can I use Parquet Bloom filters?", built from the table of engines and their runs."""
+"""The page "Can I use Parquet Bloom filters?", from the table of engines and their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from pathlib import Path
 
+from parts.markdown import table
 from sbbf_tool import engines
 from sbbf_tool.query_engines.runs import Run, read_runs
 from sbbf_tool.query_engines.terms import EFFECTS, HARM, PREDICATES, USED
 from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "can-i-use.md"
-_INTRODUCTION = """\
-# Can I use Parquet Bloom filters?
 
-Which query engines skip row groups by the Bloom filters of a Parquet file, for each type of column. This page is generated from the
-results in `sbbf_tool/query_engines/runs.toml`; [query engines](engines.md) shows the commands that print the same.
-
-Each release ran the same queries on small files of every type, with filters and without. A release uses filters of a type if it returns the
-result of a query for absent values although the pages of the column are zeros, and fails without filters. It loses rows if a query for a
-stored value returns fewer rows with filters.
-
-`sbbf engines --mine duckdb-1.4,spark-4.0` shows what your releases do.
-"""
-
-_BY_TYPE = """\
-## By type
-
-`yes`: the newest release that was run uses filters of this type. `since`: the first release of those that were run that does so; without
-it, all releases that use filters do. Filters on BOOLEAN are empty, as parquet-java writes them.
-"""
-
-
-def build_page() -> str:
-    """Build the page as Markdown."""
+def list_types() -> str:
+    """Build the table of types: whether the newest release of each engine uses filters on them."""
     report = engines()
-    run = [engine for engine in report.engines if engine.releases]
-    readers = [engine for engine in run if engine.uses_filters]
-    sections = [
-        _INTRODUCTION,
-        _BY_TYPE,
-        *_build_table(["type", *(f"{engine.name} {engine.version}" for engine in readers)], _rows_by_type(report, readers)),
-        "\n## By engine\n",
-        *_build_table(["engine", "releases that were run", "filters used in", "by default"], map(_describe_engine, run)),
-        "\n## Releases that lose rows or fail\n",
-        *_list_harm(report, run),
-        "\n## Changes between releases\n",
-        "Each release is compared with the one before it that was run.\n",
-        *_list_changes(report.families, readers),
-        "\n## Engines that the script cannot run\n",
-        "What these do was read in their source or, where the last column says so, run by another test or reported in an issue.\n",
-        *_build_table(
-            ["engine", "state", "types used", "types harmed", "predicates", "source"],
-            (_describe_source(engine) for engine in report.engines if not engine.releases),
-        ),
-    ]
-    return "\n".join([*sections, ""])
+    readers = [engine for engine in _run_engines(report) if engine.uses_filters]
+    return table(["type", *(f"{engine.name} {engine.version}" for engine in readers)], _rows_by_type(report, readers))
 
 
-def _build_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(header)} |"
-    yield f"|{'---|' * len(header)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
+def list_releases() -> str:
+    """Build the table of engines with the releases that were run."""
+    return table(["engine", "releases that were run", "filters used in", "by default"], map(_describe_engine, _run_engines(engines())))
+
+
+def list_defects() -> str:
+    """List the releases that lose rows or fail."""
+    report = engines()
+    return "".join(f"{line}\n" for line in _list_harm(report, _run_engines(report)))
+
+
+def list_changes() -> str:
+    """List what changed from release to release."""
+    report = engines()
+    return "".join(
+        f"{line}\n" for line in _list_changes(report.families, [engine for engine in _run_engines(report) if engine.uses_filters])
+    )
+
+
+def list_sources() -> str:
+    """Build the table of the engines that are known from their source or from issues."""
+    header = ["engine", "state", "types used", "types harmed", "predicates", "source"]
+    return table(header, (_describe_source(engine) for engine in engines().engines if not engine.releases))
+
+
+def _run_engines(report: EnginesReport) -> list[EngineReport]:
+    return [engine for engine in report.engines if engine.releases]
 
 
 def _rows_by_type(report: EnginesReport, readers: Sequence[EngineReport]) -> Iterator[list[str]]:

@@ -1,0 +1,79 @@
+"""The page of the Python functions and classes, from their signatures and docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import sbbf_tool
+from parts.markdown import block, paragraphs, plain
+
+_LONGEST = 120
+
+
+def describe(kind: str) -> str:
+    """Describe the public names of a kind: `functions`, `classes` or `errors`."""
+    return paragraphs(*(part for name in sorted(sbbf_tool.__all__, key=str.lower) for part in _describe_name(name, kind)))
+
+
+def _describe_name(name: str, kind: str) -> Iterator[str]:
+    value = getattr(sbbf_tool, name)
+    if kind_of(value) == kind:
+        yield f"### {name}"
+        if kind != "errors":
+            yield block("pyi", _format_signature(name, value))
+        yield from _format_docstring(value)
+        if kind == "functions":
+            returned = inspect.signature(value, eval_str=False).return_annotation
+            yield from _describe_methods(value, str(returned))
+
+
+def kind_of(value: Any) -> str:
+    if not isinstance(value, type):
+        return "functions"
+    return "errors" if issubclass(value, BaseException) else "classes"
+
+
+def _describe_methods(function: Any, returned: str) -> Iterator[str]:
+    """Describe the methods of what `open_files` and `open_table` return."""
+    value = getattr(inspect.getmodule(function), returned, None)
+    if returned not in ("Files", "TableFiles") or value is None:
+        return
+    for name, method in vars(value).items():
+        if not name.startswith("_") and callable(method):
+            yield f"#### {returned}.{name}"
+            yield block("pyi", _format_signature(name, method))
+            yield from _format_docstring(method)
+
+
+def _format_signature(name: str, value: Any) -> str:
+    """Format a signature in one line, or with one line for each parameter."""
+    signature = inspect.signature(value)
+    parameters, had_star = [], False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not had_star:
+            parameters.append("*")
+        had_star = had_star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        annotation = f": {parameter.annotation}" if parameter.annotation is not parameter.empty else ""
+        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        parameters.append(f"{prefix}{parameter.name}{annotation}{_format_default(parameter)}")
+    is_class = isinstance(value, type)
+    result = "" if is_class or signature.return_annotation is signature.empty else f" -> {signature.return_annotation}"
+    start = f"{'class' if is_class else 'def'} {name}"
+    line = f"{start}({', '.join(parameters)}){result}"
+    return line if len(line) <= _LONGEST else f"{start}(\n" + "".join(f"    {text},\n" for text in parameters) + f"){result}"
+
+
+def _format_default(parameter: inspect.Parameter) -> str:
+    if parameter.default is parameter.empty:
+        return ""
+    text = repr(parameter.default)
+    return f" = {'...' if text.startswith('<') else text}"
+
+
+def _format_docstring(value: Any) -> Iterator[str]:
+    for text in (inspect.getdoc(value) or "").split("\n\n"):
+        is_listing = re.match(r" {4}", text) is not None
+        yield text if is_listing else plain(" ".join(text.split()))
