@@ -112,13 +112,82 @@ def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
     )
 
 
-PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+ARCHITECTURE = PACKAGE.parent / "docs" / "architecture.md"
+PAGE = ARCHITECTURE.read_text()
 
 
-def test_the_docs_show_the_order_of_the_packages():
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*)\|$", PAGE, re.MULTILINE)
+def build_table(*rows: Iterable[str]) -> str:
+    """Build a table of Markdown; the first row is the head."""
+    head, *body = ["| " + " | ".join(cells) + " |" for cells in rows]
+    return "\n".join([head, "|" + "---|" * head.count(" | ") + "---|", *body])
+
+
+def describe_packages() -> str:
+    """Build the table of the packages in their order."""
+
+    def quote(names: Iterable[str]) -> str:
+        return ", ".join(f"`{name}`" for name in names)
+
+    rows = []
+    for room in ORDER:
+        path = PACKAGE / room / "__init__.py"
+        docstring = ast.get_docstring(ast.parse((path if path.exists() else PACKAGE / f"{room}.py").read_text()))
+        assert docstring, f"{room} has no docstring"
+        sentence = re.split(r"(?<=\.)\s", docstring.replace("|", "\\|"))[0].rstrip(".")
+        forbidden = sorted(FORBIDDEN.get(room, ()), key=ORDER.index)
+        rows.append(
+            (f"`{room}`", sentence.replace("\n", " "), quote(forbidden), quote(name for name in sorted(HOMES) if room in HOMES[name]))
+        )
+    return build_table(("package", "contains", "must not import", "third-party packages"), *rows)
+
+
+def caches_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the size of each cache that a module keeps as long as its process lives."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            for decorator in node.decorator_list:
+                name = ast.unparse(decorator).removeprefix("functools.")
+                if name.split("(")[0] in ("cache", "lru_cache"):
+                    yield node.name, f"{int(size[0]):,}" if (size := re.findall(r"\d+", name)) else "all" if name == "cache" else "128"
+        elif isinstance(node, ast.Assign) and re.match(r"(lru_)?cache\(", ast.unparse(node.value)):
+            yield ast.unparse(node.targets[0]), "all"
+
+
+def describe_caches() -> str:
+    """Build the table of the caches of a process."""
+    rows = [
+        (f"`{path.relative_to(PACKAGE)}`", ", ".join(f"`{name}` ({size})" for name, size in caches))
+        for path in modules()
+        if (caches := list(caches_of(path)))
+    ]
+    return build_table(("module", "functions"), *rows)
+
+
+GENERATED_TABLES = {"packages": describe_packages, "caches": describe_caches}
+
+
+@pytest.mark.parametrize("name", GENERATED_TABLES)
+def test_the_page_shows_the_packages_and_the_caches(name, request):
+    """`--bless` writes the tables as they are now."""
+    part = re.compile(rf"(<!-- begin: {name} -->\n)(.*?)(<!-- end: {name} -->\n)", re.DOTALL)
+    table = GENERATED_TABLES[name]() + "\n"
+    if request.config.getoption("--bless"):
+        ARCHITECTURE.write_text(part.sub(lambda match: match[1] + table + match[3], ARCHITECTURE.read_text()))
+    (match,) = part.findall(ARCHITECTURE.read_text())
+    assert match[1] == table
+
+
+def test_the_table_of_packages_has_each_package_once_and_the_exceptions():
+    """The page is read as its readers do: an order that was lost on the way would also be lost by `describe_packages`."""
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| ([^|]*) \| [^|]* \|$", PAGE, re.MULTILINE)
     assert [room for room, _ in rows] == list(ORDER)
     assert {room: set(re.findall(r"`(\w+)`", names)) for room, names in rows if names.strip()} == FORBIDDEN
+
+
+def test_caches_are_found(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("@cache\ndef f(): ...\n@lru_cache(maxsize=1_000)\ndef g(): ...\ndef h(): ...\n_best = cache(h)\n")
+    assert list(caches_of(path)) == [("f", "all"), ("g", "1,000"), ("_best", "all")]
 
 
 def test_the_docs_name_modules_that_exist():
