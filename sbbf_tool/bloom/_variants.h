@@ -51,6 +51,8 @@ struct variant {
 VARIANT(plain, "plain", , 1)
 
 #ifdef __x86_64__
+#include "_cpu.h"
+
 VARIANT(avx2, "AVX2", __attribute__((target("avx2,popcnt"))), 4)
 VARIANT(avx512, "AVX-512", __attribute__((target("avx512f,avx512dq,avx512vl,avx2,popcnt"))), 8)
 
@@ -59,13 +61,8 @@ static const struct variant *const variants[] = {&avx512, &avx2, &plain};
 
 static int is_supported(const struct variant *variant)
 {
-    __builtin_cpu_init();
-    if (variant == &plain)
-        return 1;
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("popcnt"))
-        return 0;
-    return variant == &avx2 ||
-           (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
+    struct vectors vectors = find_vectors();
+    return variant == &plain || (variant == &avx2 && vectors.avx2) || (variant == &avx512 && vectors.avx512);
 }
 #else
 static const struct variant *const variants[] = {&plain};

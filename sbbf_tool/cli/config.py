@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
 
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
@@ -112,7 +113,7 @@ def _places() -> Iterator[str]:
 def _read(path: str, *, is_named: bool) -> tuple[bytes, os.stat_result]:
     """Read a file and its status. Without `is_named`, a FIFO or device is an error, and opening it does not wait for a writer."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if is_named else os.O_NONBLOCK))
+        descriptor = os.open(path, os.O_RDONLY if is_named else READ)
         with open(descriptor, "rb") as stream:
             status = os.fstat(descriptor)
             if not is_named and not stat.S_ISREG(status.st_mode):
@@ -171,9 +172,11 @@ def _place(path: str, command: Sequence[Level]) -> str:
 
 def _exposure_of(path: str, status: os.stat_result) -> str | None:
     """Return who besides this user and root may write to a file or its folder; None if no other user may."""
+    if not HAS_USERS:
+        return None
     folders = dict.fromkeys(os.path.dirname(name) for name in (os.path.abspath(path), os.path.realpath(path)))
     for name, entry in (("it", status), *((f"its folder {folder}", os.stat(folder)) for folder in folders)):
-        if entry.st_uid not in (os.geteuid(), 0):
+        if entry.st_uid not in (user_id(), 0):
             return f"{name} belongs to another user (uid {entry.st_uid})"
         for writer, bit in (("every user", stat.S_IWOTH), ("its group", stat.S_IWGRP)):
             if entry.st_mode & bit:

@@ -114,6 +114,8 @@ class Processes:
 
 def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> Future[list[Row]]:
     """Submit a task. The pool may start workers for it, in which signals stay blocked until `_begin` has replaced the owner's handlers."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return pool.submit(_work, work, units)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         return pool.submit(_work, work, units)
@@ -128,7 +130,8 @@ def _begin(alive: tuple[int, int] | None) -> None:
         reading, writing = alive
         os.close(writing)
         Thread(target=_end_with_owner, args=(reading,), daemon=True).start()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:

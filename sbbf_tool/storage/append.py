@@ -35,6 +35,7 @@ from sbbf_tool.storage.journal import (
 from sbbf_tool.storage.local import LocalSource, remove_stale_checksum
 from sbbf_tool.storage.locks import is_locked, is_open_file, leads_to, lock, open_to_change
 from sbbf_tool.storage.source import Bytes, Piece, blocks_of
+from sbbf_tool.storage.system_calls import READ, ensure_can_change, read_at, sync
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
@@ -97,6 +98,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
     """
     if not has_journal(path):
         return None
+    ensure_can_change(path)
     real = os.path.realpath(path)
     try:
         # Read before opening the file for writing, so that a forged journal is reported even if this user may not write the file.
@@ -139,7 +141,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
     if not has_journal(path):
         return None
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, READ)
     except OSError as error:
         raise UnreadableError(reason_of(error), file=path) from error
     try:
@@ -221,7 +223,7 @@ class _Tail:
         end, start_of_end = self.source.size, self.source.size + self.length - _END_BYTES
         for block in filter(len, _split(blocks_of(self.pieces), self.length - _END_BYTES)):
             if end == start_of_end:
-                os.fsync(self.fd)
+                sync(self.fd)
             if os.fstat(self.fd).st_size != end:
                 raise ChangedError.after_open(self.source.name)
             write_all(self.fd, block)
@@ -230,7 +232,7 @@ class _Tail:
                 # Another writer changed the file's length between the check and the write.
                 self._stray_block = position - len(block), block
                 raise ChangedError.after_open(self.source.name)
-        os.fsync(self.fd)
+        sync(self.fd)
 
     def undo(self) -> None:
         """Truncate the written bytes. Raises ChangedError if another writer changed the file (its bytes stay), and OSError."""
@@ -241,7 +243,7 @@ class _Tail:
             _truncate(self.fd, start)
         self.is_written = False
         size = self.source.size
-        if start != size or os.pread(self.fd, len(self._old_end), size - len(self._old_end)) != self._old_end:
+        if start != size or read_at(self.fd, len(self._old_end), size - len(self._old_end)) != self._old_end:
             reason = "another process wrote to the file during the append; its bytes are still there"
             raise ChangedError(reason, file=self.source.name, hint="wait until it has finished, check the file, and run the command again")
 
@@ -259,7 +261,7 @@ class _Tail:
             expected = memoryview(block).cast("B")[: max(0, end - start)]
             if not expected:
                 break
-            if os.pread(self.fd, len(expected), start) != expected:
+            if read_at(self.fd, len(expected), start) != expected:
                 return False
             start += len(expected)
         return start == end
@@ -277,7 +279,7 @@ def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]
                 with suppress(OSError):
                     # The file's owner can then undo an append that another user began. Only root may change the owner.
                     os.fchown(fd, source._stat.st_uid, -1)
-                os.fsync(fd)
+                sync(fd)
                 os.rename(temporary, path)
                 is_placed = True
             sync_folder(os.path.dirname(path))
@@ -311,7 +313,7 @@ def _split(blocks: Iterable[Bytes], place: int) -> Iterator[Bytes]:
 
 def _truncate(fd: int, length: int) -> None:
     os.ftruncate(fd, length)
-    os.fsync(fd)
+    sync(fd)
 
 
 def _last_bytes(pieces: Sequence[Piece]) -> bytes:

@@ -49,7 +49,7 @@ class BegunCopy:
 
     def __enter__(self) -> Self:
         """Create the temporary file and begin. Raises RefusedError without permission, and WriteError."""
-        self.path, self.fd = self._stack.enter_context(temporary_file(*os.path.split(self.target), PRIVATE))
+        self.path, self.fd = self._stack.enter_context(temporary_file(*os.path.split(self.target), PRIVATE, self._source.descriptor))
         try:
             self._thread.start()
         except BaseException:
@@ -99,17 +99,19 @@ def begin_writeback(fd: int, start: int, length: int) -> None:
 def copy(source: Source, fd: int, count: int, *, start: int = 0) -> None:
     """Copy the bytes of the source from `start` to `count` to the same offsets of `fd`, and position `fd` after them.
 
-    Holes of a sparse local file stay holes.
+    Holes of a sparse local file stay holes. A clone of the source has its bytes already, and only loses those after `count`.
     """
     for _ in _copied_ranges(source, fd, start, count):
         pass
-    if os.fstat(fd).st_size < count:
+    if os.fstat(fd).st_size != count:
         os.ftruncate(fd, count)
     os.lseek(fd, count, os.SEEK_SET)
 
 
 def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Copy the ranges that hold data, and yield start and end of each part that is copied."""
+    """Copy the ranges that hold data, and yield start and end of each part that is copied. Of a clone, there are none."""
+    if os.fstat(fd).st_size == source.size:
+        return
     by_kernel = hasattr(os, "copy_file_range")
     for position, range_end in _extents(source, start, end):
         while position < range_end:

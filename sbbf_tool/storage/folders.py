@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+from sbbf_tool.storage.system_calls import READ, ensure_can_change, sync
 from sbbf_tool.storage.temporary import USUAL, open_locked, sweep_folder, sync_folder, temporary_path, write_all
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -55,7 +56,7 @@ class LocalFolders:
     def read(self, path: str, most: int | None = None) -> bytes:
         """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
-        fd = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(_local(path), READ)
         with open(fd, "rb", buffering=0) as stream:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
@@ -115,6 +116,7 @@ class LocalFolders:
     @contextmanager
     def _write_temporary(self, target: str, data: bytes) -> Iterator[str]:
         """Yield a hidden file beside `target` with these bytes, synced to disk; remove it afterwards unless it was renamed."""
+        ensure_can_change(target)
         folder, base = os.path.split(target)
         if folder not in self._swept:
             self._swept.add(folder)
@@ -124,7 +126,7 @@ class LocalFolders:
             fd = open_locked(temporary, USUAL)
             try:
                 write_all(fd, data)
-                os.fsync(fd)
+                sync(fd)
                 yield temporary
             finally:
                 os.close(fd)

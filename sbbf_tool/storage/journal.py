@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from sbbf_tool.display import quote_word
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.storage.system_calls import NO_FOLLOW, READ, read_at, user_id
 from sbbf_tool.storage.system_errors import close, reason_of
 
 JOURNAL_SUFFIX = ".sbbf-journal"
@@ -86,7 +87,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
     _ensure_ours(path, status, owner)
     try:
         # Another file may have replaced the journal since it was checked.
-        fd = os.open(journal_of(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(journal_of(path), READ | NO_FOLLOW)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -96,7 +97,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
         if status.st_nlink == 0:
             return None  # its append has ended in the meantime
         _ensure_ours(path, status, owner)
-        return parse_journal(os.pread(fd, _LARGEST + 1, 0))
+        return parse_journal(read_at(fd, _LARGEST + 1, 0))
     except OSError as error:
         raise _trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
     except ValueError as error:
@@ -159,7 +160,7 @@ def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
         raise _trust_error(path, status, "it is a symbolic link")
     if not stat.S_ISREG(status.st_mode):
         raise _trust_error(path, status, "it is not a regular file")
-    if status.st_uid not in (owner, os.geteuid(), 0):
+    if status.st_uid not in (owner, user_id(), 0):
         raise _trust_error(path, status, "it belongs neither to the file's owner, nor to you, nor to root")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _trust_error(path, status, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})")
@@ -179,17 +180,17 @@ def _trust_error(path: str, status: os.stat_result, rule: str) -> RefusedError:
 
 
 def _user(number: int) -> str:
-    import pwd
-
     try:
+        import pwd
+
         return f"{pwd.getpwuid(number).pw_name} (user {number})"
-    except (KeyError, OverflowError):
+    except (ImportError, KeyError, OverflowError):
         return f"user {number}"
 
 
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
     """Read as many bytes before `end` as `like` has."""
-    return os.pread(fd, len(like), end - len(like)) if end >= len(like) else b""
+    return read_at(fd, len(like), end - len(like)) if end >= len(like) else b""
 
 
 def _has_footer(fd: int, end: int, ensure_footer: EnsureFooter) -> bool:
@@ -203,7 +204,7 @@ def _has_footer(fd: int, end: int, ensure_footer: EnsureFooter) -> bool:
 def _read(fd: int, offset: int, length: int) -> bytes:
     parts: list[bytes] = []
     while length > 0:
-        part = os.pread(fd, length, offset)
+        part = read_at(fd, length, offset)
         if not part:
             raise UnreadableError("the file became shorter while it was read", place=f"byte {offset:,}")
         parts.append(part)

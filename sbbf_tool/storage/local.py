@@ -8,7 +8,6 @@ removes.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -23,6 +22,7 @@ from sbbf_tool.storage.copying import BegunCopy, copy
 from sbbf_tool.storage.locks import lock, open_to_change
 from sbbf_tool.storage.pending import PendingFile, collector_of, describe_loss, identity_of
 from sbbf_tool.storage.source import Source, ensure_within
+from sbbf_tool.storage.system_calls import READ, read_at, sync, unlock
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
 
@@ -44,7 +44,7 @@ class LocalSource(Source):
         self.name = os.fsdecode(path)
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
-            self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = os.open(self.name, READ)
         except FileNotFoundError as error:
             raise MissingError(reason_of(error), file=self.name) from error
         except OSError as error:
@@ -87,7 +87,7 @@ class LocalSource(Source):
         position = offset
         while position < offset + length:
             try:
-                piece = os.pread(self._fd, offset + length - position, position)
+                piece = read_at(self._fd, offset + length - position, position)
             except OSError as error:
                 raise UnreadableError(reason_of(error), file=self.name, place=f"byte {position:,}") from error
             if not piece:
@@ -166,7 +166,7 @@ def replace(
             stack.enter_context(sole_writer(own))
         if begun is None or begun.target != real or begun.count > keep:
             begun = None
-            temporary, fd = stack.enter_context(temporary_file(folder, base, mode))
+            temporary, fd = stack.enter_context(temporary_file(folder, base, mode, source.descriptor))
         else:
             temporary, fd = begun.path, begun.fd
         try:
@@ -176,7 +176,7 @@ def replace(
             if isinstance(source, LocalSource):
                 warnings += carry_over(source.name, source._fd, source._stat, fd)
             if collector is None:
-                os.fsync(fd)
+                sync(fd)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
         with LocalSource(temporary) as new_file:
@@ -280,7 +280,7 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            unlock(fd)
         if fd != source._fd:
             close(fd)
 

@@ -6,17 +6,17 @@ Locks are taken with flock(2). NFS turns them into byte-range locks, and gives a
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 
 from sbbf_tool.errors import ChangedError
+from sbbf_tool.storage.system_calls import NO_FOLLOW, NO_WAIT, lock_exclusively, lock_shared, unlock
 from sbbf_tool.storage.system_errors import close
 
 
 def open_to_change(path: str, flags: int = 0) -> int:
     """Open the regular file of this name for reading and writing, without following a link or waiting for a FIFO. Raises OSError."""
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
+    fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW | flags)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
     close(fd)
@@ -30,7 +30,7 @@ def lock(fd: int, name: str, work: str) -> None:
     descriptor.
     """
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_exclusively(fd)
     except BlockingIOError:
         raise ChangedError(
             f"another process is {work} this file", file=name, hint="wait until it has finished, and run the command again"
@@ -40,12 +40,12 @@ def lock(fd: int, name: str, work: str) -> None:
 def is_locked(fd: int) -> bool:
     """Return whether another process has the exclusive lock; False if the file system has no locks."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock_shared(fd)
     except BlockingIOError:
         return True
     except OSError:
         return False
-    fcntl.flock(fd, fcntl.LOCK_UN)
+    unlock(fd)
     return False
 
 

@@ -6,12 +6,21 @@ import os
 from collections.abc import Iterator
 
 _GROUPS = "/proc/self/cgroup"
+_USUAL_BYTES = 8 << 30
+"""Memory of a machine whose system, such as Windows, does not report it by `sysconf`."""
 _UNIFIED, _OLD = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
 
 
 def memory_bytes() -> int:
     """Return the smallest limit that the system reports, in bytes."""
-    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_limits()])
+    return min([_machine_bytes(), *_limits()])
+
+
+def _machine_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return _USUAL_BYTES
 
 
 def _limits() -> Iterator[int]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.storage.copying import begin_writeback
+from sbbf_tool.storage.system_calls import sync
 from sbbf_tool.storage.system_errors import reason_of
 from sbbf_tool.storage.temporary import sync_folder
 
@@ -99,7 +100,7 @@ class PendingFiles:
         with ExitStack() as stack:
             for file in files.values():
                 stack.push(file.resources)
-            for step in (lambda file: os.fsync(file.fd), lambda file: file.rename()):
+            for step in (lambda file: sync(file.fd), lambda file: file.rename()):
                 for file in files.values():
                     if file.target not in failed:
                         try:

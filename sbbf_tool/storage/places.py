@@ -16,6 +16,7 @@ from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
 from sbbf_tool.storage.source import Piece, Source, blocks_of
 from sbbf_tool.storage.spool import Spool
+from sbbf_tool.storage.system_calls import ensure_can_change
 from sbbf_tool.storage.threads import holding
 
 if TYPE_CHECKING:
@@ -221,6 +222,7 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 
     Unless a file is changed in place, the target must not exist, and must not be the source itself.
     """
+    ensure_can_change(target)
     if is_url(target):
         from sbbf_tool.storage.objects import publish
 
@@ -293,6 +295,7 @@ def replace(
     `target` is the source's own name, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Returns warnings as text.
     Raises RefusedError (source changed, target exists, no permission) and WriteError; the old file stays intact in every case.
     """
+    ensure_can_change(target)
     if is_url(target):
         from sbbf_tool.storage.objects import publish
 

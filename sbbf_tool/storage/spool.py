@@ -13,6 +13,7 @@ from threading import Lock
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.source import Bytes, Range
+from sbbf_tool.storage.system_calls import read_at
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import open_locked, temporary_path
 
@@ -99,7 +100,7 @@ class Spool:
             return buffer_part
         parts: list[bytes] = []
         while length:
-            part = os.pread(fd, length, offset)
+            part = read_at(fd, length, offset)
             if not part:
                 raise WriteError("a temporary file became shorter", file=self._folder)
             parts.append(part)

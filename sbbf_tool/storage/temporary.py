@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
+from sbbf_tool.storage.reflinks import clone
+from sbbf_tool.storage.system_calls import CAN_CHANGE, NO_FOLLOW, NO_WAIT, READ, lock_exclusively, sync
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def _temporary_names(folder: str) -> list[str]:
 
 
 def _remove_dead(folder: str, names: Iterable[str]) -> None:
+    if not CAN_CHANGE:
+        return
     for name in names:
         with suppress(OSError):
             _remove_if_dead(os.path.join(folder, name))
@@ -88,9 +91,9 @@ def _remove_if_dead(path: str) -> None:
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_exclusively(fd)
         if os.path.samestat(os.lstat(path), os.fstat(fd)):
             os.unlink(path)
     finally:
@@ -103,8 +106,10 @@ def _stem(base: str) -> str:
 
 
 @contextmanager
-def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tuple[str, int]]:
+def temporary_file(folder: str, base: str, mode: int = PRIVATE, original: int | None = None) -> Iterator[tuple[str, int]]:
     """Create a locked file beside the file `base` in `folder`; yield its path and descriptor. Remove it unless it was renamed.
+
+    The file is empty, or a clone of the open file `original` where the system makes clones of files.
 
     No part of `folder` is a link. The umask, or the folder's default access list, reduces `mode` as for any new file. Temporary files of
     killed processes are removed first. Raises RefusedError without permission to create a file there, and WriteError if creating it fails.
@@ -114,7 +119,9 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tupl
     # The file is removed however this block ends, even if creating it is interrupted.
     try:
         try:
-            fd = open_locked(path, mode)
+            fd = None if original is None else _open_clone(original, path, mode)
+            if fd is None:
+                fd = open_locked(path, mode)
         except OSError as error:
             if error.errno in FORBIDDEN:
                 message = f"cannot create a file beside the target: {reason_of(error)}"
@@ -139,12 +146,36 @@ def open_locked(path: str, mode: int = PRIVATE) -> int:
     """Create a file, locked so that no other process removes it; return its descriptor. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with suppress(OSError):
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_exclusively(fd)
     if os.fstat(fd).st_nlink:
         return fd
     # Another process removed the file before it was locked.
     os.close(fd)
     return open_locked(path, mode)
+
+
+def _open_clone(original: int, path: str, mode: int) -> int | None:
+    """Return the descriptor of a new clone at `path`, locked; None, and no file, if it cannot be written. Raises OSError."""
+    if not clone(original, path):
+        return None
+    try:
+        fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        return None
+    try:
+        os.fchmod(fd, mode)
+        with suppress(OSError):
+            lock_exclusively(fd)
+        if os.fstat(fd).st_nlink:
+            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    # Another process removed the file before it was locked.
+    os.close(fd)
+    return None
 
 
 def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
@@ -154,9 +185,9 @@ def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    fd = os.open(folder or ".", os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(folder or ".", READ)
     try:
-        os.fsync(fd)
+        sync(fd)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
             raise

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.local import give_name
+from sbbf_tool.storage.system_calls import CAN_CHANGE, NO_WAIT, READ, sync, user_id
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
-from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, write_all
+from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, temporary_path, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,10 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
     """
     name = os.fsdecode(path)
     try:
+        if not CAN_CHANGE:
+            with _write_on_windows(name, overwrite) as stream:
+                yield stream
+            return
         real = os.path.realpath(name)
         old = _status_of(name)
         if old is not None and not overwrite:
@@ -55,12 +60,28 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
             if old is not None and mode == USUAL:
                 _carry_over(real, fd)
             yield _Unbuffered(fd, "wb", closefd=False)
-            os.fsync(fd)
+            sync(fd)
             give_name(temporary, real, overwrite)
             with suppress(OSError):
                 sync_folder(os.path.dirname(real))
     except OSError as error:
         raise (RefusedError if error.errno in FORBIDDEN else WriteError)(reason_of(error), file=name, hint=_HINT) from error
+
+
+@contextmanager
+def _write_on_windows(name: str, overwrite: bool) -> Iterator[io.FileIO]:
+    """Write a file as `write_whole` does, without locks, and close it before it gets its name: Windows renames no open file."""
+    if os.path.exists(name) and not overwrite:
+        raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
+    temporary = temporary_path(*os.path.split(os.path.abspath(name)))
+    try:
+        with _Unbuffered(temporary, "xb") as stream:
+            yield stream
+            sync(stream.fileno())
+        os.replace(temporary, name)
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 class _Unbuffered(io.FileIO):
@@ -85,7 +106,7 @@ def _open_fifo(name: str) -> int:
     deadline = time.monotonic() + _READER_SECONDS
     while True:
         try:
-            fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            fd = os.open(name, os.O_WRONLY | NO_WAIT)
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
@@ -103,7 +124,7 @@ def _ensure_own_link(name: str) -> None:
         status = os.lstat(name)
     except FileNotFoundError:
         return
-    if stat.S_ISLNK(status.st_mode) and status.st_uid not in (os.geteuid(), 0):
+    if stat.S_ISLNK(status.st_mode) and status.st_uid not in (user_id(), 0):
         raise RefusedError(f"the path is a symbolic link of another user (uid {status.st_uid})", file=name, hint=_HINT)
 
 
@@ -117,7 +138,7 @@ def _status_of(name: str) -> os.stat_result | None:
 
 def _carry_over(old: str, fd: int) -> None:
     try:
-        source = os.open(old, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        source = os.open(old, READ)
     except OSError:
         # This user may not read the old file, so its attributes cannot be copied: only the owner gets access to the new one.
         os.fchmod(fd, stat.S_IRUSR | stat.S_IWUSR)

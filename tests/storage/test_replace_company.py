@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage import local, temporary
+from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.temporary import sweep
 from support.places import open_folder, without_privileges
@@ -182,7 +183,7 @@ def test_what_a_living_process_writes_is_not_swept(path):
 
 
 def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(path, monkeypatch):
-    lock, swept = local.fcntl.flock, []
+    lock, swept = fcntl.flock, []
 
     def sweep_first(fd: int, how: int) -> None:
         name = os.readlink(f"/proc/self/fd/{fd}")
@@ -191,7 +192,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
             os.unlink(name)
         lock(fd, how)
 
-    monkeypatch.setattr(local.fcntl, "flock", sweep_first)
+    monkeypatch.setattr(fcntl, "flock", sweep_first)
     append(path)
     assert swept
     assert path.read_bytes() == NEW

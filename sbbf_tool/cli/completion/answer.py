@@ -17,8 +17,9 @@ _SEPARATOR = "\x1f"
 def answer(program: click.Group, environment: Mapping[str, str]) -> int:
     """Print the script of a shell (`bash_source`) or what can follow the line that its variables hold (`bash_complete`)."""
     shell, _, step = environment[VARIABLE].partition("_")
-    signal.signal(signal.SIGALRM, lambda number, frame: os._exit(0))
-    signal.setitimer(signal.ITIMER_REAL, _MOST_SECONDS)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda number, frame: os._exit(0))
+        signal.setitimer(signal.ITIMER_REAL, _MOST_SECONDS)
     try:
         if step == "source":
             from sbbf_tool.cli.completion.scripts import SCRIPTS

@@ -1,0 +1,84 @@
+"""Calls of the operating system that differ between Linux, macOS and Windows.
+
+Windows has no `flock`, and cannot rename or remove a file that is open. So sbbf only reads there, and refuses to change files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import Lock
+
+from sbbf_tool.errors import RefusedError
+
+try:
+    import fcntl as fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+CAN_CHANGE = fcntl is not None
+"""Whether sbbf changes files on this system."""
+HAS_USERS = hasattr(os, "geteuid")
+"""Whether files belong to users with a number, and their mode says what others may do."""
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+NO_WAIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Flags for `os.open`: never wait for the writer of a FIFO, and translate no line ends."""
+READ = os.O_RDONLY | NO_WAIT
+
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_seeking = Lock()
+
+
+def ensure_can_change(target: str) -> None:
+    """Raise RefusedError on a system where sbbf only reads."""
+    if not CAN_CHANGE:
+        message = f"sbbf does not change files on {'Windows' if os.name == 'nt' or sys.platform == 'win32' else 'this system'}"
+        reason = "which has no file locks of the kind that it needs"
+        raise RefusedError(f"{message}, {reason}", file=target, hint="run the command on Linux or macOS, or in WSL")
+
+
+def lock_exclusively(fd: int) -> None:
+    """Take the exclusive lock of an open file. Raises BlockingIOError if another process has a lock, and OSError."""
+    assert fcntl is not None
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def lock_shared(fd: int) -> None:
+    """Take a shared lock of an open file. Raises BlockingIOError if another process has the exclusive lock, and OSError."""
+    if fcntl is not None:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def unlock(fd: int) -> None:
+    if fcntl is not None:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def sync(fd: int) -> None:
+    """Write the bytes of an open file to the disk, as `fsync` does. Raises OSError.
+
+    On macOS, `fsync` only moves them to the cache of the disk, which loses them without power; F_FULLFSYNC writes them to the disk.
+    File systems of other machines may not support it.
+    """
+    if fcntl is not None and _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(fd, _FULL_SYNC)
+        except OSError:
+            pass
+        else:
+            return
+    os.fsync(fd)
+
+
+def read_at(fd: int, length: int, offset: int) -> bytes:
+    """Read up to `length` bytes from `offset`, as `pread` does. Raises OSError."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, length, offset)
+    with _seeking:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, length)
+
+
+def user_id() -> int:
+    """Return the number of the effective user; 0, to which all files belong, on a system without such numbers."""
+    return os.geteuid() if HAS_USERS else 0

@@ -1,0 +1,70 @@
+"""Which vector instructions the compiled kernel finds, compiled by each compiler, against the list of the system."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import sbbf_tool.bloom
+from support.environments import NotInstallableError, install_python
+
+SOURCES = Path(sbbf_tool.bloom.__file__).parent
+CPU_LIST = Path("/proc/cpuinfo")
+PROGRAM = """
+#include <stdio.h>
+#include "_cpu.h"
+
+int main(void)
+{
+    struct vectors vectors = find_vectors();
+    return printf("%d %d", vectors.avx2, vectors.avx512) < 0;
+}
+"""
+ZIG = "ziglang==0.17.1"
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or not CPU_LIST.exists(), reason="the machine is not x86-64 with Linux")
+
+
+def expected_output() -> str:
+    """Return what the program has to print, by the flags that Linux reports: those that processor and system support."""
+    line = next(line for line in CPU_LIST.read_text().splitlines() if line.startswith("flags"))
+    flags = set(line.split())
+    avx2 = {"avx2", "popcnt"} <= flags
+    return f"{avx2:d} {avx2 and {'avx512f', 'avx512dq', 'avx512vl'} <= flags:d}"
+
+
+def run_compiled(compiler: list[str], folder: Path) -> str:
+    source, program = folder / "program.c", folder / "program"
+    source.write_text(PROGRAM)
+    command = [*compiler, "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}", str(source), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> None:
+    compiler = shutil.which(name)
+    if compiler is None:
+        pytest.skip(f"{name} is not installed")
+    assert run_compiled([compiler], tmp_path) == expected_output()
+
+
+@pytest.mark.environment(minutes=1)
+@pytest.mark.heavy(minutes=1)
+@pytest.mark.parametrize("target", ["x86_64-linux-gnu", "x86_64-linux-musl"])
+def test_zig_finds_the_listed_instructions(target: str, tmp_path: Path) -> None:
+    try:
+        python = install_python(ZIG, ZIG)
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+    # `-mcpu=baseline`: as for a wheel, the program itself uses no instruction that some machines lack.
+    assert run_compiled([str(python), "-m", "ziglang", "cc", "-target", target, "-mcpu=baseline"], tmp_path) == expected_output()
+
+
+def test_no_source_calls_the_function_of_the_compilers_library() -> None:
+    assert [path.name for path in SOURCES.glob("*.[ch]") if "__builtin_cpu_supports(" in path.read_text()] == []
