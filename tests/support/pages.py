@@ -23,6 +23,8 @@ PAGES = [
     *sorted((REPOSITORY / "skills").rglob("*.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
+HOME = "/home/you"
+"""Stands for the folder of a page in what its commands print."""
 BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -143,7 +145,7 @@ class Place:
             return ""
         match block.kind:
             case "console":
-                return run_console(block.body, self._folder)
+                return run_console(block.body, self._folder).replace(str(self._folder), HOME)
             case "python":
                 self._interpreter = self._interpreter or Interpreter(block.page, self._folder)
                 return self._interpreter.run(self._num_python - 1)
