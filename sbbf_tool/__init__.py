@@ -20,6 +20,10 @@ from importlib import import_module
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("sbbf-tool")
     homes = _homes()
     if name == "__all__":
         return list(homes)
@@ -29,7 +33,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_homes()])
+    return sorted([*globals(), "__version__", *_homes()])
 
 
 @cache

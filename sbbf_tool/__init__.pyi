@@ -43,3 +43,5 @@ from sbbf_tool.rules.rule import Limits as Limits
 from sbbf_tool.runner.open_files import open_files as open_files
 from sbbf_tool.runner.open_table import open_table as open_table
 from sbbf_tool.runner.undo import undo as undo
+
+__version__: str

@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     for name in ("sbbf_tool", "pyspark_sbbf"):
         shutil.copytree(REPOSITORY / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source)
     program = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=source, capture_output=True, text=True)

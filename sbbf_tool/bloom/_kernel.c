@@ -3,9 +3,12 @@
  * The interface is that of interface.py; compiled_kernel.py adds what is simpler in Python. No buffer is trusted: for any lengths, counts
  * and offsets, a call returns a result or raises ValueError (BufferError for a bitset that cannot be written).
  *
- * It uses CPython's limited API of 3.11, so that one binary serves every later version.
+ * It uses CPython's limited API of 3.11, so that one binary serves every later version; free-threaded versions have none.
  */
+#include <pyconfig.h>
+#ifndef Py_GIL_DISABLED
 #define Py_LIMITED_API 0x030b0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -413,7 +416,14 @@ static int execute(PyObject *module)
     return 0;
 }
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_GIL_DISABLED
+    /* Every call works on buffers that it holds, and releases the GIL where there is one. */
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,

@@ -37,7 +37,7 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"setuptools {setuptools.__version__} does not know all of pyproject.toml")
     pytest.importorskip("pip")
     work = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, work)
     shutil.copytree(ROOT / "sbbf_tool", work / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))

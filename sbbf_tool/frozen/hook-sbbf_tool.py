@@ -1,0 +1,6 @@
+"""Hook for PyInstaller: modules that are imported by name, tables that are read as files, and the versions that `--version` shows."""
+
+from PyInstaller.utils.hooks import collect_data_files, collect_submodules, copy_metadata
+
+hiddenimports = collect_submodules("sbbf_tool")
+datas = collect_data_files("sbbf_tool") + copy_metadata("sbbf-tool", recursive=True)
