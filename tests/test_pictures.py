@@ -1,4 +1,4 @@
-"""The pictures of the documentation are what the commands print now on a terminal of 100 columns.
+"""The pictures of the documentation: what the commands print now on a terminal of 100 columns, and drawings.
 
 `pytest tests/test_pictures.py --bless` draws them again.
 """
@@ -32,6 +32,8 @@ PICTURES = {
     "explain": ["explain", "fixtures/pyarrow-filters.parquet", "id", "4711"],
     "verify": ["verify", "fixtures/duckdb-filters.parquet", "-c", "id", "-c", "tag"],
 }
+DRAWINGS = {"appending", "blocks", "rates", "skipping"}
+"""Pictures whose shapes cog writes (`docs/parts/drawings.py`)."""
 THEME = TerminalTheme(
     (250, 250, 250),
     (0, 0, 0),
@@ -99,7 +101,7 @@ def test_a_picture_shows_what_the_command_prints(name, fixtures, tmp_path, monke
 
 
 def test_no_picture_is_left_over():
-    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.svg" for name in PICTURES}
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.svg" for name in (*PICTURES, *DRAWINGS)}
 
 
 def test_pictures_load_nothing():
@@ -108,3 +110,25 @@ def test_pictures_load_nothing():
         text = path.read_text()
         assert not re.search(r"https?://(?!www\.w3\.org/)", text)
         assert "<script" not in text
+
+
+def test_each_picture_has_a_name_and_is_shown():
+    pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
+    for path in FOLDER.iterdir():
+        title = ElementTree.fromstring(path.read_text()).find("{http://www.w3.org/2000/svg}title")
+        assert title is not None
+        assert title.text
+        assert f"pictures/{path.name})" in pages
+
+
+@pytest.mark.parametrize("name", sorted(DRAWINGS))
+def test_nothing_is_drawn_outside_the_frame(name):
+    picture = ElementTree.fromstring((FOLDER / f"{name}.svg").read_text())
+    _, _, width, height = map(float, picture.attrib["viewBox"].split())
+    for shape in picture.iter("{http://www.w3.org/2000/svg}rect"):
+        x, y, w, h = (float(shape.attrib[key]) for key in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + w <= width
+        assert 0 <= y <= y + h <= height
+    for text in picture.iter("{http://www.w3.org/2000/svg}text"):
+        assert float(text.attrib["x"]) + 6.3 * len(text.text or "") <= width
+        assert float(text.attrib["y"]) <= height

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from parts import commands, engines, functions, overview, rules
+from parts import commands, drawings, engines, functions, overview, rules
 
 PARTS: dict[str, Callable[..., str]] = {
     "command": commands.describe,
     "commands": commands.list_section,
+    "draw_blocks": drawings.draw_blocks,
+    "draw_file": drawings.draw_file,
+    "draw_rates": drawings.draw_rates,
+    "draw_skipping": drawings.draw_skipping,
     "engine_changes": engines.list_changes,
     "engine_defects": engines.list_defects,
     "engine_releases": engines.list_releases,
