@@ -43,5 +43,6 @@ from sbbf_tool.rules.rule import Limits as Limits
 from sbbf_tool.runner.open_files import open_files as open_files
 from sbbf_tool.runner.open_table import open_table as open_table
 from sbbf_tool.runner.undo import undo as undo
+from sbbf_tool.runner.write_report import write_report as write_report
 
 __version__: str

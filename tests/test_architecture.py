@@ -19,14 +19,15 @@ GENERATED = PACKAGE / "parquet" / "idl"
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
     "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "bloom", "parquet", "avro", "paimon",
-    "storage", "reports", "file", "conformance", "query_engines", "rules", "advice", "editing", "tables", "operations", "runner", "spark",
-    "engine_runs", "cli",
+    "storage", "pictures", "reports", "file", "conformance", "query_engines", "rules", "advice", "html_report", "editing", "tables",
+    "operations", "runner", "spark", "engine_runs", "cli",
 )  # fmt: skip
 FORBIDDEN = {
     "bloom": {"arguments", "gregorian", "records"},
     "avro": {"bloom", "parquet"},
     "paimon": {"parquet"},
     "storage": {"bloom", "parquet", "avro", "paimon"},
+    "pictures": {"parquet", "avro", "paimon", "storage"},
     "reports": {"bloom", "parquet", "avro", "paimon", "storage"},
     "spark": {"bloom", "parquet", "avro", "paimon"},
     "engine_runs": {"bloom", "avro", "paimon"},
@@ -46,6 +47,7 @@ HOMES = {
     "duckdb": {"tables", "engine_runs"},
     "fastavro": {"avro"},
     "google": {"storage"},
+    "jinja2": {"html_report"},
     "obstore": {"storage"},
     "polars": {"engine_runs"},
     "rich": {"cli"},

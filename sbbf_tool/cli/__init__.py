@@ -36,6 +36,7 @@ COMMANDS = {
     "resize": "sbbf_tool.cli.resize",
     "advise": "sbbf_tool.cli.advise",
     "explain": "sbbf_tool.cli.explain",
+    "report": "sbbf_tool.cli.html_report",
     "engines": "sbbf_tool.cli.engines",
     "size": "sbbf_tool.cli.size",
     "paimon": "sbbf_tool.cli.paimon",
@@ -45,7 +46,7 @@ COMMANDS = {
 """The module of each command."""
 
 SECTIONS = {
-    "Look": ("inspect", "probe", "explain", "advise", "engines", "size"),
+    "Look": ("inspect", "probe", "explain", "advise", "report", "engines", "size"),
     "Verify": ("verify", "check", "rule"),
     "Change": ("apply", "add-filter", "remove-filter", "resize", "repair"),
 }

@@ -79,6 +79,7 @@ _ABOUT = {
     "--ignore": About(RULES, names=GROUP_OR_RULE),
     "--quick": About(RULES),
     "--fail-on": About(RULES, names=SEVERITY),
+    "--against": About(COLUMNS, COMMAND_LINE, FILE),
     "--baseline": About(RULES, names=FILE),
     "--list-rules": About(RULES, COMMAND_LINE),
     "--output": About(SAFETY, COMMAND_LINE, FILE),

@@ -51,6 +51,10 @@ class OwnedRange(NamedTuple):
     row_group: int
     column: int
 
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
 
 def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
     """Return, in order, the ranges before the footer to which neither the footer nor these filters refer, each with its likely content.

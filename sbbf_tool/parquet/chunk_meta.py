@@ -92,6 +92,13 @@ class ChunkMeta:
         return (0, 0) if self._meta is None else page_range(self._meta)
 
     @property
+    def first_data_page(self) -> int | None:
+        """Offset of the first data page if a dictionary page is before it; None if there is none, or if the metadata are locked."""
+        if self._meta is None or not self._meta.dictionary_page_offset:
+            return None
+        return self._meta.data_page_offset if 0 < self._meta.dictionary_page_offset < self._meta.data_page_offset else None
+
+    @property
     def stated_filter(self) -> tuple[int | None, int | None]:
         """`bloom_filter_offset` and `bloom_filter_length` as stated, even if they mean that there is no filter."""
         return (None, None) if self._meta is None else (self._meta.bloom_filter_offset, self._meta.bloom_filter_length)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
+
+if TYPE_CHECKING:
+    from sbbf_tool.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ class InspectReport(Tabular):
 
     def _rows(self) -> Iterable[object]:
         return self.filters
+
+    def _figures(self, key: str) -> Iterable[Figure]:
+        from sbbf_tool.reports.filter_figures import build_figures
+
+        return build_figures(key, self.filters, self.row_groups)
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"

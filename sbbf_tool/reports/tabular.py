@@ -16,6 +16,8 @@ from sbbf_tool.numbers import format_count, format_number
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sbbf_tool.pictures.figure import Figure
+
 _HTML_ROWS = 20
 _BATCH_ROWS = 10_000
 
@@ -31,6 +33,10 @@ class Tabular(ABC):
 
     def _rows(self) -> Iterable[object]:
         """Return the rows, each a `_row`."""
+        return ()
+
+    def _figures(self, key: str) -> Iterable[Figure]:
+        """Return the pictures for a notebook; their ids begin with `key`."""
         return ()
 
     @abstractmethod
@@ -81,7 +87,7 @@ class Tabular(ABC):
         return f"<{type(self).__name__} {escape(self._summary())}>"
 
     def _repr_html_(self) -> str:
-        """Return the first rows as an HTML table for a notebook, without the columns that are empty in all of them."""
+        """Return the first rows as an HTML table for a notebook, without the columns that are empty in all of them, and pictures."""
         rows = self._plain_rows()
         first_rows = list(islice(rows, _HTML_ROWS))
         names = [name for name in (first_rows[0] if first_rows else ()) if any(row[name] not in (None, [], "") for row in first_rows)]
@@ -95,7 +101,21 @@ class Tabular(ABC):
         ]
         if more := sum(1 for _ in rows):
             lines.append(f'<tfoot><tr><td colspan="{len(names)}">and {format_count(more, "more row")}</td></tr></tfoot>')
-        return "\n".join([*lines, "</table>"])
+        return "\n".join([*lines, "</table>", *self._render_figures()])
+
+    def _render_figures(self) -> Iterator[str]:
+        from zlib import crc32
+
+        summary = f"{type(self).__name__} {self._summary()}"
+        # A notebook shows several reports on one page.
+        figures = list(self._figures(f"sbbf_{crc32(summary.encode('utf-8', 'backslashreplace')):08x}"))
+        if figures:
+            from sbbf_tool.pictures.figure import render_figure
+            from sbbf_tool.pictures.style import load_style
+
+            yield f'<div class="sbbf"><style>{load_style()}</style>'
+            yield from map(render_figure, figures)
+            yield "</div>"
 
 
 def _cell(value: object) -> str:

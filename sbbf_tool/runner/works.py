@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.check import PolicyOfFiles
     from sbbf_tool.reports.add import AddRow, PlanRow
     from sbbf_tool.reports.apply import ApplyRow
+    from sbbf_tool.reports.contents import ContentsRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckReport, CheckRow
     from sbbf_tool.reports.inspect import InspectRow
@@ -270,6 +271,25 @@ def _shorten(report: CheckReport) -> dict[str, object]:
         "report": replace(report, rules=tuple(outcome for outcome in report.rules if outcome.rule in rules)),
         "other_rules": tuple(RuleCount(outcome, reason, count) for outcome, count in counts.items()),
     }
+
+
+def contents(
+    queries: Iterable[Query] = (),
+    *,
+    detailed: bool = True,
+    quick: bool = False,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = True,
+) -> Work[ContentsRow]:
+    """Gather what the HTML report shows of each file."""
+    from sbbf_tool.reports.contents import ContentsRow
+    from sbbf_tool.runner.contents import GatherContents
+
+    parsed_queries = tuple(as_iterable(queries))
+    columns = tuple(dict.fromkeys(condition.column for query in parsed_queries for condition in query.conditions))
+    work = GatherContents(parsed_queries, detailed, quick, keys, max_page_bytes, strict)
+    return Work(ContentsRow, work, reads_data=not quick, is_parallel=True, columns=columns)
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:

@@ -16,7 +16,8 @@ from support.every_command import commands
 
 # Options without a variable: those that allow or widen a change, write a file, name keys, or run a program.
 NOWHERE = {
-    "--abandoned", "--advise", "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact",
+    "--abandoned", "--advise", "--against",
+    "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact",
     "--ensure", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--paimon-reader", "--plan",
     "--reader", "--rebuild", "--remove-undeclared", "--replace", "--report", "--since", "--state", "--undo", "--unreadable",
     "--writer",

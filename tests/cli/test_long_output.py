@@ -22,7 +22,7 @@ from support.terminals import run_on_terminal
 TWO_SCREENS = 60
 OF_FILES = [name for name, command in commands().items() if any("--each-file" in parameter.opts for parameter in command.params)]
 LISTS_ANSWERS = ("probe", "explain")
-SUMS_UP = ("inspect", "check", "advise")
+SUMS_UP = ("inspect", "check", "advise", "report")
 """Commands that print no lines about single files."""
 MORE_FILES = re.compile(r"and ([\d,]+) more files?; --each-file shows them")
 MORE_ROWS = re.compile(r"and ([\d,]+) more rows?; --wide shows them")
@@ -38,6 +38,12 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     for number in range(1, request.param):
         shutil.copy(first, folder / f"{number:04}.parquet")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that write a file write it into the folder of the test."""
+    monkeypatch.chdir(tmp_path)
 
 
 def arguments_of(name: str, path: Path | str, column: str) -> list[str]:
@@ -83,7 +89,7 @@ def test_a_long_table_begins_with_the_rows_that_matter(tmp_path, monkeypatch):
         assert run_on_terminal(["verify", "file.parquet"], 100).lines[1].endswith("false negatives")
 
 
-@pytest.mark.parametrize("name", [name for name in OF_FILES if name not in ("inspect", "advise")])
+@pytest.mark.parametrize("name", [name for name in OF_FILES if name not in ("inspect", "advise", "report")])
 def test_each_file_shows_all(name, lake):
     output = run_on_terminal([*arguments_of(name, lake, "id"), "--no-progress", "--each-file"], 100)
     assert count_files(output.lines) == len(list(lake.iterdir()))

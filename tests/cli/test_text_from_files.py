@@ -110,6 +110,7 @@ def strings_of(document: Any) -> Iterator[str]:
 
 
 ABOUT_NO_FILE = ("engines", "rule", "size", "conformance make", "conformance run")
+"""Commands whose document names no file that they read."""
 
 
 @pytest.mark.parametrize("name", WORKING)
@@ -127,6 +128,10 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
         if form in (["--format", "json"], ["--format", "ndjson"]):
             documents = json.loads(out) if form == ["--format", "json"] else map(json.loads, out.splitlines())
             strings = {string for document in documents for string in strings_of(document)}
+            if name == "report":
+                # The document names the page; the heading of a picture names a column.
+                assert any(text in string for string in strings), strings
+                continue
             assert name in ABOUT_NO_FILE or strings & {
                 planted[FILE],
                 planted[TABLE],

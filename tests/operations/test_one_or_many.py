@@ -54,6 +54,7 @@ ITEMS = re.compile(r"\b(str|object|PathLike|Readable|IndexRequest|Query)\b")
 """What a person gives. Rows and pieces that one stage hands to the next are lists by themselves."""
 
 NOT_GIVEN_BY_PEOPLE = {
+    "runner.contents.GatherContents.queries": "the parsed queries of works.contents",
     "explain.value": "one value by its meaning",
     "run_engines.value": "one value by its meaning",
     "runner.open_files.Files.explain.value": "one value by its meaning",
@@ -123,6 +124,7 @@ class Files:
         folder.mkdir(parents=True)
         self.plain, self.filtered, self.standalone = folder / "plain.parquet", folder / "filtered.parquet", folder / "bare"
         self.out = folder / "out.parquet"
+        self.page = folder / "page.html"
         for path in (self.plain, self.filtered):
             path.write_bytes(_bytes())
         sbbf_tool.add_filters(self.filtered, ["ab", "a", "b"], in_place=True)
@@ -212,6 +214,17 @@ CASES: dict[str, tuple[object, Call]] = {
     "resize_filters.columns": ("ab", lambda files, argument: sbbf_tool.resize_filters(files.filtered, argument, fpp=0.3, output=files.out)),
     "verify.columns": ("ab", lambda files, argument: sbbf_tool.verify(files.filtered, argument)),
     "verify_standalone.values": (VALUE, lambda files, argument: sbbf_tool.verify_standalone(files.standalone, "STRING", argument)),
+    "write_report.paths": ("PATH", lambda files, argument: sbbf_tool.write_report(argument, files.page)),
+    "write_report.queries": (QUERY, lambda files, argument: sbbf_tool.write_report(files.filtered, files.page, queries=argument)),
+    "runner.write_page.write_page.names": ("PATH", lambda files, argument: open_files(argument).write_report(files.page)),
+    "runner.write_page.write_page.queries": (
+        QUERY,
+        lambda files, argument: open_files(files.filtered).write_report(files.page, queries=argument),
+    ),
+    "runner.works.contents.queries": (
+        parse_query(QUERY),
+        lambda files, argument: works.contents(argument)(str(files.filtered)).report,
+    ),
     "open_files.paths": ("PATH", lambda files, argument: list(open_files(argument).inspect())),
     "runner.advise.advise_files.names": ("PATH", lambda files, argument: open_files(argument).advise()),
     "runner.advise.advise_files.queries": (QUERY, lambda files, argument: open_files(files.filtered).advise(queries=argument)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -97,6 +98,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "paimon.InspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
     "paimon.RemoveIndexReport": lambda folder: sbbf_tool.remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
     "paimon.ProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
+    "page.PageReport": lambda folder: sbbf_tool.write_report(FILTERS, folder / "page.html"),
     "paimon.VerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
@@ -211,6 +213,7 @@ def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular])
         "conformance.MadeCorpus",
         "engine_runs.EngineRunsReport",
         "engines.EnginesReport",
+        "page.PageReport",
         "rules.RulesReport",
         "size.SizeReport",
     }
@@ -271,7 +274,9 @@ def test_names_in_html_are_escaped() -> None:
     for report in hostile_reports():
         page = report._repr_html_()
         cells = Cells(page)
-        assert set(cells.tags) <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"}
+        of_figures = {"div", "style", "figure", "h3", "figcaption", "svg", "title", "desc", "path", "text", "circle", "rect"}
+        of_figures |= {"details", "summary", "ul", "li", "span"}
+        assert set(cells.tags) <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"} | of_figures
         assert "<script>alert(1)</script>\\x1b[31m\\n\\u202e&\\udcff" in "".join(cells.text)
         assert page.replace("\n", "").isprintable()
         assert repr(report).isprintable()
@@ -289,13 +294,17 @@ def test_a_notebook_shows_the_first_rows_and_how_many_more() -> None:
     cells = Cells(page)
     assert cells.tags.count("tr") == 1 + 20 + 1
     assert "and 1,214 more rows" in cells.text
-    assert len(page) < 20_000
+    assert len(page.partition('<div class="sbbf">')[0]) < 20_000
+    assert cells.tags.count("circle") + cells.tags.count("rect") <= 2 * 2000
     assert "unreadable" not in cells.text, "columns without a value are left out"
     assert "more" not in Cells(replace(report, filters=rows[:3])._repr_html_()).text
 
 
 @every_report
 def test_a_notebook_shows_every_report(reports: Callable[[str], Tabular], name: str) -> None:
-    tags = Cells(reports(name)._repr_html_()).tags
+    rows, _, figures = reports(name)._repr_html_().partition('<div class="sbbf">')
+    tags = Cells(rows).tags
     assert tags.count("table") == 1
     assert tags.count("tr") <= 22
+    assert bool(figures) == (name in ("inspect.InspectReport", "explain.ExplainReport"))
+    assert len(set(ids := re.findall(r' id="([^"]+)"', figures))) == len(ids)

@@ -26,6 +26,7 @@ WORKING: dict[str, list[str]] = {
     "resize": [FILE, "--bytes", "4096", "--rebuild", "--in-place"],
     "advise": [FILE],
     "explain": [FILE, COLUMN, "1"],
+    "report": [FILE, "-o", "page.html"],
     "engines": [],
     "size": ["--ndv", "1000"],
     "completion": ["bash"],

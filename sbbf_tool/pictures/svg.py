@@ -1,0 +1,104 @@
+"""SVG text: elements with escaped text, marks with titles, axes. Nothing is loaded by it, and it holds no script and no style.
+
+Colours are classes, which `style` defines for light and dark. Every mark has a `<title>`, which browsers show and readers read aloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape as escape_markup
+from math import ceil, floor, log10
+
+from sbbf_tool.display import escape
+
+WIDTH = 880
+"""Width of every picture, in the units of its `viewBox`."""
+MOST_MARKS = 2000
+"""Number of marks from which on a picture shows bins."""
+_LABEL = 26
+"""Characters of a label; longer ones are shortened in the middle, and their title is whole."""
+
+
+def text_of(text: str) -> str:
+    """Escape text for markup, without characters that hide or reverse text; bytes of file names that are not UTF-8 become codes."""
+    return escape_markup(escape(text))
+
+
+def shorten(text: str, most: int = _LABEL) -> str:
+    """Shorten text in the middle."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
+def number(value: float) -> str:
+    """Write a coordinate with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def percent(share: float) -> str:
+    """Write a power of ten as a percentage, without an exponent."""
+    text = f"{share * 100:.12f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, title: str, opacity: float | None = None) -> str:
+    """Draw a rectangle as a mark; `kind` is the class of its colour."""
+    shade = "" if opacity is None else f' fill-opacity="{opacity:.2f}"'
+    place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
+    return f'<rect class="mark {kind}" {place}{shade}><title>{text_of(title)}</title></rect>'
+
+
+def circle(x: float, y: float, radius: float, kind: str, title: str) -> str:
+    """Draw a dot as a mark."""
+    return f'<circle class="mark {kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"><title>{text_of(title)}</title></circle>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str = "l") -> str:
+    """Draw a line that is no mark, such as one of a grid."""
+    return f'<path class="{kind}" d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"/>'
+
+
+def path(points: Sequence[tuple[float, float]], kind: str) -> str:
+    """Draw a line through points that is no mark."""
+    return f'<path class="{kind}" d="M{"L".join(f"{number(x)} {number(y)}" for x, y in points)}"/>' if points else ""
+
+
+def label(x: float, y: float, text: str, anchor: str = "start", kind: str = "t") -> str:
+    """Write text at its baseline; `anchor` is start, middle or end."""
+    end = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text class="{kind}" x="{number(x)}" y="{number(y)}"{end}>{text_of(text)}</text>'
+
+
+def picture(key: str, title: str, description: str, height: float, marks: Sequence[str]) -> str:
+    """Return a whole `<svg>`; `key` begins its ids, and is unique on a page."""
+    return (
+        f'<svg class="picture" viewBox="0 0 {WIDTH} {number(height)}" role="img" aria-labelledby="{key}_t {key}_d">'
+        f'<title id="{key}_t">{text_of(title)}</title><desc id="{key}_d">{text_of(description)}</desc>{"".join(marks)}</svg>'
+    )
+
+
+class LogAxis:
+    """A logarithmic scale from values to coordinates; values outside of it are at its ends."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self._low, self._high = log10(low), log10(high)
+        self._start, self._end = start, end
+
+    def __call__(self, value: float) -> float:
+        share = (log10(value) - self._low) / (self._high - self._low) if value > 0 else 0.0
+        return self._start + min(1.0, max(0.0, share)) * (self._end - self._start)
+
+    def decades(self) -> list[float]:
+        """Return the powers of ten on the scale, at most about eight of them."""
+        first, last = ceil(self._low - 1e-9), floor(self._high + 1e-9)
+        step = max(1, -(-(last - first) // 8))
+        return [10.0**power for power in range(last, first - 1, -step)][::-1]
+
+    def doublings(self) -> list[float]:
+        """Return the powers of two on the scale, at most about twelve of them."""
+        first, last = ceil(self._low / log10(2) - 1e-9), floor(self._high / log10(2) + 1e-9)
+        step = max(1, -(-(last - first) // 12))
+        return [2.0**power for power in range(first, last + 1, step)]

@@ -1,0 +1,81 @@
+"""What the HTML report shows of one file: the reports of other verbs, and the numbers that only pictures need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.reports.findings import CheckReport
+from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.reports.rows import FileRow
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """Bytes of a file with one content."""
+
+    offset: int
+    length: int
+    kind: str
+    """`pages`, `dictionary page`, `column index`, `offset index`, `filter`, `unreferenced`, `footer` or `other`."""
+    name: str
+    """What the bytes are, with column and row group if they belong to a chunk."""
+    column: str | None = None
+    row_group: int | None = None
+
+
+@dataclass(frozen=True)
+class FilterSize:
+    """A filter as it is, or folded to a half of its size any number of times."""
+
+    bytes: int
+    fpp: float
+
+
+@dataclass(frozen=True)
+class FilterDetail:
+    """Numbers of one filter that come from its bits."""
+
+    row_group: int
+    column: str
+    values: int | None
+    """Stored values that are not null, duplicates included; None if the footer does not state it."""
+    sizes: tuple[FilterSize, ...]
+    blocks_by_bits: tuple[int, ...] = ()
+    """Number of blocks with 0, 1, ... 256 bits set; empty if they were not counted."""
+
+
+@dataclass(frozen=True)
+class EngineSteps:
+    """What one or several query engines do with each row group."""
+
+    engines: tuple[str, ...]
+    """Names of the engines; empty for any engine on the file without its filters."""
+    steps: tuple[str, ...]
+    """Per row group, as in `EngineExplanation`."""
+
+
+@dataclass(frozen=True)
+class QuerySteps:
+    """What excludes each row group in one query."""
+
+    query: str
+    row_groups: int
+    engines: tuple[EngineSteps, ...]
+    """The file without its filters first."""
+    problem: str | None = None
+    """Why the file lacks a column of the query; its rows are then taken as null, or as what the partition states."""
+
+
+@dataclass(frozen=True)
+class FileContents:
+    inspect: InspectReport
+    check: CheckReport
+    filters: tuple[FilterDetail, ...]
+    parts: tuple[StoredPart, ...] = ()
+    """The whole file from its first to its last byte; empty for one of many files."""
+    queries: tuple[QuerySteps, ...] = ()
+
+
+@dataclass(frozen=True)
+class ContentsRow(FileRow):
+    report: FileContents | None = None

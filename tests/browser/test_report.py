@@ -1,0 +1,67 @@
+"""The page of `sbbf report` in a real browser: nothing foreign, nothing cut, both colour schemes, titles on marks, tables that sort."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sbbf_tool
+from sbbf_tool.cli import run
+from support.browser import Browser, read_json
+from support.defects import DEFECTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    return tmp_path / "page.html"
+
+
+@pytest.mark.parametrize("name", ["duckdb-filters.parquet", "spark-1000-bytes.parquet", "pyarrow-plain.parquet", "drafts", "."])
+def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> None:
+    queries = ["id = 5", "id = 1000 AND k IN (1, 2)"] if name.startswith("duckdb") else []
+    sbbf_tool.write_report(FIXTURES / name, page, queries=queries)
+    assert browser.check_page(page) == []
+    assert read_json(browser, "document.querySelectorAll('svg .mark').length") > 1
+
+
+def test_before_and_now(browser: Browser, tmp_path: Path, page: Path) -> None:
+    earlier = tmp_path / "earlier.json"
+    assert run(["inspect", str(FIXTURES / "pyarrow-plain.parquet"), "--report", str(earlier), "-q"]) == 0
+    sbbf_tool.write_report(FIXTURES / "pyarrow-filters.parquet", page, against=earlier)
+    assert browser.check_page(page) == []
+
+
+@pytest.mark.parametrize("defect", ["saturated", "identical-blocks", "unreadable-filter"])
+def test_the_page_names_the_defect(browser: Browser, tmp_path: Path, page: Path, defect: str) -> None:
+    DEFECTS[defect].make(tmp_path / "defect.parquet")
+    sbbf_tool.write_report(tmp_path / "defect.parquet", page)
+    assert browser.check_page(page) == []
+    assert defect in browser.text().replace("\n", " ")
+
+
+def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:
+    sbbf_tool.write_report(FIXTURES / "duckdb-filters.parquet", page)
+    browser.open(page)
+    sizes = "[...document.querySelectorAll('#columns tbody tr')].map(row => Number(row.cells[3].dataset.v))"
+    before = read_json(browser, sizes)
+    click = "document.querySelectorAll('#columns th')[3].querySelector('button').click()"
+    browser.driver.execute_script(click)
+    assert read_json(browser, sizes) == sorted(before, reverse=True)
+    browser.driver.execute_script(click)
+    assert read_json(browser, sizes) == sorted(before)
+    assert browser.messages() == []
+
+
+def test_a_report_in_a_notebook(browser: Browser, page: Path) -> None:
+    report = sbbf_tool.inspect(FIXTURES / "duckdb-filters.parquet")
+    explanation = sbbf_tool.explain(FIXTURES / "duckdb-filters.parquet", "id", "5")
+    body = f"<main><h1>Notebook</h1><h2>Reports</h2>{report._repr_html_()}{explanation._repr_html_()}</main>"
+    head = '<meta charset="utf-8"><title>Notebook</title><link rel="icon" href="data:,">'
+    page.write_text(f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>')
+    problems = [line for line in browser.check_page(page) if "overflow" not in line]
+    assert problems == []

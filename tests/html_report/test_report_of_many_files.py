@@ -1,0 +1,200 @@
+"""`sbbf report` about many files: sums, partitions, files that cannot be read, and a page that stays small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sbbf_tool
+from sbbf_tool.cli import run
+from sbbf_tool.html_report.page import Page
+from sbbf_tool.pictures.svg import MOST_MARKS
+from sbbf_tool.reports.contents import FileContents
+from sbbf_tool.runner import works
+from support.html_pages import parse_page
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    for day in (1, 2, 3):
+        (folder / f"day=2026-01-0{day}").mkdir(parents=True)
+        for at in range(2):
+            path = folder / f"day=2026-01-0{day}" / f"{at}.parquet"
+            values = range(day * 1000 + at, day * 1000 + at + 500)
+            pq.write_table(pa.table({"id": values, "k": [f"k{value % 50}" for value in values]}), path, row_group_size=250)
+            if (day, at) != (2, 1):
+                sbbf_tool.add_filters(path, ["id", "k"] if day == 1 else "id", in_place=True)
+    return folder
+
+
+def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert run(["report", str(lake), "-o", str(page), "--query", "id = 1700", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    reports = list(sbbf_tool.open_files(lake).inspect())
+    filters = [row for report in reports for row in report.filters]
+    assert {name: document[name] for name in ("schema", "output", "bytes", "files", "row_groups", "filters", "exit_code")} == {
+        "schema": "sbbf.report",
+        "output": str(page),
+        "bytes": page.stat().st_size,
+        "files": 6,
+        "row_groups": 12,
+        "filters": len(filters),
+        "exit_code": 0,
+    }
+    content = parse_page(page.read_text())
+    assert content.figures == ["bytes", "rates", "folds", "fill", "partitions", "distribution", "query_1"]
+    columns = {row[0]: row[1:] for row in content.table("Columns with filters").rows}
+    for name in ("id", "k"):
+        of_column = [row for row in filters if row.column == name]
+        rates = [row.estimated_fpp for row in of_column]
+        size = sum(row.header_bytes + row.bitset_bytes for row in of_column)
+        assert columns[name] == [len(of_column), 12, size, pytest.approx(sum(rates) / len(rates)), max(rates)]
+    partitions = {(row[0], row[1]): row[2:5] for row in content.table("Filters by partition and column").rows}
+    assert partitions == {
+        ("day=2026-01-01", "id"): [2, 4, 4],
+        ("day=2026-01-01", "k"): [2, 4, 4],
+        ("day=2026-01-02", "id"): [2, 2, 4],
+        ("day=2026-01-03", "id"): [2, 4, 4],
+    }
+    assert sum(content.table("Filters by rate").column("filters")) == len(filters)
+    worst = content.table("The worst files")
+    assert sorted(worst.column("file")) == sorted(report.file for report in reports)
+    for row in content.table("Row groups by engine").rows:
+        assert sum(row[1:]) == 12
+
+
+def test_findings_by_rule_are_those_of_check(tmp_path):
+    sbbf_tool.write_report(FIXTURES, tmp_path / "page.html")
+    counts: dict[str, list[int]] = {}
+    for report in sbbf_tool.open_files(FIXTURES).check():
+        for rule in {finding.rule for finding in report.findings}:
+            counts.setdefault(rule, [0, 0])[1] += 1
+            counts[rule][0] += sum(finding.rule == rule for finding in report.findings)
+    table = parse_page((tmp_path / "page.html").read_text()).table("Findings by rule")
+    assert {row[1]: row[2:4] for row in table.rows} == counts
+    assert [row[0] for row in table.rows] == sorted(table.column("severity"), key=("error", "warning", "info").index)
+
+
+def test_files_that_cannot_be_read_are_listed(lake, tmp_path, capsys):
+    (lake / "day=2026-01-01" / "torn.parquet").write_bytes(b"PAR1")
+    page = tmp_path / "page.html"
+    assert run(["report", str(lake), "-o", str(page)]) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{page}: 6 files, ")
+    assert err.startswith(f"sbbf: {lake}/day=2026-01-01/torn.parquet: ")
+    assert err.count("\n") == 1
+    (row,) = parse_page(page.read_text()).table("Files that could not be read").rows
+    assert row[0] == f"{lake}/day=2026-01-01/torn.parquet"
+    assert str(row[1]) in err
+
+
+def test_a_folder_without_any_readable_file_has_a_page(tmp_path, capsys):
+    (tmp_path / "lake").mkdir()
+    for at in range(3):
+        (tmp_path / "lake" / f"{at}.parquet").write_text("text")
+    assert run(["report", str(tmp_path / "lake"), "-o", str(tmp_path / "page.html")]) == 3
+    assert capsys.readouterr().err.count("\n") == 3
+    page = parse_page((tmp_path / "page.html").read_text())
+    assert len(page.table("Files that could not be read").rows) == 3
+    assert page.figures == []
+
+
+def test_a_table(tmp_path):
+    table = pa.table({"id": range(100), "day": ["a", "b"] * 50})
+    deltalake.write_deltalake(str(tmp_path / "orders"), table, partition_by=["day"])
+    for report in sbbf_tool.open_table(tmp_path / "orders").add_filters("id", in_place=True):
+        assert not isinstance(report, Exception)
+    page = tmp_path / "page.html"
+    for report in (
+        sbbf_tool.write_report(tmp_path / "orders", page, queries="id = 7"),
+        sbbf_tool.open_table(tmp_path / "orders").write_report(page, queries="id = 7"),
+    ):
+        assert (report.files, report.filters) == (2, 2)
+    content = parse_page(page.read_text())
+    assert {row[0] for row in content.table("Filters by partition and column").rows} == {"day=a", "day=b"}
+    assert run(["report", str(tmp_path / "orders"), "-o", str(page), "--query", "nothing = 7"]) == 2
+
+
+def test_a_column_that_only_some_files_have(lake, tmp_path, capsys):
+    pq.write_table(pa.table({"other": [1]}), lake / "day=2026-01-01" / "other.parquet")
+    page = tmp_path / "page.html"
+    assert run(["report", str(lake), "-o", str(page), "--query", "id = 7"]) == 0
+    assert "1 file without a column of it: there is no column 'id'" in " ".join(parse_page(page.read_text()).texts)
+    assert run(["report", str(lake), "-o", str(page), "--query", "nothing = 7"]) == 2
+    assert "no file has the column" in capsys.readouterr().err
+
+
+def synthetic_files(numbers: range) -> Iterator[FileContents]:
+    """Yield the contents of files in partitions of 20, with 300 columns whose filters have rates from 1e-9 to 1."""
+    row = works.contents(detailed=False, quick=True)(str(FIXTURES / "pyarrow-types-filters.parquet"))
+    assert row.report is not None
+    contents = row.report
+    details = contents.filters[:2]
+    for at in numbers:
+        name = f"/lake/day={at // 20:05d}/part-{at:06d}-{'x' * 60}.parquet"
+        rate, bits = min(1.0, 1e-9 * 1.0003**at), 1 + at % 997 * 0.7
+        names = [f"column_{(at + place) % 300}" for place in range(len(details))]
+        filters = tuple(
+            replace(each, column=column, estimated_fpp=rate, bits_per_value=bits)
+            for each, column in zip(contents.inspect.filters, names, strict=False)
+        )
+        columns = tuple(replace(detail, column=column) for detail, column in zip(details, names, strict=True))
+        yield replace(contents, inspect=replace(contents.inspect, file=name, filters=filters), filters=columns)
+
+
+@pytest.mark.slow
+def test_a_page_about_100_000_files_is_below_a_megabyte():
+    page = Page(["/lake"], is_single=False)
+    for contents in synthetic_files(range(98_000)):
+        page.add(contents)
+    tracemalloc.start()
+    for contents in synthetic_files(range(98_000, 100_000)):
+        page.add(contents)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 2_000_000  # 20 bytes for each of the files would be that
+    for at in range(5000):
+        page.add_unreadable(f"/lake/broken-{at}.parquet", "the file is torn " * 10)
+    text = page.render("0")
+    assert len(text) < 1_000_000
+    content = parse_page(text)
+    assert page.totals.files == 100_000
+    for figure in page.figures():
+        assert figure.svg.count("<title>") <= MOST_MARKS
+    assert sum(content.table("Filters by rate").column("filters")) == 200_000
+    assert any("and 4,900 more rows" in each for each in content.texts)
+
+
+def test_a_file_of_many_row_groups_is_shown_in_bins(tmp_path):
+    path, page = tmp_path / "many.parquet", tmp_path / "page.html"
+    pq.write_table(pa.table({name: range(6000) for name in "ab"}), path, row_group_size=2, use_dictionary=False)
+    sbbf_tool.add_filters(path, ["a", "b"], in_place=True)
+    sbbf_tool.write_report(path, page, queries=["a = 5"], quick=True)
+    content = parse_page(page.read_text())
+    assert content.marks <= 7 * MOST_MARKS
+    assert "".join(page.read_text().split("<figure")[1:2]).count("<rect") <= MOST_MARKS
+    assert any("Each cell is the fullest filter of 3 row groups" in each for each in content.texts)
+    assert any("and 5,800 more rows" in each for each in content.texts)
+    assert page.stat().st_size < 1_000_000
+
+
+def test_several_workers_give_the_same_page(lake, tmp_path, capsys):
+    pages = [tmp_path / f"{jobs}.html" for jobs in (1, 2)]
+    for jobs, page in enumerate(pages, 1):
+        for at in range(40 if jobs == 1 else 0):
+            shutil.copy(lake / "day=2026-01-01" / "0.parquet", lake / "day=2026-01-03" / f"copy-{at}.parquet")
+        assert run(["report", str(lake), "-o", str(page), "--jobs", str(jobs)]) == 0
+    assert pages[0].read_bytes() == pages[1].read_bytes()
