@@ -18,7 +18,7 @@ from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, comma
 from support.json_schemas import DOCUMENTS, validate
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
-_ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| \[`(sbbf\.[a-z-]+)`\]\(schemas/\1\.json\) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 
 OTHER_FILE, STANDALONE = "<OTHER>", "<BARE>"
