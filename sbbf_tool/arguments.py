@@ -5,6 +5,7 @@ Text and bytes are iterable in Python, so a single `"abc"` would otherwise be th
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -33,3 +34,14 @@ def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[
         if not isinstance(name, str):
             raise UsageError(f"the name of a {kind} is text, not {name!r} ({type(name).__name__})")
     return names
+
+
+LONGEST_TIME_LIMIT = 30 * 24 * 3600
+"""Seconds; system calls refuse times beyond some years."""
+
+
+def check_time_limit(seconds: float) -> None:
+    """Raise UsageError unless this is a time limit: above 0, and at most 30 days."""
+    if not (math.isfinite(seconds) and 0 < seconds <= LONGEST_TIME_LIMIT):
+        limits = f"above 0, and at most {LONGEST_TIME_LIMIT:,} seconds (30 days)"
+        raise UsageError(f"the time limit must be {limits}, not {seconds:g}")

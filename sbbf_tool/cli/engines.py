@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -60,11 +61,14 @@ def command(type_name: str | None, engine_name: str | None, releases: tuple[str,
         raise click.UsageError("give one of --matrix and --engine")
     if engine_name is not None and releases:
         raise click.UsageError("give one of --engine and --mine")
-    report = engines(type_name, engine_name, mine=[name for text in releases for name in text.split(",") if name.strip()])
+    names = tuple(dict.fromkeys(name.strip() for text in releases for name in text.split(",") if name.strip()))
+    if releases and not names:
+        raise click.UsageError("--mine names no release, such as duckdb-1.4")
+    report = engines(type_name, engine_name, mine=names)
     show = (
-        _show_matrix
+        partial(_show_matrix, names=names)
         if as_matrix
-        else _show_mine
+        else partial(_show_mine, names=names)
         if releases
         else _show_type
         if type_name and not engine_name
@@ -136,13 +140,13 @@ def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tu
             yield mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence
 
 
-def _show_matrix(page: Page, report: EnginesReport) -> None:
+def _show_matrix(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
     if page.width is not None:
-        _show_symbols(page, report)
+        _show_symbols(page, report, names)
         return
     readers = [engine for engine in report.engines if engine.uses_filters]
     notes: dict[str, str] = {}
-    columns = (Column("type", NAME), *(Column(engine.id, WORD) for engine in readers))
+    columns = (Column("type", NAME), *(Column(f"{engine.id}-{engine.version}" if names else engine.id, WORD) for engine in readers))
     page.table(
         columns,
         [
@@ -152,11 +156,28 @@ def _show_matrix(page: Page, report: EnginesReport) -> None:
     )
     for note, number in notes.items():
         page.say(f"{number}: {note}")
-    page.say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+    _say_idle(page, report)
+    _say_not_run(page, report, names)
 
 
-def _show_mine(page: Page, report: EnginesReport) -> None:
+def _say_idle(page: Page, report: EnginesReport) -> None:
+    """Name the engines that never use filters."""
+    if idle := [engine.name for engine in report.engines if not engine.uses_filters]:
+        page.say(f"never use filters: {', '.join(idle)}")
+
+
+def _say_not_run(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
+    """Name the releases that were not run, and those whose table is shown."""
+    from sbbf_tool.query_engines.releases import is_release
+
+    for name, engine in zip(names, report.engines, strict=False):
+        if not is_release(name, engine):
+            page.say(f"{name} was not run; shown is {engine.name} {engine.version}, the newest release up to it that was")
+
+
+def _show_mine(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
     """Show releases side by side, and the types for which one of them uses a filter or is harmed by it."""
+    _say_not_run(page, report, names)
     for engine in report.engines:
         date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
         page.say(f"{engine.name} {engine.version}{date}: {engine.predicates or engine.default_explanation}")
@@ -182,7 +203,7 @@ def _format_cell(verdict: EngineVerdict, notes: dict[str, str]) -> str:
     return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in harmful)])
 
 
-def _show_symbols(page: Page, report: EnginesReport) -> None:
+def _show_symbols(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
     """Show all types and all engines in a table of symbols; its columns are the numbers of the engines."""
     readers = [engine for engine in report.engines if engine.uses_filters]
 
@@ -195,7 +216,9 @@ def _show_symbols(page: Page, report: EnginesReport) -> None:
         [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)],
         whole=True,
     )
-    page.say(f"engines: {', '.join(f'{number} {engine.name}' for number, engine in enumerate(readers, 1))}")
+    titles = [f"{engine.name} {engine.version}" if names else engine.name for engine in readers]
+    page.say(f"engines: {', '.join(f'{number} {title}' for number, title in enumerate(titles, 1))}")
     page.say("+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases")
-    page.say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+    _say_idle(page, report)
     page.say("--engine and --type explain each; --wide shows words and sources")
+    _say_not_run(page, report, names)

@@ -46,8 +46,10 @@ class NegativeValues(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
+        numbers = {spelling for option in self.params if option.type in (click.INT, click.FLOAT) for spelling in option.opts}
         marked_args = [
-            _VALUE_MARK + arg if self._NEGATIVE.match(arg) or (arg == "-" and at > end_of_options) else arg for at, arg in enumerate(args)
+            _VALUE_MARK + arg if (self._NEGATIVE.match(arg) and previous not in numbers) or (arg == "-" and at > end_of_options) else arg
+            for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
         ]
         remaining_args = super().parse_args(ctx, marked_args)
         for name, value in ctx.params.items():

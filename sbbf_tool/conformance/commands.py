@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from typing import BinaryIO
 from sbbf_tool.errors import UsageError
 
 MOST_OUTPUT = 16 << 20
-"""Bytes of standard output that are read."""
+"""Bytes of standard output that are read; a command that prints more is ended."""
+_INTERVAL = 0.1
+"""Seconds between two looks at what was printed."""
 _MOST_ERRORS = 4096
 _MOST_LINE = 300
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -27,7 +30,7 @@ class Completion:
     """How a command ended."""
 
     exit_code: int | None
-    """None if it exceeded the time limit; negative if a signal ended it."""
+    """None if it was ended because it exceeded the time limit or printed too much; negative if a signal ended it."""
     output: bytes
     errors: str
     """The last line of standard error."""
@@ -36,7 +39,7 @@ class Completion:
     def failure(self) -> str:
         """Describe an end that is no answer."""
         if self.exit_code is None:
-            return "the time limit was exceeded"
+            return "the time limit was exceeded" if len(self.output) < MOST_OUTPUT else f"it printed more than {MOST_OUTPUT >> 20} MiB"
         ending = f"signal {-self.exit_code}" if self.exit_code < 0 else f"exit code {self.exit_code}"
         return f"ended with {ending}" + (f": {self.errors}" if self.errors else "")
 
@@ -78,12 +81,18 @@ class CommandLine:
                 reason = (getattr(error, "strerror", None) or str(error)).lower()
                 raise UsageError(f"the command {words[0]!r} cannot be run: {reason}") from error
             try:
-                exit_code: int | None = process.wait(self.timeout)
-            except subprocess.TimeoutExpired:
-                exit_code = None
+                exit_code = self._wait(process, (output, errors))
             finally:
                 _end_group(process)
             return Completion(exit_code, _read(output, 0, MOST_OUTPUT), _last_line(errors))
+
+    def _wait(self, process: subprocess.Popen[bytes], files: Collection[BinaryIO]) -> int | None:
+        """Wait for the process, and return its exit code; None if it exceeded the time limit or printed too much."""
+        end = time.monotonic() + self.timeout
+        while (seconds := end - time.monotonic()) > 0 and all(os.fstat(file.fileno()).st_size <= MOST_OUTPUT for file in files):
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(min(seconds, _INTERVAL))
+        return None
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -48,6 +48,8 @@ def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
     if "://" in folder:
         raise UsageError("a corpus is written to a folder of this machine", file=folder)
     root = Path(folder)
+    if root.exists() and not root.is_dir():
+        raise UsageError("a corpus is written to a folder, and this is a file", file=folder)
     try:
         if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
             raise RefusedError("the folder has files, but no corpus", file=folder, hint="name a new folder")

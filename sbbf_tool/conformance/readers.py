@@ -121,7 +121,7 @@ class _Reader:
         if answers is not None:
             return answers
         if len(questions) == 1:
-            return [Answer(None, completion.failure if completion.exit_code else "no line with an answer")]
+            return [Answer(None, completion.failure if completion.exit_code != 0 else "no line with an answer")]
         half = len(questions) // 2
         return self.ask_together(questions[:half]) + self.ask_together(questions[half:])
 

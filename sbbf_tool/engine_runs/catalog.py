@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.query_engines.verdicts import find_engine
+from sbbf_tool.query_engines.verdicts import find_engine, suggest_names
 
 
 class Runnable(NamedTuple):
@@ -53,7 +53,10 @@ def choose_engines(names: Iterable[str]) -> list[Runnable]:
         if name.casefold() == ALL:
             chosen |= {engine.id: engine for engine in RUNNABLE.values() if engine.is_installed}
             continue
-        report = find_engine(name)
+        try:
+            report = find_engine(name)
+        except UsageError as error:
+            raise UsageError(error.message, hint=suggest_names(name, (*RUNNABLE, ALL), (*RUNNABLE, ALL))) from None
         if report.id not in RUNNABLE:
             raise UsageError(f"{report.name} cannot be run", hint=f"engines that can be run: {', '.join(RUNNABLE)}")
         chosen[report.id] = RUNNABLE[report.id]

@@ -15,7 +15,7 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.arguments import as_iterable, as_names, check_time_limit
 from sbbf_tool.display import redact
 from sbbf_tool.engine_runs.catalog import ALL, Runnable, choose_engines
 from sbbf_tool.engine_runs.copies import copy_delta_table, copy_file, ensure_room, page_ranges, zero_ranges
@@ -143,8 +143,7 @@ def _run(
         raise UsageError("none of the named query engines is installed", hint=f"install one: {commands}")
     if value is None:
         raise UsageError("null cannot be queried in query engines: filters hold no nulls")
-    if seconds <= 0:
-        raise UsageError(f"the time limit must be above 0, not {seconds:g}")
+    check_time_limit(seconds)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="sbbf-run-", ignore_cleanup_errors=True)))
         files = _prepare(inputs, column, value, folder)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sbbf_tool.arguments import as_names
+from sbbf_tool.arguments import as_names, check_time_limit
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Hint
 
@@ -61,8 +61,7 @@ def run_conformance(
     if sum(command is not None for command in (reader, writer, paimon_reader)) != 1:
         hint = Hint("give {reader}, {writer} or {paimon_reader}", reader=..., writer=..., paimon_reader=...)
         raise UsageError("one command is needed", hint=hint)
-    if timeout <= 0:
-        raise UsageError(f"the time limit must be above 0, not {timeout:g}")
+    check_time_limit(timeout)
     patterns = as_names(only, "file")
     with _folder_or_new(folder, patterns) as path:
         corpus = Corpus.open(path, patterns)

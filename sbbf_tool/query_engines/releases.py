@@ -10,6 +10,7 @@ from sbbf_tool.query_engines.runs import Run, numbers_of, read_runs
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.reports.engines import EngineReport
 
+_SEPARATOR = re.compile(r"-\d")
 _RELEASE = re.compile(r"(?P<name>.+?)[-= @]+v?(?P<version>\d+(\.\w+)*)")
 
 
@@ -20,8 +21,8 @@ def find_release(text: str) -> EngineReport:
     package: `chdb-4.4`. A name without a version stands for the newest release. Raises UsageError.
     """
     match = _RELEASE.fullmatch(text.strip())
-    if match is None:
-        return find_engine(text.strip())
+    if match is None or _SEPARATOR.search(match["name"]):
+        return _find_engine_without_version(text.strip())
     name, version = match["name"], match["version"]
     of_package = [run for runs in read_runs().values() for run in runs if run.package.split()[0] == name.casefold() != run.engine]
     engine = find_engine(of_package[0].engine if of_package else name)
@@ -30,6 +31,29 @@ def find_release(text: str) -> EngineReport:
     if not of_package and name.casefold() not in (engine.id, engine.name.casefold()):
         raise UsageError(f"the versions of {name} are not those of {engine.name}", hint=f"name a version of {engine.id}")
     return _read_release(engine, of_package or read_runs()[engine.id], version, is_package=bool(of_package))
+
+
+def is_release(text: str, engine: EngineReport) -> bool:
+    """Return whether `engine`, which `find_release` returned for this text, is the very release or one of those that it names."""
+    match = _RELEASE.fullmatch(text.strip())
+    if match is None:
+        return True
+    (release,) = engine.releases
+    target = numbers_of(match["version"])
+    return any(numbers_of(version)[: len(target)] == target for version in (release.version, release.package.split()[1]))
+
+
+def _find_engine_without_version(text: str) -> EngineReport:
+    """Return the newest table of an engine. Raises UsageError, for an engine with something that is no version too."""
+    name, _, version = text.partition("-")
+    try:
+        return find_engine(text)
+    except UsageError as error:
+        try:
+            engine = find_engine(name)
+        except UsageError:
+            raise error from None
+    raise UsageError(f"{version!r} of {text!r} is no version", hint=f"name one such as {engine.id}-{engine.version}")
 
 
 def _read_release(engine: EngineReport, runs: Sequence[Run], version: str, *, is_package: bool) -> EngineReport:

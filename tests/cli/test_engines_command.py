@@ -147,3 +147,33 @@ def test_the_matrix_fits_a_terminal():
     numbers = {name.split(" ", 1)[1]: name.split(" ", 1)[0] for name in output.lines[2].removeprefix("engines: ").split(", ")}
     header, row = (line.split() for line in output.lines[:2])
     assert row[header.index(numbers["DuckDB"])] == "!"
+
+
+class TestReleases:
+    def test_the_matrix_names_the_release(self, capfd):
+        header, *_ = printed(capfd, "--mine", "duckdb-1.4,duckdb-2.0", "--matrix").splitlines()
+        assert header.split() == ["type", "duckdb-1.4.5", "duckdb-2.0.0"]
+
+    def test_a_release_that_was_not_run_is_named(self, capfd):
+        first, *_ = printed(capfd, "--mine", "duckdb-99,duckdb-1.4").splitlines()
+        assert first == "duckdb-99 was not run; shown is DuckDB 2.0.0, the newest release up to it that was"
+        *_, last = printed(capfd, "--mine", "duckdb-1.4.9", "--matrix").splitlines()
+        assert last == "duckdb-1.4.9 was not run; shown is DuckDB 1.4.5, the newest release up to it that was"
+
+    def test_a_name_that_is_repeated_is_shown_once(self, capfd):
+        assert printed(capfd, "--mine", "duckdb-1.4,duckdb-1.4") == printed(capfd, "--mine", "duckdb-1.4")
+
+    @pytest.mark.parametrize(
+        ("names", "message"),
+        [
+            ("", "--mine names no release, such as duckdb-1.4"),
+            (" , ", "--mine names no release, such as duckdb-1.4"),
+            ("duckdb-abc", "'abc' of 'duckdb-abc' is no version; name one such as duckdb-2.0.0"),
+            ("duckdb-1.4.0-rc1", "'1.4.0-rc1' of 'duckdb-1.4.0-rc1' is no version; name one such as duckdb-2.0.0"),
+            ("duckdb-1.4.-1", "'1.4.-1' of 'duckdb-1.4.-1' is no version; name one such as duckdb-2.0.0"),
+            ("no-such-1", "unknown engine 'no-such'"),
+        ],
+    )
+    def test_what_is_no_release_is_refused(self, capfd, names, message):
+        assert run(["engines", "--mine", names]) == 2
+        assert message in capfd.readouterr().err

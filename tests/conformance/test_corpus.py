@@ -145,6 +145,13 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 
 
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("precious")
+    with pytest.raises(UsageError, match=r"precious\.txt: a corpus is written to a folder, and this is a file"):
+        make_corpus(str(tmp_path / "precious.txt"))
+    assert (tmp_path / "precious.txt").read_text() == "precious"
+
+
 def test_a_part_of_the_corpus(tmp_path: Path) -> None:
     report = make_corpus(str(tmp_path / "part"), only=["types/int8.parquet", "inputs/uuid*"])
     assert (report.files, report.inputs) == (2, 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from pathlib import Path
 
@@ -114,6 +116,13 @@ def test_a_reader_that_hangs_is_ended(program, corpus_folder: Path) -> None:
     assert [problem.message for problem in report.problems] == ["the time limit was exceeded"] * 2
 
 
+@pytest.mark.parametrize("placeholders", [SINGLE, "{questions}"])
+def test_a_reader_that_prints_without_end_is_ended(program, corpus_folder: Path, placeholders: str) -> None:
+    command = program("while True: os.write(1, b'absent\\n' * 100_000)")
+    report = run_conformance(str(corpus_folder), reader=f"{command} {placeholders}", only=["booleans/empty.parquet"])
+    assert [problem.message for problem in report.problems] == ["it printed more than 16 MiB"] * 2
+
+
 def test_one_question_that_crashes_costs_no_other_answer(program, corpus_folder: Path) -> None:
     code = "for line in open(args[0]):\n q = json.loads(line)\n if q['value'] == '127': os.abort()\n print('maybe', flush=True)"
     report = run_conformance(str(corpus_folder), reader=f"{program(code)} {{questions}}", only=["types/int8.parquet"])
@@ -211,7 +220,13 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
         ({"writer": "write {in}"}, r"lacks \{out\}"),
         ({"reader": "probe '{file}"}, "cannot be split into words"),
         ({"reader": "/no/such/program {questions}"}, "the command '/no/such/program' cannot be run: no such file or directory"),
-        ({"reader": "true {questions}", "timeout": 0}, "the time limit must be above 0"),
+        *(
+            (
+                {"reader": "true {questions}", "timeout": seconds},
+                r"the time limit must be above 0, and at most .* days\), not " + re.escape(f"{seconds:g}"),
+            )
+            for seconds in (0, -1, math.nan, math.inf, 1e300)
+        ),
         ({"reader": "true {questions}", "only": ["nothing"]}, "no file of the corpus matches 'nothing'"),
     ],
 )

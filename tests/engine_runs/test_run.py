@@ -265,7 +265,9 @@ def test_engines_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatc
     ("column", "value", "names", "message"),
     [
         ("id", 1, "trino", "Trino cannot be run; engines that can be run: duckdb, datafusion"),
-        ("id", 1, "duckbd", "unknown engine 'duckbd'"),
+        ("id", 1, "duckbd", "unknown engine 'duckbd'; did you mean duckdb\\?"),
+        ("id", 1, "duckdb;rm", "unknown engine 'duckdb;rm'; did you mean duckdb\\?"),
+        ("id", 1, "x", "unknown engine 'x'; known names: duckdb, datafusion, spark, clickhouse, polars, pyarrow, all"),
         ("id", 1, [], "no query engine was named"),
         ("id", None, "pyarrow", "null cannot be queried"),
         ("no", 1, "pyarrow", "no column"),

@@ -368,11 +368,11 @@ def test_memory_does_not_grow_with_the_number_of_files():
 
 def linger(folder: str, path: str) -> dict[str, object]:
     begun = Path(folder, f"{Path(path).name}-{os.getpid()}")
-    begun.touch()
     try:
+        begun.touch()
         time.sleep(0 if path.endswith("first") else 60)
     finally:
-        begun.unlink()
+        begun.unlink(missing_ok=True)
     return {}
 
 
