@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import sbbf_tool
-from parts.markdown import block, paragraphs, plain
+from parts.markdown import block, code, paragraphs, plain, table
 
 _LONGEST = 120
 
@@ -25,6 +25,8 @@ def _describe_name(name: str, kind: str) -> Iterator[str]:
         if kind != "errors":
             yield block("pyi", _format_signature(name, value))
         yield from _format_docstring(value)
+        if kind == "classes":
+            yield _list_members(value)
         if kind == "functions":
             returned = inspect.signature(value, eval_str=False).return_annotation
             yield from _describe_methods(value, str(returned))
@@ -34,6 +36,18 @@ def kind_of(value: Any) -> str:
     if not isinstance(value, type):
         return "functions"
     return "errors" if issubclass(value, BaseException) else "classes"
+
+
+def _list_members(value: type) -> str:
+    """Build the table of the public methods and properties of a class."""
+    rows = []
+    for name, member in vars(value).items():
+        function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        text = inspect.getdoc(function)
+        if not name.startswith("_") and inspect.isfunction(function) and text:
+            call = name if isinstance(member, property) else _format_signature(name, getattr(value, name)).removeprefix("def ")
+            rows.append([code(" ".join(call.split())), plain(" ".join(text.split("\n\n")[0].split()))])
+    return table(["member", "does"], rows) if rows else ""
 
 
 def _describe_methods(function: Any, returned: str) -> Iterator[str]:
