@@ -102,7 +102,7 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
     report = rows.get((chosen.row_group, chosen.column))
     place = f"{chosen.column}, row group {chosen.row_group}"
     bins = [
-        Bar(f"{start}", blocks, "", f"{place}: {format_count(blocks, 'block')} with {start} to {start + _STEP - 1} bits set", "filter")
+        Bar(f"{start}", blocks, "", f"{place}: {format_count(blocks, 'block')} with {_range_of(start)} bits set", "filter")
         for start, blocks in _bin(chosen.blocks_by_bits)
     ]
     expected = [number for _, number in _bin(_expect(chosen, report))]
@@ -120,7 +120,7 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
         f"Blocks by bits set: {place}",
         ("bits set", "blocks", "expected"),
         (
-            (f"{start} to {start + _STEP - 1}", count(blocks), count(round(number, 1)))
+            (_range_of(start), count(blocks), count(round(number, 1)))
             for (start, blocks), number in zip(_bin(chosen.blocks_by_bits), expected, strict=True)
             if blocks or number >= 0.05
         ),
@@ -130,8 +130,12 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
 
 
 def _bin(numbers: tuple[int, ...] | list[float]) -> list[tuple[int, Any]]:
-    """Sum up the numbers of blocks in steps; the last step has the full blocks alone with those next to them."""
+    """Sum up the numbers of blocks in steps; the last step has the full blocks alone."""
     return [(start, sum(numbers[start : start + _STEP])) for start in range(0, BLOCK_BITS + 1, _STEP)]
+
+
+def _range_of(start: int) -> str:
+    return f"{start} to {start + _STEP - 1}" if start < BLOCK_BITS else f"{start}"
 
 
 def _expect(detail: FilterDetail, report: FilterReport | None) -> list[float]:

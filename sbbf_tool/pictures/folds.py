@@ -12,6 +12,8 @@ from sbbf_tool.pictures.svg import MOST_MARKS, WIDTH, LogAxis, circle, label, li
 
 _MARGIN, _RIGHT, _TOP, _BOTTOM = 80, WIDTH - 190, 20, 300
 _LEAST_FPP = 1e-9
+_HIGH_FPP = 1e-2
+"""The scale goes at least half a decade below, so that filters that exclude nothing are a line at its top."""
 _MOST_LINES = 12
 _LABEL_HEIGHT = 14
 
@@ -49,8 +51,9 @@ def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
     shown_curves = sorted((curve for curve in curves if curve.sizes), key=lambda curve: -curve.sizes[0][0])[:_MOST_LINES]
     points = [size for curve in shown_curves for size in curve.sizes]
     low, high = min((size for size, _, _ in points), default=64), max((size for size, _, _ in points), default=64)
-    x = LogAxis(low / 1.3, high * 1.3, _MARGIN, _RIGHT)
-    y = LogAxis(max(_LEAST_FPP, min((fpp for _, fpp, _ in points), default=1e-3) / 2), 1.0, _BOTTOM, _TOP)
+    # A single size still has a grid around it.
+    x = LogAxis(low / (1.3 if low < high else 2), high * (1.3 if low < high else 2), _MARGIN, _RIGHT)
+    y = LogAxis(max(_LEAST_FPP, min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP) / 2), 1.0, _BOTTOM, _TOP)
     marks = []
     for size in x.doublings():
         marks += [line(x(size), _TOP, x(size), _BOTTOM), label(x(size), _BOTTOM + 15, format_size(int(size)), "middle", "s")]

@@ -15,7 +15,7 @@ RATES = "False-positive rate against bits per value"
 FILL = "Share of bits set, by column and row group"
 
 _RATES_NOTE = (
-    "The line is the rate that the format promises. A dot above it is a filter whose bits are not spread as values that hash evenly would "
+    "The line is the rate that the format promises. A dot off it is a filter whose bits are not spread as values that hash evenly would "
     "be; a dot far to the right has more bytes than it needs. A hollow dot to the left of a filled one counts every stored value: values "
     "repeat. A hollow dot alone is a filter that is full."
 )
@@ -125,6 +125,8 @@ def build_fill_figure(key: str, filters: Sequence[InspectedFilter], row_groups: 
     cells = {place: _fill_cell(row) for place, row in fullest.items()}
     svg, num_rows = draw_grid(f"{key}_p", FILL, columns, names, cells, "row group")
     more = f" The picture has the first {num_rows} of {len(columns):,} columns." if num_rows < len(columns) else ""
+    has_gaps = len(cells) < len(columns) * len(bins)
+    gaps = " An empty cell has no filter." if has_gaps else ""
     binned = f" Each cell is the fullest filter of {step:,} row groups." if step > 1 else ""
     rows = (
         (row.column, count(row.row_group), rate(row.fill_ratio), count(row.blocks), row.unreadable or "; ".join(row.warnings))
@@ -132,7 +134,7 @@ def build_fill_figure(key: str, filters: Sequence[InspectedFilter], row_groups: 
         if row.has_filter
     )
     content = table("Fill of each filter", ("column", "row group", "bits set", "blocks", "problem"), rows)
-    return Figure(key, FILL, _FILL_NOTE + binned + more, svg, (content,))
+    return Figure(key, FILL, _FILL_NOTE + gaps + binned + more, svg, (content,))
 
 
 def _fill_cell(row: InspectedFilter) -> GridCell:

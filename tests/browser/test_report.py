@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,25 @@ def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> No
     sbbf_tool.write_report(FIXTURES / name, page, queries=queries)
     assert browser.check_page(page) == []
     assert read_json(browser, "document.querySelectorAll('svg .mark').length") > 1
+    assert read_json(browser, "[...document.querySelectorAll('figure')].filter(figure => !figure.querySelector('table')).length") == 0
+
+
+def test_the_numbers_are_those_of_the_json(browser: Browser, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = FIXTURES / "duckdb-filters.parquet"
+    assert run(["inspect", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = [row for row in document["filters"] if row["estimated_fpp"] is not None]
+    sbbf_tool.write_report(path, page)
+    browser.open(page)
+    numbers = "[...document.querySelectorAll('#%s table')].map(table => [...table.tBodies[0].rows].map(row => [...row.cells].map("
+    numbers += "cell => cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v))))"
+    (rates,) = read_json(browser, numbers % "rates")
+    names = ("column", "row_group", "bits_per_value", "estimated_fpp", "estimated_ndv", "bitset_bytes")
+    assert rates == [[row[name] for name in names] for row in rows]
+    (fill,) = read_json(browser, numbers % "fill")
+    assert [row[:4] for row in fill] == [[row[name] for name in ("column", "row_group", "fill_ratio", "blocks")] for row in rows]
+    by_content, _ = read_json(browser, numbers % "bytes")
+    assert sum(row[2] for row in by_content) == document["file_bytes"]
 
 
 def test_before_and_now(browser: Browser, tmp_path: Path, page: Path) -> None:
@@ -42,6 +62,17 @@ def test_the_page_names_the_defect(browser: Browser, tmp_path: Path, page: Path,
     sbbf_tool.write_report(tmp_path / "defect.parquet", page)
     assert browser.check_page(page) == []
     assert defect in browser.text().replace("\n", " ")
+
+
+def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: Path) -> None:
+    DEFECTS["false-negatives"].make(tmp_path / "defect.parquet")
+    sbbf_tool.write_report(tmp_path / "defect.parquet", page)
+    browser.open(page)
+    lines = "[...document.querySelectorAll('#findings td:nth-child(2)')].map(cell => { const range = document.createRange(); "
+    lines += "range.selectNodeContents(cell); return range.getClientRects().length })"
+    for width in (400, 1280):
+        browser.set_width(width)
+        assert set(read_json(browser, lines)) == {1}
 
 
 def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:

@@ -7,6 +7,8 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.pictures.folds import Curve, draw_folds
 from support.defects import DEFECTS
 from support.html_pages import ParsedPage, parse_page
 
@@ -293,3 +296,40 @@ def test_the_blocks_are_those_of_the_filter_that_differs_most(tmp_path, page, de
     assert blocks.column("blocks") == [row.blocks for row in report.filters]
     (title,) = [figure.title for figure in sbbf_tool.write_report(path, page).figures if figure.key == "blocks"]
     assert title.startswith(f"Bits set per block: {column}, ")
+
+
+def test_blocks_with_all_bits_set_are_a_bar_of_their_own(tmp_path, page):
+    path = tmp_path / "full.parquet"
+    pq.write_table(pa.table({"id": range(4000)}), path)
+    sbbf_tool.add_filters(path, ["id"], ndv=10, in_place=True, force=True)
+    assert {row.fill_ratio for row in sbbf_tool.inspect(path).filters} == {1.0}
+    sbbf_tool.write_report(path, page)
+    (table,) = [each for each in read_page(page).tables if each.caption.startswith("Blocks by bits set: ")]
+    assert table.column("bits set")[-1] == "256"
+    assert not any("257" in title or "263" in title for title in read_page(page).titles_of_marks)
+
+
+@pytest.mark.parametrize("rates", [[1e-9], [0.998], [1e-9, 1e-3, 0.5]])
+def test_the_picture_of_folds_has_numbers_on_both_axes(rates):
+    svg = draw_folds("key", "Folds", [Curve("a", tuple((384 >> at, rate, rate) for at, rate in enumerate(rates)))])
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    assert any(re.fullmatch(r"[\d.,]+ k?B", text) for text in texts), texts
+    assert sum(text.endswith(" %") for text in texts) >= 2, texts
+
+
+@pytest.mark.parametrize(("defect", "has_gaps"), [("only-some-row-groups", True), ("identical-blocks", False)])
+def test_the_fill_says_what_an_empty_cell_is(tmp_path, page, defect, has_gaps):
+    path = tmp_path / "defect.parquet"
+    DEFECTS[defect].make(path)
+    sbbf_tool.write_report(path, page)
+    assert any("An empty cell has no filter." in text for text in read_page(page).texts) == has_gaps
+
+
+@pytest.mark.parametrize(("command", "is_imported"), [(["inspect"], False), (["check"], False), (["report", "-o", "page.html"], True)])
+def test_only_a_report_imports_the_template_engine(tmp_path, command, is_imported):
+    program = "import sys; from sbbf_tool.cli import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    arguments = [sys.executable, "-c", program, *command, str(FIXTURES / "events.parquet")]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True)
+    modules = set(done.stderr.split())
+    assert ("jinja2" in modules) == is_imported
+    assert ("sbbf_tool.html_report.page" in modules) == is_imported
