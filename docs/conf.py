@@ -38,6 +38,8 @@ html_extra_path = [path.name for path in DOCS.glob("llms.txt")]
 
 def setup(app: Any) -> None:
     app.connect("source-read", prepare_source)
+    app.connect("html-page-context", make_blocks_focusable)
+    app.connect("build-finished", name_landmarks)
     app.connect("build-finished", copy_sources)
 
 
@@ -66,6 +68,21 @@ def build_navigation(docname: str, text: str) -> str:
     if PurePosixPath(docname).name != "index":
         return ""
     return "\n".join(["\n\n```{toctree}", ":hidden:", "", *dict.fromkeys(ENTRY.findall(text)), "```", ""])
+
+
+def make_blocks_focusable(app: Any, docname: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Let the keyboard scroll blocks that are wider than the window."""
+    context["body"] = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+
+
+def name_landmarks(app: Any, error: Exception | None) -> None:
+    """Name the two sidebars of the theme for screen readers."""
+    if error is None and app.builder.format == "html":
+        for path in Path(app.outdir).rglob("*.html"):
+            text = path.read_text()
+            for name, label in (("sidebar-drawer", "All pages"), ("toc-drawer", "This page")):
+                text = text.replace(f'<aside class="{name}', f'<aside aria-label="{label}" class="{name}')
+            path.write_text(text)
 
 
 def copy_sources(app: Any, error: Exception | None) -> None:

@@ -98,6 +98,14 @@ def test_a_browser_shows_every_page_without_a_message_or_a_foreign_request(site,
         assert [url for url in requests if not url.startswith(f"{site.as_uri()}/")] == [], page
 
 
+@pytest.mark.environment(minutes=1)
+@pytest.mark.parametrize("page", ["index", "how-to/one-file", "explanation/filters", "reference/rules/missing-length"])
+def test_pages_are_accessible_and_fit_a_narrow_window(page, site, browser: Browser):
+    problems = browser.check_page(site / f"{page}.html")
+    # The sidebars of the theme wait outside a narrow window.
+    assert [problem for problem in problems if problem.startswith("axe") or "the page is" in problem] == []
+
+
 def test_programs_find_every_page_of_llms_txt(site):
     text = (site / "llms.txt").read_text()
     links = re.findall(r"\]\(([^)]*)\)", text)
