@@ -29,6 +29,7 @@ myst_heading_anchors = 4
 nitpicky = True
 smartquotes = False  # they would make one dash of the two of an option
 exclude_patterns = ["_build"]
+suppress_warnings = ["misc.highlighting_failure"]  # SQL and YAML with the templates of other programs
 html_theme = "furo"
 html_copy_source = False
 html_show_copyright = False
