@@ -60,7 +60,9 @@ def _first_paragraph(command: click.Command) -> str:
 def describe(name: str) -> str:
     """Describe a command: usage, explanation, and the options of each section."""
     command = read_commands()[name]
-    context = command.context_class(command, info_name=f"sbbf {name}", terminal_width=_WIDTH, color=False)
+    # The settings of the whole program, such as the names of --help, come from the context above.
+    root = click.Context(cli, info_name="sbbf", terminal_width=_WIDTH, color=False, **cli.context_settings)
+    context = command.context_class(command, info_name=name, parent=root)
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
     parts = [block("text", command.get_usage(context)), *map(plain, _paragraphs_of(command))]
     for section in SECTIONS:

@@ -97,4 +97,4 @@ def test_no_file_was_changed(folder: Path, answers: dict[str, Answer], fixtures:
     fill(tmp_path / "before", fixtures)
     before, after = files_of(tmp_path / "before"), files_of(folder)
     assert {name: data for name, data in after.items() if name in before} == before
-    assert after.keys() - before.keys() == {"report.xml", "state.json"}
+    assert after.keys() - before.keys() == {"page.html", "report.xml", "state.json"}

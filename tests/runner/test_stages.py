@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import reports
+from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -27,6 +28,7 @@ from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.add import AddRow, PlanRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
+from sbbf_tool.reports.contents import ContentsRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 from sbbf_tool.reports.inspect import InspectRow
@@ -136,6 +138,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
+        ContentsRow: works.contents([parse_query("id = 1")]),
         BriefCheckRow: works.check(Policy(), brief=True),
         VerifiedSplit: lambda path: verify_split(path, plan_verification(path).fingerprint, (0,)),
         SurveyRow: works.survey(),
