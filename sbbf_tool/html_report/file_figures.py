@@ -21,6 +21,7 @@ _BYTES = "Where the bytes are"
 _BYTES_NOTE = (
     "The whole file from its first byte to its last, and below it each kind of content in a lane of its own; small parts are widened."
 )
+_UNREFERENCED_NOTE = " Nothing refers to the unreferenced bytes, for example an older footer: they take space, and no reader needs them."
 _BLOCKS = "Bits set per block"
 _STEP = 8
 """Bits per bar of the histogram of blocks."""
@@ -36,12 +37,16 @@ def build_bytes_figure(contents: FileContents, earlier: Mapping[str, Any] | None
     return Figure(
         "bytes",
         _BYTES,
-        _BYTES_NOTE + (" The report of the earlier file has its filters and footer, but not its pages." if before is not None else ""),
+        _BYTES_NOTE
+        + (_UNREFERENCED_NOTE if "unreferenced" in kinds else "")
+        + (" The report of the earlier file has its filters and footer, but not its pages." if before is not None else ""),
         svg,
         (
             table("Bytes by content", ("content", "parts", "bytes", "share of the file"), _rows_by_kind(contents.parts, report.file_bytes)),
             table(
-                "Bytes by column", ("column", "pages", "dictionaries", "filters", "filters per byte of pages"), _rows_by_column(contents)
+                "Bytes by column",
+                ("column", "pages", "dictionaries", "filters", "filters per byte of pages and dictionaries"),
+                _rows_by_column(contents),
             ),
         ),
         tuple((style, name) for kind, (style, name) in KINDS.items() if kind in kinds),
@@ -107,14 +112,14 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
     ]
     expected = [number for _, number in _bin(_expect(chosen, report))]
     title = f"{_BLOCKS}: {place}"
-    note = (
-        f"The filter of {place}, whose blocks differ most from what values that hash evenly would give (the line). Many blocks at 0, all "
-        "blocks alike, or two hills mean that the bits are not those of the column's values. Filters of few blocks scatter more."
-    )
+    note = f"The filter of {place}{_describe_blocks(chosen)}"
     content = table(
         "Blocks of each filter",
         ("column", "row group", "blocks", "empty blocks", "fewest bits", "most bits", "difference from even hashing"),
-        ((detail.column, count(detail.row_group), *_row_of_blocks(detail), rate(deviations[id(detail)])) for detail in details),
+        (
+            (detail.column, count(detail.row_group), *_row_of_blocks(detail), None if _is_uniform(detail) else rate(deviations[id(detail)]))
+            for detail in details
+        ),
     )
     histogram = table(
         f"Blocks by bits set: {place}",
@@ -127,6 +132,27 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
     )
     svg = draw_histogram("blocks_p", title, bins, f"bits set, of {BLOCK_BITS} of a block", "blocks", expected)
     return Figure("blocks", title, note, svg, (histogram, content))
+
+
+def _is_uniform(detail: FilterDetail) -> bool:
+    """Return whether several blocks are all alike, so that nothing can be expected of them."""
+    blocks = sum(detail.blocks_by_bits)
+    return blocks > 1 and blocks in detail.blocks_by_bits
+
+
+def _describe_blocks(detail: FilterDetail) -> str:
+    """Say what the histogram of a filter shows, after its name."""
+    blocks = sum(detail.blocks_by_bits)
+    if blocks == detail.blocks_by_bits[0]:
+        return ": it is empty, and excludes every value."
+    if blocks == detail.blocks_by_bits[BLOCK_BITS]:
+        return ": every bit is set, so it excludes nothing."
+    if _is_uniform(detail):
+        return f": all of its {blocks:,} blocks have the same number of bits set, which values that hash evenly never give."
+    return (
+        ", whose blocks differ most from what values that hash evenly would give (the line). More blocks at 0 than the line has, or two "
+        "hills, mean that the bits are not those of the column's values. Filters of few blocks scatter more."
+    )
 
 
 def _bin(numbers: tuple[int, ...] | list[float]) -> list[tuple[int, Any]]:
@@ -158,7 +184,7 @@ def _score(detail: FilterDetail, deviation: float, report: FilterReport | None) 
     blocks = sum(detail.blocks_by_bits)
     expected = (number for _, number in _bin(_expect(detail, report)))
     chance = sum(0.4 * sqrt(max(0.0, number * (1 - number / blocks))) for number in expected) / blocks
-    return blocks > 1 and blocks in detail.blocks_by_bits, deviation / (chance + 1 / blocks)
+    return _is_uniform(detail), deviation / (chance + 1 / blocks)
 
 
 def _row_of_blocks(detail: FilterDetail) -> tuple[Value, ...]:

@@ -21,7 +21,7 @@ from sbbf_tool.pictures.folds import build_folds_figure
 from sbbf_tool.pictures.style import load_style
 from sbbf_tool.reports.contents import FileContents
 from sbbf_tool.reports.filter_figures import build_fill_figure, build_rates_figure
-from sbbf_tool.reports.findings import SEVERITIES
+from sbbf_tool.reports.findings import ERROR, SEVERITIES
 from sbbf_tool.reports.page import UnreadableFile
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Page:
             filters = single.inspect.filters if single is not None else ()
             yield build_rates_figure("rates", totals.dots, filters)
             if single is not None:
-                yield build_fill_figure("fill", single.inspect.filters, single.inspect.row_groups)
+                yield build_fill_figure("fill", single.inspect.filters, single.inspect.row_groups, _list_errors(single))
             more = (
                 build_folds_figure("folds", curves) if (curves := lake_figures.list_curves(totals)) else None,
                 file_figures.build_blocks_figure(single) if single is not None else lake_figures.build_fill_figure(totals),
@@ -77,7 +77,7 @@ class Page:
                 None if single is not None else lake_figures.build_distribution_figure(totals),
             )
             yield from filter(None, more)
-        yield from build_query_figures(totals.queries)
+        yield from build_query_figures(totals.queries, loses_rows=totals.loses_rows)
         if self._earlier is not None:
             yield build_changes_figure(self._earlier, totals)
 
@@ -123,7 +123,9 @@ class Page:
             yield "Written by", escape(single.inspect.created_by or "an unknown writer")
         yield "Rows", f"{totals.rows:,}"
         yield "Row groups", f"{totals.row_groups:,}"
-        yield "Filters", f"{totals.filters:,}, {format_size(totals.filter_bytes)}" if totals.filters else "none"
+        yield "Filters", f"{totals.filters:,}" if totals.filters else "none"
+        if totals.filters:
+            yield "Size of filters", format_size(totals.filter_bytes)
         if totals.unreadable_filters:
             yield "Unreadable filters", f"{totals.unreadable_filters:,}"
         if totals.locked_files:
@@ -140,9 +142,9 @@ class Page:
             counts[rule.severity] += rule.findings
         if not counts:
             files = "No file could be read" if not self.totals.files else "No findings" if self.totals.filters else "No filters"
-            return f"{files}.", "doubtful" if self.unreadable_files else "good"
+            return f"{files}.", "doubtful" if self.unreadable_files else "good" if self.totals.filters else "neutral"
         sums = ", ".join(format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity])
-        return f"{sums}.", "bad" if counts["error"] else "doubtful"
+        return f"{sums}.", "bad" if counts["error"] else "doubtful" if counts["warning"] else "neutral"
 
     def _list_findings(self) -> Iterator[Table]:
         if self._single is not None:
@@ -168,7 +170,10 @@ class Page:
     def _row_of_finding(self, finding: Finding) -> tuple[str | None, ...]:
         row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
         place = format_row_groups(row_groups) if row_groups else None
-        fact = finding.evidence[0].fact if finding.evidence else None
+        first = finding.evidence[0] if finding.evidence else None
+        fact = None if first is None else self._spell(first.fact)
+        if first is not None and first.row_group is not None and len(row_groups) > 1:
+            fact = f"{fact} (row group {first.row_group})"
         fix = None if finding.fix is None else self._spell(Hint("{fix}", fix=finding.fix))
         return (
             finding.severity,
@@ -176,13 +181,24 @@ class Page:
             finding.column,
             place,
             self._spell(finding.message),
-            None if fact is None else self._spell(fact),
+            fact,
             fix,
         )
 
     def _list_unreadable(self) -> Table:
         rows = tuple((each.file, each.reason) for each in self.unreadable)
         return Table("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
+
+
+def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:
+    """Return the rules that found an error, by row group and column."""
+    errors: dict[tuple[int, str], str] = {}
+    for finding in contents.check.findings:
+        if finding.severity == ERROR and finding.column is not None:
+            for evidence in finding.evidence:
+                if evidence.row_group is not None:
+                    errors.setdefault((evidence.row_group, finding.column), finding.rule)
+    return errors
 
 
 def _load(name: str) -> str:

@@ -13,13 +13,16 @@ from sbbf_tool.pictures.tiles import STEPS, TileRow, build_figure
 _WITHOUT = "without filters"
 
 
-def build_query_figures(queries: Mapping[str, QuerySum]) -> Iterator[Figure]:
-    """Yield a figure for each query."""
+_LOSES_ROWS = " The findings name filters or statistics that exclude stored values: a row group that they exclude may still hold the value."
+
+
+def build_query_figures(queries: Mapping[str, QuerySum], *, loses_rows: bool = False) -> Iterator[Figure]:
+    """Yield a figure for each query; `loses_rows` is whether filters or statistics exclude stored values."""
     for number, (query, total) in enumerate(queries.items(), 1):
-        yield _build_figure(f"query_{number}", query, total)
+        yield _build_figure(f"query_{number}", query, total, _LOSES_ROWS if loses_rows else "")
 
 
-def _build_figure(key: str, query: str, total: QuerySum) -> Figure:
+def _build_figure(key: str, query: str, total: QuerySum, doubt: str) -> Figure:
     engines_by_outcome: dict[tuple[object, ...], list[str]] = {}
     for engine in total.counts:
         if engine:
@@ -37,5 +40,5 @@ def _build_figure(key: str, query: str, total: QuerySum) -> Figure:
         for names in all_groups
     ]
     problem = f" {format_count(total.problems, 'file')} without a column of it: {total.first_problem}" if total.problems else ""
-    remark = f" The first line is for files without filters, in engines that query dictionaries.{problem}"
+    remark = f" The first line is for files without filters, in engines that query dictionaries.{problem}{doubt}"
     return build_figure(key, f"Query: {query}", rows, total.row_groups, remark)

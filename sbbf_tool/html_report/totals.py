@@ -16,7 +16,8 @@ from sbbf_tool.file.partitions import partition_values
 from sbbf_tool.pictures.rates import Dots
 from sbbf_tool.reports.contents import FileContents, QuerySteps
 from sbbf_tool.reports.filter_figures import dots_of
-from sbbf_tool.reports.findings import SEVERITIES, Finding
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, Finding
+from sbbf_tool.rules import correctness
 
 MOST_COLUMNS, MOST_PARTITIONS, MOST_FILES, MOST_TILES = 200, 400, 20, 2000
 """What is kept one by one; further columns and partitions are added up."""
@@ -187,6 +188,12 @@ class LakeTotals:
             heappush(self._worst, rank)
         elif rank > self._worst[0]:
             heapreplace(self._worst, rank)
+
+    @property
+    def loses_rows(self) -> bool:
+        """Whether filters or statistics of a file exclude values that it holds."""
+        names = {rule.name for rule in correctness.RULES}
+        return any(severity == ERROR and name in names for severity, name in self.rules)
 
     def worst_files(self) -> list[FileRank]:
         """Return the files with the most errors, then warnings, then the worst rate."""

@@ -28,8 +28,8 @@ class Curve(NamedTuple):
 FOLDS = "What smaller filters would do"
 _USELESS_FPP = 0.9
 _NOTE = (
-    "Each filter folded in half again and again: the rate is exact, and needs no data. The large dot is the filter as it is. Where a line "
-    "stays flat to the left of it, smaller filters would exclude as much."
+    "Each filter folded in half again and again: the rate is exact, and needs no data. The large dot is the filter as it is. A line that "
+    "stays low to the left of it means that smaller filters exclude as much; a line at the top, that the filters exclude nothing."
 )
 
 

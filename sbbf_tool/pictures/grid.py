@@ -19,6 +19,8 @@ class GridCell(NamedTuple):
     text: str
     """The number in the cell."""
     title: str
+    frame: str = ""
+    """The class of the cell's frame, if it has one."""
 
 
 def bin_size(rows: int, columns: int) -> int:
@@ -54,7 +56,7 @@ def _draw_cell(x: float, y: float, width: float, cell: GridCell | None, place: s
         mark = rect(x, y, width, _ROW - 1, "nothing", title)
     else:
         # A shade of at most 0.6 keeps enough contrast between the number and its ground, in light and dark.
-        mark = rect(x, y, width, _ROW - 1, "heat", cell.title, 0.04 + 0.56 * min(1.0, max(0.0, cell.share)))
+        mark = rect(x, y, width, _ROW - 1, f"heat {cell.frame}".rstrip(), cell.title, 0.04 + 0.56 * min(1.0, max(0.0, cell.share)))
     if cell is None or width < _NUMBER_WIDTH or not cell.text:
         return mark
     return f'{mark}<text class="c" x="{number(x + width / 2)}" y="{number(y + 14)}" text-anchor="middle">{cell.text}</text>'

@@ -108,7 +108,7 @@ def _draw_dot(dot: Dot, x: LogAxis, y: LogAxis) -> list[str]:
     bits_text = f"{format_number(bits)} bits per {'distinct value' if dot.bits else 'stored value'}"
     title = f"{dot.name}: {bits_text}, rate {format_percent(dot.fpp)}"
     if not dot.bits:
-        return [circle(x(bits), y(dot.fpp), 5, "hollow", f"{title}, saturated")]
+        return [circle(x(bits), y(dot.fpp), 5, "hollow", f"{title}, {'full' if dot.fpp else 'empty'}")]
     mark = circle(x(bits), y(dot.fpp), 4, "filter", title)
     if dot.bits_of_stored is None or dot.bits_of_stored > 0.8 * bits:
         return [mark]

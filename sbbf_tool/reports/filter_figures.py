@@ -17,10 +17,11 @@ FILL = "Share of bits set, by column and row group"
 _RATES_NOTE = (
     "The line is the rate that the format promises. A dot off it is a filter whose bits are not spread as values that hash evenly would "
     "be; a dot far to the right has more bytes than it needs. A hollow dot to the left of a filled one counts every stored value: values "
-    "repeat. A hollow dot alone is a filter that is full."
+    "repeat. A hollow dot alone is a filter that is full, at the top, or empty, at the bottom."
 )
 _FILL_NOTE = (
-    "About half of the bits are set in a filter of the right size. Near 0 %, the filter wastes bytes; near 100 %, it excludes nothing."
+    "A third to a half of the bits are set in a filter of the right size for a rate of 1 %. Near 0 %, the filter wastes bytes or lacks "
+    "values; near 100 %, it excludes nothing."
 )
 
 
@@ -107,37 +108,56 @@ def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
     )
 
 
-def build_fill_figure(key: str, filters: Sequence[InspectedFilter], row_groups: int) -> Figure:
-    """Build the heat strip of the filters of one file; many row groups share a cell, which shows the fullest filter."""
+def build_fill_figure(
+    key: str, filters: Sequence[InspectedFilter], row_groups: int, errors: Mapping[tuple[int, str], str] | None = None
+) -> Figure:
+    """Build the heat strip of the filters of one file; many row groups share a cell, which shows the fullest filter.
+
+    `errors` are rules that found an error, by row group and column: their cells have a frame.
+    """
+    errors = errors or {}
     columns = list(dict.fromkeys(row.column for row in filters if row.has_filter))
     step = bin_size(len(columns), row_groups)
     bins = range(0, row_groups, step)
     names = [f"{start}" if step == 1 else f"{start}-{min(start + step, row_groups) - 1}" for start in bins]
     fullest: dict[tuple[int, int], InspectedFilter] = {}
+    errors_by_place: dict[tuple[int, int], str] = {}
     numbers = {column: at for at, column in enumerate(columns)}
     for row in filters:
         if not row.has_filter:
             continue
         place = numbers[row.column], row.row_group // step
+        if (row.row_group, row.column) in errors:
+            errors_by_place.setdefault(place, f"row group {row.row_group}: {errors[row.row_group, row.column]}")
         rival = fullest.get(place)
         if rival is None or (row.fill_ratio or 0) >= (rival.fill_ratio or 0):
             fullest[place] = row
-    cells = {place: _fill_cell(row) for place, row in fullest.items()}
+    cells = {place: _fill_cell(row, errors_by_place.get(place)) for place, row in fullest.items()}
     svg, num_rows = draw_grid(f"{key}_p", FILL, columns, names, cells, "row group")
     more = f" The picture has the first {num_rows} of {len(columns):,} columns." if num_rows < len(columns) else ""
     has_gaps = len(cells) < len(columns) * len(bins)
     gaps = " An empty cell has no filter." if has_gaps else ""
     binned = f" Each cell is the fullest filter of {step:,} row groups." if step > 1 else ""
+    framed = " A cell with a frame and ! has an error; see the findings." if errors_by_place else ""
     rows = (
-        (row.column, count(row.row_group), rate(row.fill_ratio), count(row.blocks), row.unreadable or "; ".join(row.warnings))
+        (row.column, count(row.row_group), rate(row.fill_ratio), count(row.blocks), "; ".join(_list_problems(row, errors)))
         for row in filters
         if row.has_filter
     )
     content = table("Fill of each filter", ("column", "row group", "bits set", "blocks", "problem"), rows)
-    return Figure(key, FILL, _FILL_NOTE + gaps + binned + more, svg, (content,))
+    return Figure(key, FILL, _FILL_NOTE + framed + gaps + binned + more, svg, (content,))
 
 
-def _fill_cell(row: InspectedFilter) -> GridCell:
+def _list_problems(row: InspectedFilter, errors: Mapping[tuple[int, str], str]) -> Iterator[str]:
+    if row.unreadable:
+        yield row.unreadable
+        return
+    if (row.row_group, row.column) in errors:
+        yield errors[row.row_group, row.column]
+    yield from row.warnings
+
+
+def _fill_cell(row: InspectedFilter, error: str | None) -> GridCell:
     place = f"{row.column}, row group {row.row_group}"
     if row.unreadable:
         return GridCell(None, "!", f"{place}: unreadable: {row.unreadable}")
@@ -145,4 +165,5 @@ def _fill_cell(row: InspectedFilter) -> GridCell:
         return GridCell(None, "?", f"{place}: its bits were not read")
     blocks = format_count(row.blocks or 0, "block")
     title = f"{place}: {format_percent(row.fill_ratio)} of the bits set, {blocks}, rate {format_percent(row.estimated_fpp)}"
-    return GridCell(row.fill_ratio, f"{row.fill_ratio * 100:.0f}", title)
+    text = f"{row.fill_ratio * 100:.0f}"
+    return GridCell(row.fill_ratio, text, title) if error is None else GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")

@@ -110,6 +110,32 @@ def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page)
     assert rules == ([[finding.rule for finding in report.findings]] if report.findings else [])
 
 
+@pytest.mark.parametrize("defect", ["false-negatives", "empty-filter", "hashed-as-text"])
+def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_path, page):
+    path = tmp_path / "defect.parquet"
+    DEFECTS[defect].make(path)
+    report = sbbf_tool.check(path)
+    (finding,) = (finding for finding in report.findings if finding.rule == defect)
+    places = {(finding.column, evidence.row_group) for evidence in finding.evidence}
+    sbbf_tool.write_report(path, page, queries=[f"{finding.column} = 1"])
+    content, text = read_page(page), page.read_text()
+    fill = content.table("Fill of each filter")
+    rows = zip(fill.column("column"), fill.column("row group"), fill.column("problem"), strict=True)
+    assert {(column, row_group) for column, row_group, problem in rows if defect in problem} == places
+    assert text.count('class="mark heat alarm"') == len(places)
+    assert "a row group that they exclude may still hold the value" in text
+    assert ("it is empty, and excludes every value" in text) == (defect == "empty-filter")
+
+
+def test_a_sound_file_has_no_mark_of_an_error(page):
+    path = FIXTURES / "duckdb-filters.parquet"
+    assert not any(finding.severity == "error" for finding in sbbf_tool.check(path).findings)
+    sbbf_tool.write_report(path, page, queries=["id = 1"])
+    text = page.read_text()
+    assert 'class="mark heat alarm"' not in text
+    assert "may still hold the value" not in text
+
+
 def test_the_page_is_the_same_again_and_replaces_the_old_one(page):
     path = FIXTURES / "pyarrow-filters.parquet"
     first = sbbf_tool.write_report(path, page, queries=["id = 5", "k = 7 AND id IN (1, 2)"])
