@@ -30,7 +30,7 @@ EXTENSIONS = {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi
 IN_SOURCE = ("CHANGELOG.md", "docs/index.md", "fixtures/README.md", "sbbf_tool/bloom/_sbbf.h", "tests/conftest.py", "thrift/parquet.thrift")
 PACKAGES = ("sbbf_tool", "pyspark_sbbf")
 FAST = "not heavy and not engines and not slow and not environment"
-TEST_TOOLS = ("ruff", "mypy")  # beside the extras unit and docs
+TEST_TOOLS = ("deltalake>=1.2", "duckdb>=1.2", "fastparquet>=2024.11", "mypy>=1.15", "ruff>=0.9")  # beside the extras unit and docs
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -138,11 +138,12 @@ def test(wheel: Path, sdist: Path, folder: Path) -> None:
     source, python = unpack(sdist, folder / "source"), folder / "environment" / "bin" / "python"
     run(sys.executable, "-m", "venv", str(folder / "environment"), cwd=folder)
     run(str(python), "-m", "pip", "install", "-q", f"{wheel}[unit,docs]", *TEST_TOOLS, cwd=folder)
-    # `-P`: the package is the installed one, not the folder beside the tests, which they read as text.
-    place = run(str(python), "-P", "-c", "import sbbf_tool; print(sbbf_tool.__file__)", cwd=source)
+    # The package is the installed one, also in processes that tests start, not the folder beside the tests, which they read as text.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    place = run(str(python), "-c", "import sbbf_tool; print(sbbf_tool.__file__)", cwd=source)
     if not place.startswith(str(folder / "environment")):
         raise SystemExit(f"{wheel.name}: the tests would import {place}")
-    print(run(str(python), "-P", "-m", "pytest", "-q", "-m", FAST, "tests", cwd=source)[-2000:])
+    print(run(str(python), "-m", "pytest", "-q", "-m", FAST, "tests", cwd=source)[-2000:])
 
 
 def digest(path: Path) -> str:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import sbbf_tool.bloom
 from support.environments import NotInstallableError, install_python
 
-SOURCES = Path(sbbf_tool.bloom.__file__).parent
+SOURCES = Path(__file__).parents[2] / "sbbf_tool" / "bloom"  # a wheel has no headers
 CPU_LIST = Path("/proc/cpuinfo")
 PROGRAM = """
 #include <stdio.h>

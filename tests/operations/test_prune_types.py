@@ -341,8 +341,7 @@ def test_a_later_file_that_is_not_parquet(tmp_path):
 
 
 def test_a_pandas_timestamp_with_nanoseconds(tmp_path):
-    import pandas as pd
-
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
     path = write(tmp_path / "v.parquet", "ns")
     value = pd.Timestamp("1970-01-01 00:00:00.000000001")
     # pyarrow takes it for a time in microseconds.

@@ -53,14 +53,14 @@ def test_a_filled_in_checkout_is_accepted(tmp_path):
 
 
 def test_another_tag_is_refused(tmp_path):
-    found = check(tmp_path, "v0.2.0", fill_in(PROJECT), date(CHANGELOG))
-    assert found == ["the tag is v0.2.0, but the version in pyproject.toml is 0.1.0"]
+    obstacles = check(tmp_path, "v0.2.0", fill_in(PROJECT), date(CHANGELOG))
+    assert obstacles == ["the tag is v0.2.0, but the version in pyproject.toml is 0.1.0"]
 
 
 @pytest.mark.parametrize("label", ADDRESSES)
 def test_each_address_is_required(label, tmp_path):
-    found = check(tmp_path, "v0.1.0", fill_in(PROJECT, without=label), date(CHANGELOG))
-    assert found == [f"pyproject.toml: [project.urls] has no address https://... for {label}"]
+    obstacles = check(tmp_path, "v0.1.0", fill_in(PROJECT, without=label), date(CHANGELOG))
+    assert obstacles == [f"pyproject.toml: [project.urls] has no address https://... for {label}"]
 
 
 def test_an_author_without_a_name_is_refused(tmp_path):

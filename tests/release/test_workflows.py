@@ -62,8 +62,8 @@ def lint(files: dict[str, str]) -> list[str]:
     # Relative names are those of Node's own folder.
     done = subprocess.run([node, "-e", LINT], cwd=folder, input=json.dumps(files), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = [f"{each['file']}:{each['line']}: {each['message']}" for each in json.loads(done.stdout)]
-    return [line for line in found if not any(f'label "{name}" is unknown' in line for name in NEWER_RUNNERS)]
+    messages = [f"{each['file']}:{each['line']}: {each['message']}" for each in json.loads(done.stdout)]
+    return [line for line in messages if not any(f'label "{name}" is unknown' in line for name in NEWER_RUNNERS)]
 
 
 @pytest.mark.slow

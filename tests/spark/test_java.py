@@ -160,6 +160,7 @@ def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
 
 
 def test_without_pandas(monkeypatch):
+    pytest.importorskip("pyspark")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=r"^PySpark needs pandas .*; pip install 'sbbf-tool\[spark\]'$"):
         spark_version()
