@@ -72,6 +72,8 @@ class _RunsView(View["EngineRunsReport"]):
         excluded = format_count(report.excluded_by_filters, "row group")
         excludes = "it excludes" if report.filters == 1 else "they exclude"
         page.say(f"{format_count(report.filters, 'filter')}; {excludes} {excluded} that min and max and dictionaries leave")
+        if report.note is not None:
+            page.say(f"note: {report.note}")
         rows = []
         for run in report.engines:
             for kind, measurement in (("without", run.without_filters), ("with", run.with_filters)):
@@ -92,6 +94,9 @@ def _conclude(run: EngineRun) -> str:
         reason = f": {run.reason}" if run.reason else ""
         return f"{run.outcome}{reason}"
     on = " (read as a table)" if run.reads == "table" else ""
+    if run.columns_left_out:
+        plural = "s" if len(run.columns_left_out) > 1 else ""
+        on += f", without column{plural} {', '.join(run.columns_left_out)}, whose type{plural} it cannot read"
     if run.uses_filters is None:
         return f"equal rows{on}; whether it uses the filters is unknown{f': {run.reason}' if run.reason else ''}"
     evidence = ", shown by zeroed pages" if run.evidence == "zeroed pages" else ""

@@ -47,7 +47,10 @@ ALL = "all"
 
 
 def choose_engines(names: Iterable[str]) -> list[Runnable]:
-    """Return the engines with these names, each once. Raises UsageError: an unknown engine, or one that cannot be run here."""
+    """Return the engines with these names, each once. A system that reads through an engine, such as pandas, is not that engine.
+
+    Raises UsageError: an unknown engine, or one that cannot be run here.
+    """
     chosen: dict[str, Runnable] = {}
     for name in names:
         if name.casefold() == ALL:
@@ -59,7 +62,10 @@ def choose_engines(names: Iterable[str]) -> list[Runnable]:
             raise UsageError(error.message, hint=suggest_names(name, (*RUNNABLE, ALL), (*RUNNABLE, ALL))) from None
         if report.id not in RUNNABLE:
             raise UsageError(f"{report.name} cannot be run", hint=f"engines that can be run: {', '.join(RUNNABLE)}")
-        chosen[report.id] = RUNNABLE[report.id]
+        engine = RUNNABLE[report.id]
+        if name.casefold() not in (engine.id, engine.module, report.name.casefold()):
+            raise UsageError(f"{name} cannot be run; it reads through {report.name}", hint=f"to run that, name {engine.id}")
+        chosen[engine.id] = engine
     if not chosen:
         raise UsageError("no query engine was named", hint=f"engines that can be run: {', '.join(RUNNABLE)}")
     return list(chosen.values())

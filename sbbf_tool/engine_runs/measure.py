@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Counts:
     rows_scanned: int | None = None
     bytes_read: int | None = None
     pages_read: int | None = None
+    columns_left_out: list[str] = field(default_factory=list)
+    """Columns that the query left out, because the engine cannot read their types."""
 
 
 @dataclass

@@ -126,6 +126,8 @@ class _Files:
     """The pages of these row groups."""
     bytes: int = 0
     filters: int = 0
+    excluded_otherwise: int = 0
+    """Row groups that min and max or a dictionary exclude."""
 
 
 def _run(
@@ -160,6 +162,7 @@ def _run(
         bytes=files.bytes,
         filters=files.filters,
         excluded_by_filters=sum(map(len, files.excluded)),
+        note=_explain_silence(files) if any(run.outcome == EQUAL and run.uses_filters is None for run in runs) else None,
         engines=runs,
         exit_code=1 if any(run.is_harmed for run in runs) else 3 if any(run.outcome == FAILED for run in runs) else 0,
     )
@@ -202,7 +205,9 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
     for number in numbers:
         files.filters += file.footer.filter_place(number, column.index) is not None
         (answer,) = list_answers(question, [query_damaged_filter(file, number, question, [])])
-        if answer.row_groups[0].answer == ABSENT and not _is_excluded_otherwise(file, number, question):
+        if _is_excluded_otherwise(file, number, question):
+            files.excluded_otherwise += 1
+        elif answer.row_groups[0].answer == ABSENT:
             excluded.append(number)
     name = f"{len(files.paths):06}.parquet"
     is_here = isinstance(file.source, LocalSource) and not isinstance(item, FileIn) and not is_url(file.name)
@@ -302,6 +307,7 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
         if not uses_filters and not any(files.excluded):
             uses_filters, evidence = None, None
             reason = reason or _NOTHING_EXCLUDED
+    left_out = (with_filters or without or {}).get("columns_left_out", ())
     return EngineRun(
         engine=engine.id,
         name=name,
@@ -315,10 +321,28 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
         without_filters=_measurement(without),
         reason=reason,
         install=None,
+        columns_left_out=tuple(left_out),
     )
 
 
-_NOTHING_EXCLUDED = "no row group is excluded by its filter alone: query an absent value between min and max"
+def _explain_silence(files: _Files) -> str | None:
+    """Say why engines cannot show whether they use the filters, and what to query instead; None if filters exclude row groups."""
+    assert files.column is not None
+    if any(files.excluded):
+        return None
+    num_row_groups = sum(map(len, files.sizes))
+    if not files.filters:
+        return f"column {files.column.name} has no filters, so there is nothing to measure: add filters to it, or query another column"
+    remaining = num_row_groups - files.excluded_otherwise
+    rest = (
+        f"and the filters exclude none of these {remaining:,}: query a value that is not stored"
+        if remaining
+        else "and here they leave none: query a value that is not stored, but between min and max of the row groups, or another column"
+    )
+    return f"only row groups that min and max and dictionaries leave show whether an engine uses the filters, {rest}"
+
+
+_NOTHING_EXCLUDED = "no row group is excluded by its filter alone"
 
 
 def _describe_difference(with_filters: int, without: int) -> str:

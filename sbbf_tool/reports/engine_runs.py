@@ -49,6 +49,8 @@ class EngineRun:
     """Why the rows differ, the engine failed, or nothing shows whether it uses the filters."""
     install: str | None
     """The command that installs the engine, if it is not installed."""
+    columns_left_out: tuple[str, ...] = ()
+    """Columns that the query left out, because the engine cannot read their types."""
 
     @property
     def is_harmed(self) -> bool:
@@ -80,6 +82,7 @@ class EngineRunRow:
     seconds_without_filters: float | None
     reason: str | None
     install: str | None
+    columns_left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,6 +104,8 @@ class EngineRunsReport(Tabular):
     """Filters of the column."""
     excluded_by_filters: int
     """Row groups that filters exclude, and neither min and max nor a dictionary."""
+    note: str | None
+    """Why some engine cannot show whether it uses the filters, and what to query instead, if the value is the reason."""
     engines: tuple[EngineRun, ...]
     exit_code: int
     """1 if filters change the result in some engine, otherwise 3 if some engine failed, otherwise 0."""

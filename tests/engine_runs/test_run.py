@@ -8,6 +8,7 @@ import shutil
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -93,6 +94,42 @@ def test_a_type_that_an_engine_gets_wrong() -> None:
     (run,) = report.engines
     assert (report.exit_code, run.outcome) == (1, "rows differ")
     assert run.reason == "0 rows with filters, 1 without"
+
+
+@engines
+@pytest.mark.slow
+def test_spark_leaves_out_columns_of_types_that_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    need("spark")
+    path = tmp_path / "half.parquet"
+    rows = {"id": range(0, 2000, 2), "half": pa.array([np.float16(n % 9) for n in range(1000)]), "name": ["x"] * 1000}
+    pq.write_table(pa.table(rows), path, row_group_size=250, use_dictionary=False)
+    add_filters(path, ["id"], in_place=True, fpp=1e-6)
+
+    assert run_cli(["explain", str(path), "id", "501", "--run", "spark"]) == 0
+    assert "Spark: equal rows, without column half, whose type it cannot read; it uses the filters and skips" in capsys.readouterr().out
+    (run,) = run_engines(path, "half", 3.0, "spark").engines
+    assert run.outcome == "failed"
+    assert run.reason is not None
+    assert "FLOAT16" in run.reason
+
+
+@engines
+def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ",".join(need("duckdb", "datafusion", "pyarrow"))
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"id": range(0, 2000, 2), "other": range(1000)}), path, row_group_size=500, use_dictionary=False)
+    add_filters(path, ["id"], in_place=True, fpp=1e-6)
+    rule = "note: only row groups that min and max and dictionaries leave show whether an engine uses the filters"
+    between = "query a value that is not stored, but between min and max of the row groups, or another column"
+
+    for column, value, note in (
+        ("id", "5001", f"{rule}, and here they leave none: {between}"),
+        ("id", "1002", f"{rule}, and the filters exclude none of these 1: query a value that is not stored"),
+        ("other", "5", "note: column other has no filters, so there is nothing to measure: add filters to it, or query another column"),
+    ):
+        assert run_cli(["explain", str(path), column, value, "--run", names]) == 0
+        assert capsys.readouterr().out.splitlines()[2] == note
+    assert run_engines(path, "id", 501, names.split(",")).note is None
 
 
 @engines
@@ -234,6 +271,11 @@ def test_clickhouse_reads_iceberg_tables(tmp_path: Path, monkeypatch: pytest.Mon
     assert {run.engine: run.reads for run in report.engines} == {name: "table" if name == "clickhouse" else "files" for name in names}
 
 
+@pytest.mark.parametrize(("name", "engine"), [("PySpark", "spark"), ("chDB", "clickhouse"), ("DuckDB", "duckdb")])
+def test_the_package_of_an_engine_names_it(name: str, engine: str) -> None:
+    assert [chosen.id for chosen in catalog.choose_engines([name, engine])] == [engine]
+
+
 def test_copies_have_the_same_length_and_no_filter(tmp_path: Path) -> None:
     with ParquetFile.open(WITH_FILTERS) as file:
         copies.copy_file(file, tmp_path / "with.parquet", filters=True)
@@ -265,6 +307,8 @@ def test_engines_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatc
     ("column", "value", "names", "message"),
     [
         ("id", 1, "trino", "Trino cannot be run; engines that can be run: duckdb, datafusion"),
+        ("id", 1, "pandas", "pandas cannot be run; it reads through pyarrow; to run that, name pyarrow"),
+        ("id", 1, "delta-rs", "delta-rs cannot be run; it reads through DataFusion; to run that, name datafusion"),
         ("id", 1, "duckbd", "unknown engine 'duckbd'; did you mean duckdb\\?"),
         ("id", 1, "duckdb;rm", "unknown engine 'duckdb;rm'; did you mean duckdb\\?"),
         ("id", 1, "x", "unknown engine 'x'; known names: duckdb, datafusion, spark, clickhouse, polars, pyarrow, all"),
