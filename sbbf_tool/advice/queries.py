@@ -42,7 +42,7 @@ class Query:
 
 
 class _Parser(Parser):
-    name, hint = "query", "write column = value or column IN (value, ...), joined by AND"
+    name, hint = "query", "write column = value or column IN (value, ...), joined by AND; a name with spaces in double quotes"
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
         r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.contents import ContentsRow
 
-_MAGICS = (b"PAR1", b"PARE")
+_PAGE = b"<!doctype html>"
+"""How every page begins, in lower case."""
 
 
 def write_page(
@@ -101,12 +102,12 @@ def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single
 
 
 def _ensure_no_input(target: str, against: str | os.PathLike[str] | None) -> None:
-    """Raise RefusedError if the page would replace data, or the report with which it compares."""
+    """Raise RefusedError if the page would replace a file that is no page, or the report with which it compares."""
     if not os.path.isfile(target):
         return
     with suppress(OSError), open(target, "rb") as stream:
-        if stream.read(4) in _MAGICS:
-            raise RefusedError("the file holds data and is not a page", file=target, hint="name another, or remove it first")
+        if stream.read(len(_PAGE)).lower() not in (b"", _PAGE):
+            raise RefusedError("the file is not an HTML page, so no page replaces it", file=target, hint="name another, or remove it first")
     if against is not None and os.path.exists(against) and os.path.samefile(target, against):
         raise RefusedError("the page would replace the report with which it compares", file=target, hint="name another")
 

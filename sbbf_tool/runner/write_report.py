@@ -29,7 +29,7 @@ def write_report(
 ) -> PageReport:
     """Write one HTML page, with pictures, about the filters of files; each of `paths` is a file, a folder, a glob, a URL or a table.
 
-    The page loads nothing and needs no script. It replaces `output`, in one step, unless that is one of the files or holds data. `queries`
+    The page loads nothing and needs no script. It replaces `output`, in one step, if that is a page or does not exist. `queries`
     are as in `advise`: the page shows what excludes each row group. `against` is a report of an earlier `inspect`, saved as JSON, with
     which the page compares the files. The findings are those of `check`; `quick` leaves out the rules that read data. Files that cannot be
     read are listed on the page; if there is only one file, its error is raised instead. Raises UsageError (an invalid query, a column that

@@ -197,8 +197,17 @@ def test_what_a_page_never_replaces(tmp_path):
     data = tmp_path / "data.parquet"
     shutil.copy(FIXTURES / "pyarrow-filters.parquet", data)
     before = data.read_bytes()
-    with pytest.raises(RefusedError, match="holds data"):
+    with pytest.raises(RefusedError, match="not an HTML page"):
         sbbf_tool.write_report(FIXTURES / "events.parquet", data)
+    program = tmp_path / "make.py"
+    program.write_text("print('<!doctype html>')")
+    with pytest.raises(RefusedError, match="not an HTML page"):
+        sbbf_tool.write_report(FIXTURES / "events.parquet", program)
+    assert program.read_text() == "print('<!doctype html>')"
+    empty = tmp_path / "made-by-mktemp"
+    empty.touch()
+    sbbf_tool.write_report(FIXTURES / "events.parquet", empty)
+    assert empty.stat().st_size
     broken = tmp_path / "lake" / "text.parquet"
     broken.parent.mkdir()
     broken.write_text("text")
