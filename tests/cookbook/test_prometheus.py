@@ -38,11 +38,11 @@ def promtool() -> Path:
         pytest.skip(str(error))
 
 
-def check(lake: Lake, folder: Path) -> Path:
+def check(lake: Lake, folder: Path, code: int = 0) -> Path:
     """Run the script of the page; return the text file."""
     script = write_recipe("prometheus", folder)["sbbf-textfile.sh"]
     done = run(["sh", script], folder, {"LAKE": str(lake.folder), "TEXTFILES": str(folder)})
-    assert (done.returncode, [path.name for path in folder.glob("*.prom*")]) == (0, ["sbbf.prom"]), done.stdout
+    assert (done.returncode, [path.name for path in folder.glob("*.prom*")]) == (code, ["sbbf.prom"]), done.stdout
     return folder / "sbbf.prom"
 
 
@@ -87,11 +87,13 @@ def test_no_alert_fires_for_a_sound_lake(promtool, tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("defect", [Lake.remove_filters, Lake.break_filter, Lake.damage], ids=["missing", "broken", "unreadable"])
-def test_an_alert_fires(promtool, tmp_path, defect):
+@pytest.mark.parametrize(
+    ("defect", "code"), [(Lake.remove_filters, 0), (Lake.break_filter, 0), (Lake.damage, 3)], ids=["missing", "broken", "unreadable"]
+)
+def test_an_alert_fires(promtool, tmp_path, defect, code):
     lake = Lake(tmp_path / "lake")
     defect(lake, DAYS[1])
-    text_file = check(lake, tmp_path)
+    text_file = check(lake, tmp_path, code)
     done = fire(promtool, text_file, tmp_path, 24, {"BloomFiltersFail": "1 Parquet files fail sbbf check"})
     assert done.returncode == 0, done.stdout
     done = fire(promtool, text_file, tmp_path, 24, {})
