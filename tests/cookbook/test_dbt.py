@@ -37,10 +37,10 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path) -> Project:
-    built = Project(tmp_path)
-    code, output = built.run("sh", "build.sh")
+    new_project = Project(tmp_path)
+    code, output = new_project.run("sh", "build.sh")
     assert code == 0, output
-    return built
+    return new_project
 
 
 def test_the_files_of_the_models_get_filters_and_pass(project):

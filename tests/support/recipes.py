@@ -61,12 +61,12 @@ def run(
 
     An interpreter among the programs finds the package of this repository if it has what the package needs.
     """
-    known = {**environment(), "PYTHONPATH": str(REPOSITORY)}
-    path = known["PATH"] if programs is None else f"{programs}{os.pathsep}{known['PATH']}"
+    base = {**environment(), "PYTHONPATH": str(REPOSITORY)}
+    path = base["PATH"] if programs is None else f"{programs}{os.pathsep}{base['PATH']}"
     return subprocess.run(
         command,
         cwd=folder,
-        env={**known, "PATH": path, **(variables or {})},
+        env={**base, "PATH": path, **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         input=stdin,
