@@ -49,7 +49,7 @@ def write_page(
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     target = os.fsdecode(output)
-    _ensure_no_input(target, against)
+    _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
     page = Page(map(redact, names), is_single=is_single, earlier=earlier, spell=spell)
     work = works.contents(
@@ -101,15 +101,13 @@ def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single
     return max(codes, default=0)
 
 
-def _ensure_no_input(target: str, against: str | os.PathLike[str] | None) -> None:
-    """Raise RefusedError if the page would replace a file that is no page, or the report with which it compares."""
+def _ensure_page(target: str) -> None:
+    """Raise RefusedError if the page would replace a file that is no page."""
     if not os.path.isfile(target):
         return
     with suppress(OSError), open(target, "rb") as stream:
         if stream.read(len(_PAGE)).lower() not in (b"", _PAGE):
             raise RefusedError("the file is not an HTML page, so no page replaces it", file=target, hint="name another, or remove it first")
-    if against is not None and os.path.exists(against) and os.path.samefile(target, against):
-        raise RefusedError("the page would replace the report with which it compares", file=target, hint="name another")
 
 
 def _ensure_other_file(path: str, target: str) -> None:

@@ -210,15 +210,15 @@ def test_what_a_page_never_replaces(tmp_path):
     assert empty.stat().st_size
     broken = tmp_path / "lake" / "text.parquet"
     broken.parent.mkdir()
-    broken.write_text("text")
+    broken.write_text("<!DOCTYPE html>")
     shutil.copy(data, broken.parent)
     with pytest.raises(RefusedError, match="would replace one of the files"):
         sbbf_tool.write_report(broken.parent, broken)
     earlier = tmp_path / "earlier.json"
     assert run(["inspect", str(data), "--report", str(earlier), "--quiet"]) == 0
-    with pytest.raises(RefusedError, match="would replace the report with which it compares"):
+    with pytest.raises(RefusedError, match="not an HTML page"):
         sbbf_tool.write_report(data, earlier, against=earlier)
-    assert (data.read_bytes(), broken.read_text()) == (before, "text")
+    assert (data.read_bytes(), broken.read_text()) == (before, "<!DOCTYPE html>")
     assert json.loads(earlier.read_text())
 
 
