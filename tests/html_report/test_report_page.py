@@ -227,10 +227,10 @@ def test_a_file_that_cannot_be_read_has_no_page(tmp_path, page):
     torn.write_bytes(b"PAR1")
     with pytest.raises(UnreadableError):
         sbbf_tool.write_report(torn, page)
-    page.write_text("old")
+    page.write_text("<!DOCTYPE html>old")
     with pytest.raises(UnreadableError):
         sbbf_tool.write_report(torn, page)
-    assert page.read_text() == "old"
+    assert page.read_text() == "<!DOCTYPE html>old"
 
 
 def test_encrypted_files(page, capsys):
