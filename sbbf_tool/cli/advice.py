@@ -146,14 +146,22 @@ def _show_history(page: Page, report: AdviceReport) -> None:
     read, skipped = page.bytes(history.bytes_read), page.bytes(history.bytes_skipped)
     if num_filters:
         filters = "this filter" if num_filters == 1 else f"these {num_filters:,} filters"
-        page.say(f"{filters} would have skipped {skipped} of the {read} that the queries read ({scans} of these files in {logs})")
+        page.say(f"{filters} would have skipped {skipped} of the {read} that these queries read ({scans} of these files in {logs})")
     else:
-        page.say(f"no filter is advised for what the queries read: {read} ({scans} of these files in {logs})")
+        page.say(f"no filter is advised for what these queries read: {read} ({scans} of these files in {logs})")
+    if history.scans_by_file_size:
+        number = format_count(history.scans_by_file_size, "scan")
+        page.say(f"note: {number} counted with all bytes of the files, as the logs do not say how many were read")
+    if history.scans_without_bytes:
+        page.say(f"note: {format_count(history.scans_without_bytes, 'scan')} counted as 0 bytes, as the logs do not say how many were read")
     rest = [
         f"{format_count(history.scans_without, 'scan')} of them without = or IN" if history.scans_without else "",
         f"{format_count(history.other_scans, 'scan')} of other files" if history.other_scans else "",
         f"{format_count(history.skipped_lines, 'line')} that could not be read" if history.skipped_lines else "",
     ]
+    if history.unreadable_logs:
+        number = format_count(len(history.unreadable_logs), "log")
+        page.say(f"note: {number} could not be read, or not to the end; the first: {history.unreadable_logs[0]}")
     if any(rest):
         page.say(f"not counted: {', '.join(filter(None, rest))}")
 

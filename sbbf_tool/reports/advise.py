@@ -98,6 +98,12 @@ class HistoryAdvice:
     """Scans of other files."""
     skipped_lines: int
     """Lines of logs that are too long, or no JSON."""
+    unreadable_logs: tuple[str, ...]
+    """Logs in folders that cannot be read, or not to their end, with the reason."""
+    scans_by_file_size: int
+    """Of `scans`, those whose bytes are all bytes of their files, as the logs do not say how many they read."""
+    scans_without_bytes: int
+    """Of `scans`, those whose bytes no log has; they count as 0."""
     bytes_read: int
     bytes_skipped: int
     groups: tuple[HistoryGroup, ...]

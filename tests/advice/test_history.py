@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def test_the_command_prints_the_bytes(data: Path, tmp_path: Path, capsys: pytest
     assert "not counted: 1 scan of other files\n" in capsys.readouterr().out
     log = str(write_log(tmp_path / "log", events(data)))
     assert run(["advise", str(data), "--history", log]) == 0
-    assert "of the 90,000 bytes that the queries read (1 scan of these files in 1 log)" in capsys.readouterr().out
+    assert "of the 90,000 bytes that these queries read (1 scan of these files in 1 log)" in capsys.readouterr().out
     assert run(["advise", str(data), "--history", log, "--json"]) == 0
     validate(json.loads(capsys.readouterr().out))
 
@@ -144,6 +145,41 @@ def test_what_is_no_log_gets_one_line(tmp_path: Path, name: str, content: bytes,
     with pytest.raises(UnreadableError, match=message) as caught:
         read_history([str(path)], ["x"])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+def test_files_that_never_end_are_left_out(data: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    os.mkfifo(logs / "fifo")
+    (logs / "device").symlink_to("/dev/zero")
+    (logs / "eventlog_v2_app-2").mkdir()
+    os.mkfifo(logs / "eventlog_v2_app-2" / "events_1_app-2")
+    with pytest.raises(UnreadableError, match="the folder has no log"):
+        read_history([str(logs)], [str(data)])
+    with pytest.raises(UnreadableError, match="neither an event log of Spark nor a JSON profile"):
+        read_history([str(logs / "fifo")], [str(data)])
+    write_log(logs / "app-1", events(data))
+    assert read_history([str(logs)], [str(data)]).scans == 1
+
+
+def test_a_folder_with_broken_logs(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write_log(logs / "app-1", events(data))
+    (logs / "binary").write_bytes(bytes(range(256)))
+    (logs / "cut.gz").write_bytes(gzip.compress(build_log(events(data, execution=2)))[:-20])
+    (logs / "gone").symlink_to("nowhere")
+
+    history = read_history([str(logs)], [str(data)])
+    assert history.logs == 1
+    assert [message.rpartition("/")[2].partition(":")[0] for message in history.unreadable_logs] == ["binary", "cut.gz", "gone"]
+    assert run(["advise", str(data), "--history", str(logs)]) == 0
+    output = capsys.readouterr().out
+    assert f"note: 3 logs could not be read, or not to the end; the first: {logs}/binary: this is neither an event log" in output
+    (logs / "app-1").unlink()
+    with pytest.raises(UnreadableError, match=r"the logs have no scan of these files; .*binary: this is neither"):
+        read_history([str(logs)], [str(data)])
 
 
 def test_logs_without_scans_of_the_files(data: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -30,25 +31,34 @@ def find_logs(name: str) -> list[list[str]]:
     if not os.path.isdir(name):
         return [[name]]
     if os.path.basename(os.path.normpath(name)).startswith(_ROLLED):
-        return [_rolled_files(name)]
+        files = _rolled_files(name)
+        if not files:
+            raise UnreadableError("the folder of a rolled event log has no events file", file=name)
+        return [files]
     logs = []
     for entry in _list(name):
         path = os.path.join(name, entry)
         if os.path.isdir(path):
-            if entry.startswith(_ROLLED):
-                logs.append(_rolled_files(path))
-        else:
+            if entry.startswith(_ROLLED) and (files := _rolled_files(path)):
+                logs.append(files)
+        elif _is_regular(path):
             logs.append([path])
     if not logs:
         raise UnreadableError("the folder has no log", file=name)
     return logs
 
 
+def _is_regular(path: str) -> bool:
+    """Return whether a file of a folder can be read to its end: a FIFO or a device may never end. A link is what it points to."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return True  # reading it states the reason
+
+
 def _rolled_files(folder: str) -> list[str]:
     numbered = [(int(match[1]), entry) for entry in _list(folder) if (match := _NUMBER.match(entry))]
-    if not numbered:
-        raise UnreadableError("the folder of a rolled event log has no events file", file=folder)
-    return [os.path.join(folder, entry) for _, entry in sorted(numbered)]
+    return [path for _, entry in sorted(numbered) if _is_regular(path := os.path.join(folder, entry))]
 
 
 def _list(folder: str) -> list[str]:
@@ -99,7 +109,10 @@ def _blocks(path: str) -> Iterator[bytes]:
             f"logs compressed with {suffix[1:]} are not supported", file=path, hint="decompress it, or use zstd, lz4 or gzip"
         )
     try:
-        stream = open(path, "rb")  # noqa: SIM115  closed below
+        # A FIFO that no process writes is empty instead of a wait without end.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        os.set_blocking(descriptor, True)
+        stream = open(descriptor, "rb")  # noqa: SIM115  closed below
     except OSError as error:
         raise UnreadableError(error.strerror or str(error), file=path) from error
     with stream:

@@ -14,21 +14,28 @@ from sbbf_tool.errors import UnreadableError
 
 
 def read_history(logs: Iterable[str], names: Iterable[str]) -> History:
-    """Read all logs; the history has the scans that read the files of `names`.
+    """Read all logs; the history has the scans that read the files of `names`. Logs in a folder that cannot be read are listed.
 
     Raises UnreadableError: a log is missing or no log, or no scan reads the files.
     """
     history, places = History(), places_of(names)
-    for log in logs:
-        for files in find_logs(os.fspath(log)):
-            history.logs += 1
-            for scan in _read_log(files, history):
-                history.add(scan, places)
+    for log in map(os.fspath, logs):
+        log_files = find_logs(log)
+        for files in log_files:
+            try:
+                for scan in _read_log(files, history):
+                    history.add(scan, places)
+                history.logs += 1
+            except UnreadableError as error:
+                if files == [log] or len(log_files) == 1:
+                    raise
+                history.unreadable_logs.append(str(error))
     if not history.scans:
         if history.scans_without:
             raise UnreadableError("no scan of these files queries by = or IN")
         places_read = ", ".join(sorted(history.locations)) or "none"
-        raise UnreadableError("the logs have no scan of these files", hint=f"scans of other files: {places_read}")
+        problem = f"; {history.unreadable_logs[0]}" if history.unreadable_logs else ""
+        raise UnreadableError("the logs have no scan of these files", hint=f"scans of other files: {places_read}{problem}")
     return history
 
 

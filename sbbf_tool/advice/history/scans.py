@@ -25,6 +25,8 @@ class Scan:
     conditions: tuple[Condition, ...]
     """Conditions by = or IN, of which all must hold."""
     bytes_read: int | None
+    is_file_size: bool = False
+    """Whether these are all bytes of its files, as the log does not say how many the scan read."""
 
 
 @dataclass
@@ -49,7 +51,12 @@ class History:
     """Scans of the files without such a condition."""
     other_scans: int = 0
     """Scans of other files."""
+    scans_by_file_size: int = 0
+    """Scans whose bytes are all bytes of their files."""
+    scans_without_bytes: int = 0
+    """Scans whose bytes no log has."""
     skipped_lines: int = 0
+    unreadable_logs: list[str] = field(default_factory=list)
     groups: dict[tuple[str, ...], Group] = field(default_factory=dict)
     locations: Counter[str] = field(default_factory=Counter)
     """Some of the other files."""
@@ -70,6 +77,8 @@ class History:
             self.scans_without += 1
             return
         self.scans += 1
+        self.scans_by_file_size += scan.is_file_size
+        self.scans_without_bytes += scan.bytes_read is None
         columns = tuple(sorted({condition.column for condition in scan.conditions}))
         if columns not in self.groups and len(self.groups) >= _MOST_GROUPS:
             return
