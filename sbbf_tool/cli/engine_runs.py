@@ -81,14 +81,14 @@ class _RunsView(View["EngineRunsReport"]):
                     rows.append((f"{run.name} {run.version}", kind, *_cells(measurement)))
         page.table(_COLUMNS, rows)
         for run in report.engines:
-            page.say(f"{run.name}: {_conclude(run)}")
+            page.say(f"{run.name}: {conclude(run)}")
 
 
 def _cells(measurement: Measurement) -> tuple[object, ...]:
     return measurement.rows, measurement.row_groups_read, measurement.bytes_read, f"{measurement.seconds:.3f}"
 
 
-def _conclude(run: EngineRun) -> str:
+def conclude(run: EngineRun) -> str:
     """Say in one line whether the result is right, and whether the engine uses the filters."""
     if run.outcome != "equal":
         reason = f": {run.reason}" if run.reason else ""
@@ -103,6 +103,10 @@ def _conclude(run: EngineRun) -> str:
     if not run.uses_filters:
         return f"equal rows{on}; it does not use the filters{evidence}"
     skipped = f" and skips {format_count(run.row_groups_skipped, 'row group')} by them" if run.row_groups_skipped else ""
-    sizes = [measurement and measurement.bytes_read for measurement in (run.with_filters, run.without_filters)]
-    read = "" if None in sizes else f", reading {sizes[0]:,} bytes instead of {sizes[1]:,}"
+    with_filters = None if run.with_filters is None else run.with_filters.bytes_read
+    without = None if run.without_filters is None else run.without_filters.bytes_read
+    read = ""
+    if with_filters is not None and without is not None:
+        saves = with_filters < without
+        read = f", reading {with_filters:,} bytes instead of {without:,}{'' if saves else ': the filters take more than they save'}"
     return f"equal rows{on}; it uses the filters{skipped}{read}{evidence}"

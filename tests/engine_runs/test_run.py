@@ -15,9 +15,10 @@ import pytest
 
 from sbbf_tool import UsageError, add_filters, inspect, run_engines
 from sbbf_tool.cli import run as run_cli
+from sbbf_tool.cli.engine_runs import conclude
 from sbbf_tool.engine_runs import catalog, copies
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.reports.engine_runs import EngineRunsReport
+from sbbf_tool.reports.engine_runs import EngineRun, EngineRunsReport, Measurement
 from support.delta_logs import add, metadata, protocol, write_version
 from support.facts import FIXTURES
 from support.json_schemas import validate
@@ -274,6 +275,20 @@ def test_clickhouse_reads_iceberg_tables(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("name", "engine"), [("PySpark", "spark"), ("chDB", "clickhouse"), ("DuckDB", "duckdb")])
 def test_the_package_of_an_engine_names_it(name: str, engine: str) -> None:
     assert [chosen.id for chosen in catalog.choose_engines([name, engine])] == [engine]
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "expected"),
+    [
+        (900, "equal rows; it uses the filters, reading 900 bytes instead of 1,000"),
+        (1100, "equal rows; it uses the filters, reading 1,100 bytes instead of 1,000: the filters take more than they save"),
+        (None, "equal rows; it uses the filters"),
+    ],
+)
+def test_the_conclusion_says_whether_filters_save_bytes(num_bytes: int | None, expected: str) -> None:
+    measurements = Measurement(0, None, None, num_bytes, 0.1), Measurement(0, None, None, 1000, 0.1)
+    run = EngineRun("duckdb", "DuckDB", "2.0.0", "equal", "files", True, "metric", None, *measurements, None, None)
+    assert conclude(run) == expected
 
 
 def test_copies_have_the_same_length_and_no_filter(tmp_path: Path) -> None:
