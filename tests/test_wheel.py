@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import NotInstallableError, install_npm
+from support.wheels import build_wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -23,17 +24,7 @@ USER = Path(__file__).parent / "typing_user"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    for name in ("sbbf_tool", "pyspark_sbbf"):
-        shutil.copytree(REPOSITORY / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, source)
-    program = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    (path,) = folder.glob("*.whl")
-    return path
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,20 @@
+"""What the recipes of the CI systems share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.ci_runner import Runner
+from support.wheels import build_wheel
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def runner(wheel: Path, tmp_path: Path) -> Runner:
+    return Runner(tmp_path, wheel)
