@@ -39,7 +39,7 @@ class Airflow:
         return run([*command], self._folder, {**variables, "AIRFLOW_HOME": str(self._folder), "LAKE": str(lake)}, programs=self._programs)
 
     def run_day(self, lake: Path, day: str) -> tuple[str, dict[str, str], str]:
-        """Run the DAG for a day; return the states of the run and of its tasks, and what they print."""
+        """Run the DAG when a day begins; return the states of the run and of its tasks, and what they print."""
         write_recipe("airflow", self._folder)
         done = self._run("python", "-c", PROGRAM, str(self._folder / "dags"), day, lake=lake)
         lines = [line for line in done.stdout.splitlines() if line.startswith("result: ")]
@@ -53,10 +53,10 @@ def airflow(tmp_path_factory) -> Airflow:
     return Airflow(tmp_path_factory.mktemp("airflow"))
 
 
-def test_the_run_adds_the_filters_of_its_day_and_succeeds(airflow, tmp_path):
+def test_the_run_adds_the_filters_of_the_day_before_and_succeeds(airflow, tmp_path):
     lake = Lake(tmp_path / "lake", days=(DAYS[1],))
     assert lake.count_filters(DAYS[0]) == 0
-    state, states, output = airflow.run_day(lake.folder, DAYS[0])
+    state, states, output = airflow.run_day(lake.folder, DAYS[1])
     assert (state, states) == ("success", {"add_filters": "success", "check_filters": "success"}), output
     assert lake.count_filters(DAYS[0]) == 3
 
@@ -65,7 +65,7 @@ def test_the_run_adds_the_filters_of_its_day_and_succeeds(airflow, tmp_path):
 def test_the_run_fails(airflow, tmp_path, defect, rule):
     lake = Lake(tmp_path / "lake")
     getattr(lake, defect)(DAYS[1])
-    state, states, output = airflow.run_day(lake.folder, DAYS[0])
+    state, states, output = airflow.run_day(lake.folder, DAYS[1])
     assert (state, states) == ("failed", {"add_filters": "success", "check_filters": "failed"}), output
     assert f"error: {rule}: 1 finding in 1 file ({lake.path(DAYS[1])})" in output
 
@@ -73,6 +73,6 @@ def test_the_run_fails(airflow, tmp_path, defect, rule):
 def test_a_file_that_is_not_complete_is_tried_again(airflow, tmp_path):
     lake = Lake(tmp_path / "lake")
     lake.damage(DAYS[0])
-    state, states, output = airflow.run_day(lake.folder, DAYS[0])
+    state, states, output = airflow.run_day(lake.folder, DAYS[1])
     assert (state, states) == ("failed", {"add_filters": "failed", "check_filters": "upstream_failed"}), output
     assert output.count("not a Parquet file") == 3
