@@ -66,6 +66,13 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
 def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
     """Return, in order, the ranges before the footer that are neither pages nor page indexes nor these filters, with their content."""
+    gaps = gaps_between(file, filters)
+    copies = _metadata_copies(file.footer) if gaps else {}
+    return [unused_range for gap in gaps for unused_range in _classify(file, *gap, copies)]
+
+
+def gaps_between(file: ParquetFile, filters: list[StoredFilter]) -> list[tuple[int, int]]:
+    """Return start and end of what `ranges_between` looks into; nothing is read."""
     footer = file.footer
     accounted = sorted([(0, len(MAGIC)), (footer.start, footer.end), *_owned(footer), *_filter_ranges(filters), *_locked_filters(file)])
     gaps, position = [], 0
@@ -74,8 +81,7 @@ def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range
             gaps.append((position, min(start, footer.start)))
         if end > position:
             position = end
-    copies = _metadata_copies(footer) if gaps else {}
-    return [unused_range for gap in gaps for unused_range in _classify(file, *gap, copies)]
+    return gaps
 
 
 def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:

@@ -22,6 +22,7 @@ from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES, report_rule
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
+from sbbf_tool.rules.file_facts import FileFacts, gather_file
 from sbbf_tool.rules.filter_declaration import request_filters
 from sbbf_tool.rules.index_rules import INDEX_RULES, IndexRule
 from sbbf_tool.rules.policy import MISSING_FILTER
@@ -70,12 +71,14 @@ def check(
             facts = gather(file, file.footer.columns, reads, verify_filter, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
         else:
             facts = gather(file, file.footer.columns, reads, sizes=sizes)
-        findings += find_all(running, facts, limits)
+        has_filter = any(column.filters for column in facts)
+        whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
+        findings += find_all(running, facts, limits, whole_file)
         return CheckReport(
             file=file.name,
             failed=any(SEVERITIES.index(finding.severity) <= SEVERITIES.index(policy.fail_on) for finding in findings),
             fail_on=policy.fail_on,
-            rules=tuple(_outcome(rule, policy, facts, findings, limits.require) for rule in RULES),
+            rules=tuple(_outcome(rule, policy, facts, findings, limits.require, whole_file) for rule in RULES),
             findings=findings,
             named_columns=name_columns(file, policy.limits.require),
             unreadable=unreadable_chunks(facts),
@@ -160,7 +163,14 @@ def _resolve(file: ParquetFile, policy: Policy, strict: bool) -> tuple[Limits, t
     return replace(policy.limits, require=tuple(columns), targets=targets), tuple(missing) if policy.why_not(rule) is None else ()
 
 
-def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings: Sequence[Finding], required: Sequence[str]) -> RuleOutcome:
+def _outcome(
+    rule: Rule,
+    policy: Policy,
+    facts: Sequence[ColumnFacts],
+    findings: Sequence[Finding],
+    required: Sequence[str],
+    whole_file: FileFacts | None,
+) -> RuleOutcome:
     def outcome(result: str, reason: str | None = None) -> RuleOutcome:
         return RuleOutcome(rule.name, rule.severity, result, reason)
 
@@ -175,6 +185,8 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
     locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None
     if not filters and rule.limit not in ("require", "filters"):
         return outcome(NOT_RUN, locked or "the file has no filter")
+    if rule.look_at_file is not None and whole_file is not None:
+        return outcome(PASSED if whole_file.unknown is None else NOT_RUN, whole_file.unknown)
     if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION or not filters:
         return outcome(PASSED, locked)
     unreadable = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)]

@@ -109,9 +109,18 @@ class ChunkMeta:
         return _stated_count(self._chunk.file_offset)
 
     def is_copy(self, other: ColumnMetaData) -> bool:
-        """Return whether these metadata describe the same pages; a copy is written before filters and statistics are added."""
-        names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
-        return self._meta is not None and all(getattr(self._meta, name) == getattr(other, name) for name in names)
+        """Return whether these metadata describe the same pages; a copy is written before filters and statistics are added.
+
+        Offsets in the copies of older versions of parquet-rs count from the first byte of the chunk, so only their distance is compared.
+        """
+        names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size")
+        is_same = self._meta is not None and all(getattr(self._meta, name) == getattr(other, name) for name in names)
+        return is_same and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
+
+
+def _dictionary_bytes(meta: ColumnMetaData) -> int | None:
+    """Return the distance from dictionary page to first data page; None without a dictionary."""
+    return None if meta.dictionary_page_offset is None else meta.data_page_offset - meta.dictionary_page_offset
 
 
 def _stated_count(number: int | None) -> int | None:

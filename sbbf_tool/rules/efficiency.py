@@ -13,6 +13,7 @@ from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.file_facts import FileFacts, are_many
 from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
 
 GROUP = "efficiency"
@@ -105,6 +106,16 @@ def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
     return "all its pages are dictionary-encoded" if chunk.meta.is_dictionary_encoded else None
 
 
+def _unreferenced_bytes(file: FileFacts) -> Iterator[Evidence]:
+    total = sum(unused_range.length for unused_range in file.unreferenced)
+    if are_many(total, file.num_bytes):
+        kinds = dict.fromkeys(unused_range.kind for unused_range in file.unreferenced)
+        sizes = ((kind, sum(each.length for each in file.unreferenced if each.kind == kind)) for kind in kinds)
+        contents = ", ".join(f"{kind} ({num_bytes:,})" for kind, num_bytes in sizes)
+        share = format_percent(total / file.num_bytes)
+        yield Evidence(None, f"{total:,} bytes, {share} of the file, from byte {file.unreferenced[0].start:,}: {contents}")
+
+
 RULES = (
     _warning(
         name="identical-blocks",
@@ -175,5 +186,13 @@ RULES = (
         "does not read the filter.",
         look=at_each_filter(_dictionary_encoded),
         fix=fixes.remove,
+    ),
+    _info(
+        name="unreferenced-bytes",
+        reads=Reads.FILTERS,
+        message="At least 64 KiB and 1 % of the file are bytes to which nothing in the file refers, so they cost storage and transfer.",
+        why="A program replaced footers or filters and left the old ones, an append was interrupted, or the writer aligned row groups with "
+        "padding. Writing the file again with its writer removes them. What another program finds by a key-value entry is not counted.",
+        look_at_file=_unreferenced_bytes,
     ),
 )

@@ -1,7 +1,7 @@
 """The definition of a rule: a name, a severity, what the rule reads, how it detects a defect, and how the defect is fixed.
 
-A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row group. Its message is always the same;
-the numbers are in the evidence. The fix is a value that a caller can apply or print.
+A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row group, or it examines a whole file
+(`FileFacts`). Its message is always the same; the numbers are in the evidence. The fix is a value that a caller can apply or print.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.file_facts import FileFacts
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
 
 
@@ -57,6 +58,7 @@ class Limits:
 
 
 Look = Callable[[ColumnFacts, Limits], Iterable[Evidence]]
+LookAtFile = Callable[[FileFacts], Iterable[Evidence]]
 MakeFix = Callable[[ColumnFacts, Limits], Fix | None]
 
 
@@ -71,14 +73,16 @@ class Rule:
     """One sentence for a reader who sees the finding for the first time."""
     why: str
     """Which writers make such filters, and which readers they harm."""
-    look: Look
+    look: Look | None = None
+    """How the rule examines a column; None for a rule about the whole file."""
+    look_at_file: LookAtFile | None = None
     fix: MakeFix | None = None
     limit: str | None = None
     """The field of `Limits` that must be set for the rule to run."""
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
         """Return the rule's finding for a column; None without evidence."""
-        evidence = tuple(self.look(column, limits))
+        evidence = tuple(self.look(column, limits)) if self.look is not None else ()
         if not evidence:
             return None
         return Finding(
@@ -90,6 +94,11 @@ class Rule:
             evidence=evidence,
             fix=self.fix(column, limits) if self.fix and column.can_be_changed else None,
         )
+
+    def find_in_file(self, file: FileFacts) -> Finding | None:
+        """Return the rule's finding for a whole file, which has no fix; None without evidence."""
+        evidence = tuple(self.look_at_file(file)) if self.look_at_file is not None else ()
+        return Finding(self.name, self.severity, file.name, None, self.message, evidence) if evidence else None
 
 
 def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
@@ -104,7 +113,13 @@ def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
     return look
 
 
-def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits) -> tuple[Finding, ...]:
-    """Return the findings of the rules, worst severity first, then by rule and by column."""
-    findings = [finding for rule in rules for column in columns if (finding := rule.find(column, limits)) is not None]
+def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits, file: FileFacts | None = None) -> tuple[Finding, ...]:
+    """Return the findings of the rules, worst severity first, then by rule and by column; those about the whole file if `file` is given."""
+    findings = [
+        finding for rule in rules for finding in (*_find_in_columns(rule, columns, limits), file and rule.find_in_file(file)) if finding
+    ]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def _find_in_columns(rule: Rule, columns: Sequence[ColumnFacts], limits: Limits) -> Iterator[Finding | None]:
+    return (rule.find(column, limits) for column in columns)

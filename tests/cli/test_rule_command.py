@@ -26,7 +26,8 @@ def golden_example(rule: str) -> dict[str, str | None]:
     evidence = finding["evidence"][0]
     row_group = "" if evidence["row_group"] is None else f", row group {evidence['row_group']}"
     fix = " ".join(finding["fix"]["command"]).replace(report["file"], "FILE") if finding["fix"] else None
-    return {"example": f"column {finding['column']}{row_group}: {evidence['fact']}", "fix": fix}
+    place = "" if finding["column"] is None else f"column {finding['column']}{row_group}: "
+    return {"example": place + evidence["fact"], "fix": fix}
 
 
 def test_the_examples_are_those_of_the_golden_reports(request):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, inspect, remove_filters
@@ -27,13 +30,20 @@ def test_the_copies_of_polars_are_referenced(tmp_path):
     assert path.read_bytes()[: footer_start(old)] == old[: footer_start(old)]
 
 
-def with_copies(path: Path, of_column: int = 0) -> Path:
-    """Store a copy of the metadata of a column of the last row group before the footer, as older writers do."""
+def with_copies(path: Path, of_column: int = 0, *, relative: bool = False) -> Path:
+    """Store a copy of the metadata of a column of the last row group before the footer, as older writers do.
+
+    The offsets in the copies of parquet-rs 50 are `relative` to the first byte of the chunk.
+    """
     copies = []
 
     def describe(metadata: FileMetaData) -> None:
         chunk = metadata.row_groups[-1].columns[of_column]
-        copies.append(build_struct(chunk.meta_data))
+        copy = deepcopy(chunk.meta_data)
+        if relative:
+            copy.data_page_offset -= copy.dictionary_page_offset
+            copy.dictionary_page_offset = 0
+        copies.append(build_struct(copy))
         metadata.row_groups[-1].columns[0].file_offset = start
 
     start = footer_start(path.read_bytes())
@@ -52,6 +62,12 @@ def test_a_copy_behind_the_pages_is_referenced_and_stays(tmp_path):
     remove_filters(path, ["id"], in_place=True, compact=True)
     assert inspect(path).unreferenced == ()
     assert path.read_bytes()[: footer_start(data)] == data[: footer_start(data)]
+
+
+def test_a_copy_with_offsets_in_its_chunk_is_referenced(tmp_path):
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3]}), path)
+    assert inspect(with_copies(path, relative=True)).unreferenced == ()
 
 
 def test_the_metadata_of_another_column_is_no_copy(tmp_path):

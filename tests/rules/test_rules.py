@@ -13,16 +13,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import Limits, Policy, add_filters, check, inspect
+from sbbf_tool import Limits, Policy, add_filters, check, inspect, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.file.layout import owned_ranges
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.idl.ttypes import (
+    AesGcmV1,
+    ColumnCryptoMetaData,
+    EncryptionAlgorithm,
+    EncryptionWithColumnKey,
+    FileMetaData,
+    KeyValue,
+)
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
+from sbbf_tool.rules.file_facts import gather_file
+from support.corpus_edits import edit_footer
 from support.defects import Edit
+from support.samples import footer_start
 
 ROW_GROUPS = 2
 MODULE = (44).to_bytes(4, "little") + bytes(44)
@@ -53,6 +65,19 @@ def replace_filter(path: Path, row_group: int, bloom: BloomFilter, *, column: in
     path.write_bytes(body + header + bytes(bloom.bitset) + raw + build_tail(raw))
 
 
+def set_key_values(footer: FileMetaData, entries: dict[str, str]) -> None:
+    footer.key_value_metadata = [KeyValue(key, value) for key, value in entries.items()] or None
+
+
+def lock_first_column(footer: FileMetaData) -> None:
+    """Encrypt the metadata of the column, with a key that nobody has."""
+    footer.encryption_algorithm = EncryptionAlgorithm(AES_GCM_V1=AesGcmV1(aad_file_unique=bytes(8)))
+    for row_group in footer.row_groups:
+        (chunk,) = row_group.columns
+        chunk.meta_data, chunk.encrypted_column_metadata = None, MODULE
+        chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=EncryptionWithColumnKey(path_in_schema=["c"]))
+
+
 def shuffled(count: int) -> pa.Array:
     return pa.array(np.random.default_rng(3).permutation(count))
 
@@ -78,7 +103,7 @@ class TestTable:
         limits = Limits(require=("id",), max_fpp=1e-9, max_bytes_share=1e-9, min_ndv=10**6, min_chunk_bytes=10**6)
         with ParquetFile.open(fixtures / f"{name}.parquet") as file:
             footer, filters, data = (
-                [tuple(rule.look(column, limits)) for column in gather(file, file.footer.columns, reads, verify_filter)] for reads in Reads
+                [rule.find(column, limits) for column in gather(file, file.footer.columns, reads, verify_filter)] for reads in Reads
             )
         assert {Reads.FOOTER: footer, Reads.FILTERS: filters, Reads.DATA: data}[rule.reads] == data
 
@@ -337,3 +362,120 @@ def test_former_names_are_no_rules_and_their_new_names_are():
     present = {*(rule.name for rule in RULES), *GROUPS}
     assert set(RENAMED.values()) <= present
     assert not present & RENAMED.keys()
+
+
+class TestUnreferencedBytes:
+    """Each file has dead bytes between its last page and its first filter."""
+
+    RULE = "unreferenced-bytes"
+
+    def make(self, path: Path, dead: bytes | int, *, rows: int = 1000, metadata: dict[str, str] | None = None) -> Path:
+        """Write a file with these dead bytes, or this number of zeros."""
+        numbers = shuffled(rows)
+        pages, body = write(path, {"c": numbers}), bytearray()
+        with ParquetFile.open(pages) as file:
+            body += file.source.read(0, file.footer.start) + (bytes(dead) if isinstance(dead, int) else dead)
+            footer, places = file.footer.raw, {}
+            for row_group in range(ROW_GROUPS):
+                bloom = BloomFilter.empty(2048)
+                for value in numbers.to_pylist()[row_group * rows // 2 : (row_group + 1) * rows // 2]:
+                    bloom.insert(value.to_bytes(8, "little"))
+                header = build_header(bloom.num_bytes)
+                places[row_group, 0] = FilterPlace(len(body), len(header) + bloom.num_bytes)
+                body += header + bytes(bloom.bitset)
+        raw = set_filters(footer, places)
+        path.write_bytes(bytes(body) + raw + build_tail(raw))
+        return edit_footer(path, lambda footer: set_key_values(footer, metadata or {}))
+
+    def evidence(self, path: Path) -> list[str]:
+        return [each.fact for finding in findings(path, self.RULE) for each in finding.evidence]
+
+    def outcome(self, path: Path) -> tuple[str, str | None]:
+        report = check(path, Policy(select=(self.RULE,)))
+        return next((entry.outcome, entry.reason) for entry in report.rules if entry.rule == self.RULE)
+
+    def test_it_begins_at_64_kib(self, tmp_path):
+        path = self.make(tmp_path / "f.parquet", (64 << 10) - 1)
+        assert self.outcome(path) == ("passed", None)
+        path = self.make(tmp_path / "f.parquet", 64 << 10)
+        start = 4 + sum(column.length for column in owned_ranges(ParquetFile.open(path).footer))
+        (fact,) = self.evidence(path)
+        assert re.fullmatch(rf"65,536 bytes, \d+\.\d % of the file, from byte {start:,}: unknown \(65,536\)", fact), fact
+        (finding,) = findings(path, self.RULE)
+        assert (finding.column, finding.fix, finding.severity) == (None, None, "info")
+
+    def test_it_begins_at_one_percent(self, tmp_path):
+        dead = 64 << 10
+        size = self.make(tmp_path / "small.parquet", dead, rows=1000).stat().st_size
+        assert self.evidence(tmp_path / "small.parquet")
+        path = self.make(tmp_path / "large.parquet", dead, rows=1000 + (100 * dead - size) // 8 - 4000)
+        assert path.stat().st_size <= 100 * dead
+        assert self.evidence(path)
+        path = self.make(tmp_path / "large.parquet", dead, rows=1000 + (100 * dead - size) // 8 + 4000)
+        assert path.stat().st_size > 100 * dead
+        assert self.evidence(path) == []
+
+    def test_a_filter_without_a_length_is_no_dead_filter(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(50_000)}, filters=("c",))
+        with ParquetFile.open(path) as file:
+            body, places = file.source.read(0, file.footer.start), file.footer.filter_places()
+            raw = set_filters(file.footer.raw, {key: place._replace(length=None) for key, place in places.items()})
+        path.write_bytes(body + raw + build_tail(raw))
+        assert sum(place.length for place in places.values()) >= 64 << 10
+        assert self.outcome(path) == ("passed", None)
+
+    def test_nothing_is_known_beside_a_filter_that_cannot_be_read(self, tmp_path):
+        path = self.make(tmp_path / "f.parquet", 128 << 10)
+        with ParquetFile.open(path) as file:
+            body = bytearray(file.source.read(0, file.footer.start))
+            raw, offset = file.footer.raw, file.footer.filter_places()[1, 0].offset
+        body[offset : offset + 8] = bytes(8)
+        path.write_bytes(bytes(body) + raw + build_tail(raw))
+        assert self.outcome(path) == ("not run", "the length of the filter of column c, row group 1, is unknown")
+
+    def test_nothing_is_known_beside_locked_columns(self, tmp_path):
+        path = self.make(tmp_path / "f.parquet", 128 << 10)
+        edit_footer(path, lock_first_column)
+        assert self.outcome(path) == ("not run", "the filters of its locked columns cannot be located: c")
+        with ParquetFile.open(path) as file:
+            facts = gather_file(file, gather(file, file.footer.columns, Reads.FILTERS))
+        assert facts.unknown == "the metadata of a column is encrypted, so its pages and filters cannot be located"
+        assert facts.unreferenced == ()
+
+    def test_a_file_without_filters_is_not_looked_at(self, tmp_path):
+        path = self.make(tmp_path / "f.parquet", 128 << 10)
+        remove_filters(path, in_place=True)
+        assert self.outcome(path) == ("not run", "the file has no filter")
+
+    def test_what_a_key_value_entry_names_belongs_to_another_program(self, tmp_path):
+        index = b"IDX1" + bytes(128 << 10)
+        (fact,) = self.evidence(self.make(tmp_path / "f.parquet", index, metadata={"rows": "17", "schema": "AAA4100BBB="}))
+        start = int(re.search("from byte ([0-9,]+)", fact)[1].replace(",", ""))
+        path = tmp_path / "f.parquet"
+        assert self.evidence(self.make(path, index, metadata={"index": str(start)})) == []
+        assert self.evidence(self.make(path, index, metadata={"index": f'{{"offset": {start}, "length": {len(index)}}}'})) == []
+        assert self.evidence(self.make(path, index, metadata={"index": str(start - 1)})) == [fact]
+
+    @pytest.mark.parametrize("append", [False, True])
+    def test_footers_that_undo_a_change_are_not_dead(self, append, tmp_path):
+        """The footer of 2,000 columns has more than 64 KiB, and is a large part of a file with few rows."""
+        path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)})
+        for column in ("c0", "c1"):
+            add_filters(path, [column], in_place=True, append=append)
+            report = inspect(path)
+            assert sum(unused.length for unused in report.unreferenced) >= 64 << 10
+            assert {unused.kind for unused in report.unreferenced} == {"superseded footer"}
+            assert self.outcome(path) == ("passed", None)
+        add_filters(path, ["c2"], in_place=True, append=append)
+        footers = [unused.length for unused in inspect(path).unreferenced]
+        assert len(footers) == (3 if append else 1)
+        assert [fact.rpartition(": ")[2] for fact in self.evidence(path)] == [f"superseded footer ({size:,})" for size in footers[1:-1]]
+
+    def test_footers_that_undo_nothing_are_dead(self, tmp_path):
+        """Another program wrote a footer with another version of the metadata after each of them."""
+        path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)}, filters=("c0",))
+        data = path.read_bytes()
+        changed = edit_footer(path, lambda footer: set_key_values(footer, {"changed": "yes"})).read_bytes()
+        path.write_bytes(data + changed[footer_start(data) :])
+        (fact,) = self.evidence(path)
+        assert fact.endswith(f": superseded footer ({sum(unused.length for unused in inspect(path).unreferenced):,})")

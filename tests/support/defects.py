@@ -367,6 +367,14 @@ def sorted_column(path: Path) -> None:
     edit.write(path)
 
 
+def unreferenced_bytes(path: Path) -> None:
+    """Large filters, which were replaced by smaller ones after them."""
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: bloom_of(values, 32 << 10))
+    edit.append_everywhere("id", bloom_of)
+    edit.write(path)
+
+
 def _fixture(name: str) -> Callable[[Path], None]:
     def copy(path: Path) -> None:
         shutil.copyfile(FIXTURES / f"{name}.parquet", path)
@@ -427,6 +435,7 @@ DEFECTS = {
     "large-for-chunk": Defect(large_for_chunk),
     "only-some-row-groups": Defect(_fixture("duckdb-some-row-groups")),
     "sorted-column": Defect(sorted_column),
+    "unreferenced-bytes": Defect(unreferenced_bytes),
     "dictionary-encoded": Defect(_fixture("datafusion-one-column")),
     "missing-filter": Defect(_sound, ("--require", "seq", "--require", "id")),
     "deviating-filter": Defect(deviating_filter, ("--config", "sbbf-filters.toml")),
