@@ -70,7 +70,7 @@ def set_key_values(footer: FileMetaData, entries: dict[str, str]) -> None:
 
 
 def lock_first_column(footer: FileMetaData) -> None:
-    """Encrypt the metadata of the column, with a key that nobody has."""
+    """Encrypt the metadata of the column with a key that is lost."""
     footer.encryption_algorithm = EncryptionAlgorithm(AES_GCM_V1=AesGcmV1(aad_file_unique=bytes(8)))
     for row_group in footer.row_groups:
         (chunk,) = row_group.columns
@@ -475,7 +475,7 @@ class TestUnreferencedBytes:
         """Another program wrote a footer with another version of the metadata after each of them."""
         path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)}, filters=("c0",))
         data = path.read_bytes()
-        changed = edit_footer(path, lambda footer: set_key_values(footer, {"changed": "yes"})).read_bytes()
-        path.write_bytes(data + changed[footer_start(data) :])
+        successor = edit_footer(path, lambda footer: set_key_values(footer, {"changed": "yes"})).read_bytes()
+        path.write_bytes(data + successor[footer_start(data) :])
         (fact,) = self.evidence(path)
         assert fact.endswith(f": superseded footer ({sum(unused.length for unused in inspect(path).unreferenced):,})")
