@@ -87,7 +87,7 @@ def test_fixes_are_commands_and_calls_that_exist(fix):
     command = commands()[verb]
     parameters = {parameter.name: parameter.type for parameter in command.params}
     assert parameters
-    values = command.make_parser(click.Context(command)).parse_args(list(words))[0]
+    values = command.make_parser(click.Context(command, **cli.context_settings)).parse_args(list(words))[0]
     paths = next(parameter.name for parameter in command.params if isinstance(parameter, click.Argument))
     assert tuple(values.pop(paths)) == fix.files
     assert set(values) == set(fix.parameters())

@@ -107,7 +107,7 @@ def bad_names(text: str) -> list[str]:
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        with click.Context(command) as context:
+        with click.Context(command, **cli.context_settings) as context:
             for name in command.list_commands(context):
                 subcommand = command.get_command(context, name)
                 assert subcommand is not None
@@ -145,7 +145,7 @@ def test_the_table_of_engines_is_in_plain_words():
 
 @pytest.mark.parametrize(("path", "command"), list(commands(cli)), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_help_is_in_plain_words(path, command):
-    with click.Context(command, info_name=" ".join(("sbbf", *path))) as context:
+    with click.Context(command, info_name=" ".join(("sbbf", *path)), **cli.context_settings) as context:
         text = command.get_help(context)
     assert text.startswith("Usage:")
     assert banned_in(enumerate(text.splitlines(), 1)) == []
