@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 from urllib.parse import quote
 
@@ -47,7 +48,8 @@ class Sarif:
         if self._has_begun:
             return
         self._has_begun = True
-        driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in self._rules]}
+        site = _find_site()
+        driver = {"name": "sbbf", "rules": [_descriptor(rule, site) for rule in self._rules]}
         document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}}]}
         # The document ends after the run's first member; `end` writes what is cut off.
         self._target.write(self._to_json(document, 0).removesuffix(_TAIL) + ',\n      "results": [')
@@ -92,13 +94,24 @@ class Sarif:
         return encodable_json(value, self._target.encoding, indent=_INDENT).replace("\n", f"\n{' ' * indent}")
 
 
-def _descriptor(rule: Rule | IndexRule) -> dict[str, Any]:
+def _find_site() -> str | None:
+    """Return the address of the documentation in [project.urls], without a slash at its end."""
+    try:
+        entries = metadata("sbbf-tool").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    addresses = dict(entry.split(", ", 1) for entry in entries)
+    return addresses["Documentation"].rstrip("/") if "Documentation" in addresses else None
+
+
+def _descriptor(rule: Rule | IndexRule, site: str | None) -> dict[str, Any]:
     lines = [escape(line) for line in report_rule(rule).explanation]
     return {
         "id": rule.name,
         "shortDescription": {"text": rule.message},
         "fullDescription": {"text": rule.why},
         "help": {"text": "\n".join(lines), "markdown": "\n\n".join(map(_with_code, lines))},
+        **({"helpUri": f"{site}/reference/rules/{rule.name}.html"} if site else {}),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": [rule.group]},
     }
