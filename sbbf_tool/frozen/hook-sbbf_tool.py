@@ -2,5 +2,7 @@
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules, copy_metadata
 
-hiddenimports = collect_submodules("sbbf_tool")
+hiddenimports = [*collect_submodules("sbbf_tool"), "thrift.Thrift", "thrift.TRecursive"]
+for package in ("thrift.protocol", "thrift.transport"):
+    hiddenimports += collect_submodules(package)
 datas = collect_data_files("sbbf_tool") + copy_metadata("sbbf-tool", recursive=True)

@@ -53,5 +53,6 @@ def _translate(glob: str) -> str:
     """Return the regular expression of a glob. `**/` matches any folders, also none."""
     words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", glob)
-    classes = [fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z") if part.startswith("[") else "" for part in parts]
+    # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
+    classes = [fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else "" for part in parts]
     return "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))

@@ -29,10 +29,14 @@ CASES = {name: [*name.split(), *words] for name, words in WORKING.items()} | MOR
 
 @pytest.fixture(scope="module")
 def tools() -> Path:
-    """The folder of an environment with the tools and what the package needs, but without the package."""
+    """The folder of an environment with the tools and what the package needs, but without the package.
+
+    `conformance make` needs the extra `encryption`.
+    """
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    needs = [*project["dependencies"], *project["optional-dependencies"]["encryption"]]
     try:
-        return install_python("programs", *TOOLS, *project["dependencies"]).parent
+        return install_python("programs-encryption", *TOOLS, *needs).parent
     except NotInstallableError as error:
         pytest.skip(str(error))
 
@@ -53,13 +57,13 @@ def make_with_pyinstaller(tools: Path, wheel: Path, folder: Path) -> Path:
 
 
 def make_with_pex(tools: Path, wheel: Path, folder: Path) -> Path:
-    command = [tools / "pex", str(wheel), "--venv", "--console-script", "sbbf", "--output-file", str(folder / "sbbf.pex")]
+    command = [tools / "pex", f"{wheel}[encryption]", "--venv", "--console-script", "sbbf", "--output-file", str(folder / "sbbf.pex")]
     subprocess.run(command, cwd=folder, env={**os.environ, "PEX_ROOT": str(folder / "cache")}, check=True, timeout=600)
     return folder / "sbbf.pex"
 
 
 def make_with_shiv(tools: Path, wheel: Path, folder: Path) -> Path:
-    command = [tools / "shiv", "--console-script", "sbbf", "--output-file", str(folder / "sbbf.pyz"), "-q", str(wheel)]
+    command = [tools / "shiv", "--console-script", "sbbf", "--output-file", str(folder / "sbbf.pyz"), "-q", f"{wheel}[encryption]"]
     subprocess.run(command, cwd=folder, check=True, timeout=600)
     return folder / "sbbf.pyz"
 
