@@ -161,10 +161,14 @@ Call = Callable[[Files, Any], object]
 def logs(files: Files, argument: Any) -> Any:
     """Write a log about the file, at the path that the argument has, alone or in a collection."""
     query = {"Format": "Parquet", "Location": f"InMemoryFileIndex(1 paths)[file:{files.filtered}]", "PushedFilters": "[EqualTo(ab,abc)]"}
-    plan = {"nodeName": "Scan parquet", "metadata": query, "metrics": [], "children": []}
-    event = {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": 1, "sparkPlanInfo": plan}
+    metrics = [{"name": "size of files read", "accumulatorId": 7, "metricType": "size"}]
+    plan = {"nodeName": "Scan parquet", "metadata": query, "metrics": metrics, "children": []}
+    package = "org.apache.spark.sql.execution.ui"
+    start = {"Event": f"{package}.SparkListenerSQLExecutionStart", "executionId": 1, "sparkPlanInfo": plan}
+    # A scan that changes none of its metrics has not run.
+    read = {"Event": f"{package}.SparkListenerDriverAccumUpdates", "executionId": 1, "accumUpdates": [[7, files.filtered.stat().st_size]]}
     log = files.filtered.with_name("log")
-    log.write_text(json.dumps(event))
+    log.write_text("\n".join(map(json.dumps, (start, read))))
     if isinstance(argument, str | Path):
         return type(argument)(log)
     return [log]
