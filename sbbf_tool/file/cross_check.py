@@ -32,6 +32,7 @@ TESTED = frozenset(
         ("parquet-cpp-arrow", "14.0.1"),
         ("parquet-cpp-arrow", "26.0.1"),
         ("DuckDB", "v2.0.0"),
+        ("DuckDB", "v2.0.1"),
         ("parquet-mr", "1.17.0"),
         ("fastparquet-python", "2026.9.0"),
     }

@@ -2,7 +2,8 @@
 
 Fixed widths are simple. BYTE_ARRAY values may have any length, and three things can make a batch larger than its pages:
 
-    a dictionary with one long value that every row repeats   such chunks are decoded as indices and a dictionary, never expanded
+    a dictionary with one long value that every row repeats   such chunks are decoded as indices and a dictionary; if the
+                                                              dictionary has repeated entries, in batches for its longest value
     DELTA_BYTE_ARRAY, which repeats a value in no bytes       the rows of a batch are few enough for the longest possible value
     short values first and long ones later                    the rows are few enough for the page with the longest values
 
@@ -35,9 +36,15 @@ class Batches(NamedTuple):
 
 
 def plan_batches(
-    column: Column, meta: ColumnMetaData, num_rows: int, pages: Callable[[], Iterable[Page]], longest_in_dictionary: Callable[[], int]
+    column: Column,
+    meta: ColumnMetaData,
+    num_rows: int,
+    pages: Callable[[], Iterable[Page]],
+    longest_in_dictionary: Callable[[], int],
+    *,
+    expand_dictionary: bool = False,
 ) -> Batches:
-    """Plan the batches of one chunk of `num_rows` rows.
+    """Plan the batches of one chunk of `num_rows` rows; with `expand_dictionary`, as values even if the chunk has only indices.
 
     `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are called only if the footer does not
     suffice, since they read every page header, or the dictionary.
@@ -51,7 +58,7 @@ def plan_batches(
     if column.physical != "BYTE_ARRAY":
         return Batches(rows_for(USUAL_BYTES / (column.width or 1)))
     encodings = data_encodings(meta)
-    if encodings is not None and encodings <= set(DICTIONARY_ENCODINGS):
+    if encodings is not None and encodings <= set(DICTIONARY_ENCODINGS) and not expand_dictionary:
         return Batches(max(1, int(MOST_INDICES / values_per_row)), as_dictionary=True)
     decoded_bytes = _estimate_decoded_bytes(meta, encodings)
     average = max(1.0, (decoded_bytes or meta.total_uncompressed_size or 0) / num_values)

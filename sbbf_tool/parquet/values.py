@@ -8,7 +8,8 @@ FIXED_LEN_BYTE_ARRAY(12). The result is the values as stored in the pages, in ba
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from sbbf_tool.parquet.columns import Column, ensure_length
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
-from sbbf_tool.parquet.pages import read_pages
+from sbbf_tool.parquet.pages import Page, read_pages
 from sbbf_tool.parquet.structs import build_struct
 
 if TYPE_CHECKING:
@@ -127,9 +128,7 @@ def read_chunk(
     try:
         with ErrorPlace(None, place), open_file() as stream:
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
-            plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
-            arrays = chunk.leaves(plan.rows, as_dictionary=plan.as_dictionary)
-            for array in _within_dictionary(arrays) if plan.as_dictionary else _merge_arrays(arrays):
+            for array in _read_arrays(chunk, column, meta, group.num_rows):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damaged pages raise any of these; pyarrow also raises the last two if it was built without the codec or the encoding.
@@ -142,7 +141,35 @@ def read_chunk(
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
-def _within_dictionary(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: int) -> Iterator[pa.Array]:
+    """Read all non-null values of a chunk of `num_rows` rows, as arrays of a suitable size."""
+
+    def pages() -> Iterator[Page]:
+        return read_pages(chunk.read, meta)
+
+    plan = plan_batches(column, meta, num_rows, pages, chunk.longest_in_dictionary)
+    if plan.as_dictionary:
+        arrays = chunk.leaves(plan.rows, as_dictionary=True)
+        first = next(arrays, None)
+        if first is None:
+            return
+        if len(first.dictionary) == _count_entries(pages()):
+            yield from _within_dictionary(chain([first], arrays))
+            return
+        # pyarrow removes repeated entries from the dictionary, but not from the indices, which then mean other values. DuckDB 2.0.1
+        # writes such dictionaries for an ENUM, with an empty text in place of each value that the row group does not have.
+        plan = plan_batches(column, meta, num_rows, pages, chunk.longest_in_dictionary, expand_dictionary=True)
+        chunk.num_decoded_rows = 0
+    yield from _merge_arrays(chunk.leaves(plan.rows, as_dictionary=False))
+
+
+def _count_entries(pages: Iterator[Page]) -> int:
+    """Return the number of entries that the header of the dictionary page, which is the first page, states."""
+    first = next(pages, None)
+    return first.values if first is not None and first.is_dictionary else 0
+
+
+def _within_dictionary(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
     """Validate the arrays, since pyarrow decodes an index past the end of the dictionary without an error."""
     for array in arrays:
         array.validate(full=True)

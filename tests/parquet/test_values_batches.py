@@ -62,6 +62,13 @@ def test_a_chunk_of_references_only_is_never_expanded(chunk: Any) -> None:
     assert plan_batches(TEXT, chunk, 10**6, never, never) == Batches(MOST_INDICES, as_dictionary=True)
 
 
+def test_references_to_a_dictionary_with_repeated_entries_are_expanded_in_batches_for_its_longest_value() -> None:
+    dictionary, by_reference = Page(True, Encoding.PLAIN, 3, 50_000), Page(False, Encoding.RLE_DICTIONARY, 10_000, 1000)
+    chunk = meta(10**6, encodings=[Encoding.RLE_DICTIONARY])
+    plan = plan_batches(TEXT, chunk, 10**6, lambda: [dictionary, by_reference], lambda: 40_000, expand_dictionary=True)
+    assert plan == Batches(MOST_BYTES // 40_000)
+
+
 @pytest.mark.parametrize(
     "chunk",
     [
