@@ -8,7 +8,8 @@ from inspect import cleandoc
 import click
 
 from parts.markdown import block, code, paragraphs, plain, table
-from sbbf_tool.cli import CommandsByName, cli
+from sbbf_tool.cli import cli
+from sbbf_tool.cli.group import CommandsByName
 from sbbf_tool.cli.options import SECTIONS, about
 
 FOLDER = "reference/commands"

@@ -9,41 +9,38 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Any
 
 import click
 
-from sbbf_tool.cli.command import Context, write_sections
+from sbbf_tool.cli.group import CommandsByName, Listed, debug_option
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.spelling import spell
-from sbbf_tool.cli.terminal import start_run, terminal, terminal_options
+from sbbf_tool.cli.terminal import start_run, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
-    "inspect": "sbbf_tool.cli.inspect",
-    "probe": "sbbf_tool.cli.probe",
-    "apply": "sbbf_tool.cli.apply",
-    "add-filter": "sbbf_tool.cli.add_filter",
-    "remove-filter": "sbbf_tool.cli.remove_filter",
-    "verify": "sbbf_tool.cli.verify",
-    "check": "sbbf_tool.cli.check",
-    "rule": "sbbf_tool.cli.rule",
-    "repair": "sbbf_tool.cli.repair",
-    "resize": "sbbf_tool.cli.resize",
-    "advise": "sbbf_tool.cli.advise",
-    "explain": "sbbf_tool.cli.explain",
-    "report": "sbbf_tool.cli.html_report",
-    "engines": "sbbf_tool.cli.engines",
-    "size": "sbbf_tool.cli.size",
-    "paimon": "sbbf_tool.cli.paimon",
-    "conformance": "sbbf_tool.cli.conformance",
-    "completion": "sbbf_tool.cli.completion",
+    "inspect": Listed("sbbf_tool.cli.inspect", "Show which columns have Bloom filters, and how selective they are."),
+    "probe": Listed("sbbf_tool.cli.probe", "Query filters: test whether files may hold values."),
+    "apply": Listed("sbbf_tool.cli.apply", "Give files the filters that sbbf.toml declares."),
+    "add-filter": Listed("sbbf_tool.cli.add_filter", "Add Bloom filters to columns of existing files."),
+    "remove-filter": Listed("sbbf_tool.cli.remove_filter", "Remove Bloom filters."),
+    "verify": Listed("sbbf_tool.cli.verify", "Verify filters against the data."),
+    "check": Listed("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
+    "rule": Listed("sbbf_tool.cli.rule", "Explain a rule of sbbf check or sbbf paimon check."),
+    "repair": Listed("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer."),
+    "resize": Listed("sbbf_tool.cli.resize", "Make filters smaller without reading the data, or larger by rebuilding them."),
+    "advise": Listed("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
+    "explain": Listed("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines."),
+    "report": Listed("sbbf_tool.cli.html_report", "Write an HTML page with pictures of the filters."),
+    "engines": Listed("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
+    "size": Listed("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
+    "paimon": Listed("sbbf_tool.cli.paimon", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."),
+    "conformance": Listed("sbbf_tool.cli.conformance", "Test any reader or writer of filters with a corpus of files."),
+    "completion": Listed("sbbf_tool.cli.completion", "Print the script that completes sbbf commands in a shell."),
 }
-"""The module of each command."""
 
 SECTIONS = {
     "Look": ("inspect", "probe", "explain", "advise", "report", "engines", "size"),
@@ -61,89 +58,6 @@ class _Terminated(SystemExit):
 
     This is a SystemExit with an exit code, so that the process ends with that code even if the signal arrives after every handler.
     """
-
-
-class CommandsByName(click.Group):
-    """A group that imports a command's module when the command is called; `--help` lists its commands by section."""
-
-    context_class = Context
-
-    def __init__(
-        self, *args: Any, modules: Mapping[str, str], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any
-    ) -> None:
-        super().__init__(*args, **settings)
-        by_section = {section: [name for name in names if name in modules] for section, names in (sections or {}).items()}
-        rest = [name for name in modules if all(name not in names for names in by_section.values())]
-        self.sections = {**by_section, "More" if by_section else "Commands": rest}
-        self.modules = modules
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args:
-            # click 8.1 prints the help on stdout and ends with 0; later versions raise an error that 8.1 does not have.
-            click.echo(ctx.get_help(), err=True)
-            ctx.exit(UsageError.exit_code)
-        return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for names in self.sections.values() for name in names]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        commands = {name: self.get_command(ctx, name) for name in self.modules}
-        short_helps = {name: command.get_short_help_str(limit=80) for name, command in commands.items() if command is not None}
-        sections = {section: [(name, short_helps[name]) for name in names] for section, names in self.sections.items()}
-        write_sections(formatter, sections)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.modules:
-            return None
-        command: click.Command = import_module(self.modules[cmd_name]).command
-        if not any(parameter.name == "debug" for parameter in command.params):
-            command.params += [
-                *([] if isinstance(command, click.Group) else _config_options()),
-                *terminal_options(_show_log),
-                _debug_option(),
-            ]
-        return command
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.modules:
-            from difflib import get_close_matches
-
-            from sbbf_tool.cli.removed import refuse_command
-
-            refuse_command(args)
-
-            near = get_close_matches(args[0], self.modules, n=1)
-            raise click.UsageError(
-                f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.modules)}"),
-                ctx,
-            )
-        return super().resolve_command(ctx, args)
-
-
-def _show_log(ctx: click.Context) -> None:
-    """Print the log of the package to standard error until the command line ends."""
-    from sbbf_tool.cli.render import note
-    from sbbf_tool.log import show_log
-
-    ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
-
-
-def _debug_option() -> click.Option:
-    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        if value:
-            ctx.find_root().meta["sbbf.debug"] = True
-
-    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error.")
-
-
-def _config_options() -> list[click.Option]:
-    """Make the options that `Command.parse_args` reads."""
-    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml of this folder or one above it]"
-    return [
-        click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
-        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read no configuration file that --config does not name."),
-    ]
 
 
 def _be_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -164,7 +78,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 @click.group(
     cls=CommandsByName,
-    modules=COMMANDS,
+    commands=COMMANDS,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -193,7 +107,7 @@ def cli() -> None:
     """
 
 
-cli.params.append(_debug_option())
+cli.params.append(debug_option())
 
 
 def main(args: Sequence[str]) -> int:

@@ -42,7 +42,7 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command, short_help="Add Bloom filters to columns of existing files.")
+@click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
 @click.option("--plan", "plan_path", metavar="PLAN", help="Carry out a plan of sbbf advise, on the PATHs or on the files that it names.")
 @click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")

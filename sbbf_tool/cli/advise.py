@@ -17,7 +17,7 @@ from sbbf_tool.errors import UnreadableError
 WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", "paimon", "sbbf")
 
 
-@click.command(cls=Command, short_help="Recommend columns for filters, and estimate the savings.")
+@click.command(cls=Command)
 @click.option(
     "--query",
     "queries",

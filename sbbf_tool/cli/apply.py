@@ -41,7 +41,7 @@ _UNREADABLE_REPORT = f"sbbf remove-filter --undo restores the files from a repor
 _COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
 
 
-@click.command(cls=Command, short_help="Give files the filters that sbbf.toml declares.")
+@click.command(cls=Command)
 @click.option("--remove-undeclared", is_flag=True, help="Also remove the filters of these files that are not declared.")
 @page_limit_option
 @change_options

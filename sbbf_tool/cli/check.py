@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport, Finding, RuleCount, RuleOutcome
 
 
-@click.command(cls=Command, short_help="Check filters against rules, as a gate for CI.")
+@click.command(cls=Command)
 @policy_options
 @declaration_options
 @strict_option

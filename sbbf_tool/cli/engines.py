@@ -32,7 +32,7 @@ _TYPE = (Column("type", NAME), Column("engine", NAME), Column("filter", WORD), C
 _ENGINE = (Column("type", NAME), Column("filter", WORD), Column("explanation", SENTENCE), Column("evidence", WORD, 1))
 
 
-@click.command(cls=Command, short_help="List which query engines use filters, for each type.")
+@click.command(cls=Command)
 @click.option("--type", "type_name", metavar="TYPE", help="Show what each engine does with types whose name contains this.")
 @click.option(
     "--engine", "engine_name", metavar="NAME", help="Show each type for this engine; NAME is an engine, or a system that reads through one."

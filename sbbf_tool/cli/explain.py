@@ -51,7 +51,7 @@ _SUMS = (
 )
 
 
-@click.command(cls=NegativeValues, short_help="Show which row groups a query skips, and in which engines.")
+@click.command(cls=NegativeValues)
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c).")
 @click.option("--null", "ask_null", is_flag=True, help="Query null instead of VALUE, as IS NULL does.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.page import PageReport
 
 
-@click.command(cls=Command, short_help="Write an HTML page with pictures of the filters.")
+@click.command(cls=Command)
 @click.option("-o", "--output", metavar="PAGE", required=True, type=click.Path(), help="Write this HTML file; an existing one is replaced.")
 @click.option(
     "--query",

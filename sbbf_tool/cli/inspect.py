@@ -64,7 +64,7 @@ _MOST_WARNINGS = 1000
 _BAR = 40
 
 
-@click.command(cls=Command, short_help="Show which columns have Bloom filters, and how selective they are.")
+@click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")

@@ -63,7 +63,7 @@ def unmark(argument: str) -> str:
     return argument.removeprefix(_VALUE_MARK)
 
 
-@click.command(cls=NegativeValues, short_help="Query filters: test whether files may hold values.")
+@click.command(cls=NegativeValues)
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
 @click.option(

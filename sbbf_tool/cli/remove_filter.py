@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.remove import RemoveReport
 
 
-@click.command(cls=Command, short_help="Remove Bloom filters.")
+@click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--compact", is_flag=True, help="Drop unreferenced bytes after the data: superseded footers and removed filters.")
 @click.option("--undo", "report", metavar="REPORT", help="Restore the files that a run changed, from its saved --report.")

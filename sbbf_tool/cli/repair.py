@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WORD), Column("reason", SENTENCE))
 
 
-@click.command(cls=Command, short_help="Fix defects of filters by writing a new footer.")
+@click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option(
     "--rebuild",

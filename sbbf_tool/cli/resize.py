@@ -38,7 +38,7 @@ MOST_SIZES = 20
 """Rows of this table on a terminal."""
 
 
-@click.command(cls=Command, short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
+@click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=float, metavar="RATE", help="The smallest size with at most this false-positive rate.")
 @click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")

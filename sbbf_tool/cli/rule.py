@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.rules import RulesReport
 
 
-@click.command(cls=Command, short_help="Explain a rule of sbbf check or sbbf paimon check.")
+@click.command(cls=Command)
 @click.argument("rule", metavar="[RULE]", required=False)
 @output_options()
 def command(rule: str | None, outputs: Outputs) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DIALECTS = (Column("dialect", WORD), Column("header", BYTES, 1), Column("filter", BYTES), Column("rules", SENTENCE, 2))
 
 
-@click.command(cls=Command, short_help="Compute the size of a filter, its number of values or its false-positive rate.")
+@click.command(cls=Command)
 @click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
 @click.option("--fpp", type=float, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
 @click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")

@@ -37,7 +37,7 @@ _COLUMNS = (
 _VERIFIED = "verified"
 
 
-@click.command(cls=Command, short_help="Verify filters against the data.")
+@click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type and --values-file.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")

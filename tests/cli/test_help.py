@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import click
 import pytest
@@ -29,6 +31,13 @@ def test_commands_are_listed_by_section(capfd):
 
 def test_every_command_is_listed():
     assert sorted(cli.list_commands(click.Context(cli))) == sorted(COMMANDS)
+
+
+def test_the_list_of_commands_imports_no_command():
+    program = "import sys; from sbbf_tool.cli import run; run(['--help']); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+    assert "sbbf_tool.cli.command" in modules
+    assert not {listed.module for listed in COMMANDS.values()} & set(modules)
 
 
 @pytest.mark.parametrize("name", commands())

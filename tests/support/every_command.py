@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from sbbf_tool.cli import CommandsByName, cli
+from sbbf_tool.cli import cli
+from sbbf_tool.cli.group import CommandsByName
 
 FILE, TABLE, DATA_FILE, COLUMN = "<FILE>", "<TABLE>", "<DATA_FILE>", "<COLUMN>"
 

@@ -8,7 +8,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.completion.scripts import SCRIPTS
 
 
-@click.command(cls=Command, short_help="Print the script that completes sbbf commands in a shell.")
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(tuple(SCRIPTS)))
 def command(shell: str) -> None:
     """Print the script that completes commands, options, files, columns, rules and engines in a shell. A column is completed from the

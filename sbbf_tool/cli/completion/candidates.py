@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from sbbf_tool.cli.group import CommandsByName
 from sbbf_tool.cli.options import COLUMN, DIALECT, ENGINE, FILE, GROUP_OR_RULE, SEVERITY, TYPE, about, name_of
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def complete(program: click.Group, words: list[str], current: str) -> Candidates
     command: click.Command = program
     context = click.Context(program, info_name="sbbf", resilient_parsing=True)
     rest = list(words)
-    while isinstance(command, click.Group):
+    while isinstance(command, CommandsByName):
         names = [at for at, word in enumerate(rest) if not word.startswith("-")]
         if not names:
-            return _options(command, context, current) if current.startswith("-") else _commands(command, context, current)
+            return _options(command, context, current) if current.startswith("-") else _commands(command, current)
         name, rest = rest[names[0]], rest[names[0] + 1 :]
         below = command.get_command(context, name)
         if below is None:
@@ -100,9 +101,8 @@ def _sort(command: click.Command, words: list[str]) -> _Arguments:
     return _Arguments(values, operands, waiting, False)
 
 
-def _commands(group: click.Group, context: click.Context, current: str) -> Candidates:
-    commands = ((name, group.get_command(context, name)) for name in group.list_commands(context) if name.startswith(current))
-    return Candidates([(name, command.get_short_help_str(limit=80)) for name, command in commands if command is not None])
+def _commands(group: CommandsByName, current: str) -> Candidates:
+    return _matching(((name, group.listed[name].summary) for names in group.sections.values() for name in names), current)
 
 
 def _options(command: click.Command, context: click.Context, current: str) -> Candidates:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli import CommandsByName
+from sbbf_tool.cli.group import CommandsByName, Listed
 
 COMMANDS = {
-    "make": "sbbf_tool.cli.conformance.make",
-    "run": "sbbf_tool.cli.conformance.run",
+    "make": Listed("sbbf_tool.cli.conformance.make", "Write the corpus to a folder."),
+    "run": Listed("sbbf_tool.cli.conformance.run", "Test a reader or writer with the corpus."),
 }
-"""Module of each command, in the order of `--help`."""
+"""In the order of `--help`."""
 
 
-@click.group(cls=CommandsByName, modules=COMMANDS, short_help="Test any reader or writer of filters with a corpus of files.")
+@click.group(cls=CommandsByName, commands=COMMANDS)
 def command() -> None:
     """Make a corpus of files with Bloom filters, and test readers and writers of any language with it.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.conformance import MadeCorpus
 
 
-@click.command(cls=Command, short_help="Write the corpus to a folder.")
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
 @click.option("--only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more).")
 @output_options()

@@ -29,7 +29,7 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command, short_help="Test a reader or writer with the corpus.")
+@click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option("--reader", metavar="CMD", help="Test this command with {file}, {column} and {value}, or with {questions}.")
 @click.option("--writer", metavar="CMD", help="Test this command with {in} and {out}.")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli import CommandsByName
+from sbbf_tool.cli.group import CommandsByName, Listed
 
 COMMANDS = {
-    "inspect": "sbbf_tool.cli.paimon.inspect",
-    "probe": "sbbf_tool.cli.paimon.probe",
-    "build": "sbbf_tool.cli.paimon.build",
-    "verify": "sbbf_tool.cli.paimon.verify",
-    "check": "sbbf_tool.cli.paimon.check",
-    "add-index": "sbbf_tool.cli.paimon.add_index",
-    "remove-index": "sbbf_tool.cli.paimon.remove_index",
+    "inspect": Listed("sbbf_tool.cli.paimon.inspect", "Show the indexes of data files, with their estimated false-positive rates."),
+    "probe": Listed("sbbf_tool.cli.paimon.probe", "Find the data files of a table that may hold a value."),
+    "build": Listed("sbbf_tool.cli.paimon.build", "Build an index file for a data file."),
+    "verify": Listed("sbbf_tool.cli.paimon.verify", "Verify indexes against the data."),
+    "check": Listed("sbbf_tool.cli.paimon.check", "Check the indexes of a table against rules, as a gate for CI."),
+    "add-index": Listed("sbbf_tool.cli.paimon.add_index", "Add indexes to the data files of a table that have none for a column."),
+    "remove-index": Listed("sbbf_tool.cli.paimon.remove_index", "Remove indexes from the data files of a table."),
 }
-"""Module of each command, in the order of `--help`."""
+"""In the order of `--help`."""
 
 
-@click.group(cls=CommandsByName, modules=COMMANDS, short_help="Inspect, query, build, verify, check, add and remove Paimon's file indexes.")
+@click.group(cls=CommandsByName, commands=COMMANDS)
 def command() -> None:
     """Inspect, query, verify, check, add and remove Bloom filters in the file indexes of Apache Paimon tables.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport
 
 
-@click.command(cls=Command, short_help="Add indexes to the data files of a table that have none for a column.")
+@click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @click.option("--replace", is_flag=True, help="Rebuild the filters of data files that have one for the column.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import BuildReport
 
 
-@click.command(cls=Command, short_help="Build an index file for a data file.")
+@click.command(cls=Command)
 @click.argument("data_file", metavar="DATAFILE")
 @columns_option("the options of the table that the data file belongs to")
 @click.option("-o", "--output", metavar="OUT", help="Write the index to this file, which must not exist.  [default: DATAFILE.index]")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport, Finding
 
 
-@click.command(cls=Command, short_help="Check the indexes of a table against rules, as a gate for CI.")
+@click.command(cls=Command)
 @click.argument("table", metavar="TABLE", required=False)
 @click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more).")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more).")

@@ -37,7 +37,7 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command, short_help="Show the indexes of data files, with their estimated false-positive rates.")
+@click.command(cls=Command)
 @click.argument("target", metavar="TABLE|FILE.index")
 @table_options
 @output_options()

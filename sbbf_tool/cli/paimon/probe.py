@@ -31,7 +31,7 @@ _COLUMNS = (
 _REMAINS = "remains"
 
 
-@click.command(cls=NegativeValues, short_help="Find the data files of a table that may hold a value.")
+@click.command(cls=NegativeValues)
 @click.argument("table", metavar="TABLE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")

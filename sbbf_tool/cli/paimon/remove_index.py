@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import RemoveIndexReport
 
 
-@click.command(cls=Command, short_help="Remove indexes from the data files of a table.")
+@click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
 @click.option(
     "-c",

@@ -34,7 +34,7 @@ _COLUMNS = (
 _VERIFIED = "all values found"
 
 
-@click.command(cls=Command, short_help="Verify indexes against the data.")
+@click.command(cls=Command)
 @click.argument("target", metavar="TABLE|FILE.index")
 @click.argument("data_file", metavar="[DATAFILE]", required=False)
 @table_options

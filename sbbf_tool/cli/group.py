@@ -1,0 +1,100 @@
+"""A group of commands that imports a command's module when the command is called, and the options that every command has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from sbbf_tool.cli.command import Context, write_sections
+from sbbf_tool.cli.terminal import terminal_options
+from sbbf_tool.errors import UsageError
+
+
+class Listed(NamedTuple):
+    """A command in a list of commands: `--help` prints the summary without importing the module."""
+
+    module: str
+    summary: str
+
+
+class CommandsByName(click.Group):
+    """A group that imports a command's module when the command is called; `--help` lists its commands by section."""
+
+    context_class = Context
+
+    def __init__(
+        self, *args: Any, commands: Mapping[str, Listed], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        by_section = {section: [name for name in names if name in commands] for section, names in (sections or {}).items()}
+        rest = [name for name in commands if all(name not in names for names in by_section.values())]
+        self.sections = {**by_section, "More" if by_section else "Commands": rest}
+        self.listed = commands
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            # click 8.1 prints the help on stdout and ends with 0; later versions raise an error that 8.1 does not have.
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(UsageError.exit_code)
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in self.sections.values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_sections(formatter, {title: [(name, self.listed[name].summary) for name in names] for title, names in self.sections.items()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.listed:
+            return None
+        command: click.Command = import_module(self.listed[cmd_name].module).command
+        if not any(parameter.name == "debug" for parameter in command.params):
+            command.params += [
+                *([] if isinstance(command, click.Group) else _config_options()),
+                *terminal_options(_show_log),
+                debug_option(),
+            ]
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.listed:
+            from difflib import get_close_matches
+
+            from sbbf_tool.cli.removed import refuse_command
+
+            refuse_command(args)
+
+            near = get_close_matches(args[0], self.listed, n=1)
+            raise click.UsageError(
+                f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.listed)}"),
+                ctx,
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _show_log(ctx: click.Context) -> None:
+    """Print the log of the package to standard error until the command line ends."""
+    from sbbf_tool.cli.render import note
+    from sbbf_tool.log import show_log
+
+    ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
+
+
+def debug_option() -> click.Option:
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.find_root().meta["sbbf.debug"] = True
+
+    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error.")
+
+
+def _config_options() -> list[click.Option]:
+    """Make the options that `Command.parse_args` reads."""
+    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml of this folder or one above it]"
+    return [
+        click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
+        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read no configuration file that --config does not name."),
+    ]
