@@ -14,32 +14,32 @@ from support.corpus_edits import edit_footer
 from support.stored_values import stored
 
 
-def write_repeated(path: Path, entries: list[str], repeated: str, first: str, used: list[int]) -> list[str]:
+def write_repeated(path: Path, entries: list[str], repeated: str, first: str, indices: list[int]) -> list[str]:
     """Write a column of text with a dictionary in which `repeated` is stored as `first`, and return its values."""
-    values = pa.DictionaryArray.from_arrays(pa.array(used, pa.int32()), pa.array(entries))
+    values = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(entries))
     pq.write_table(pa.table({"v": values}), path, compression="none", store_schema=False)
     data = path.read_bytes()
     start = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset
     position = data.index(repeated.encode(), start)
     path.write_bytes(data[:position] + first.encode() + data[position + len(first) :])
-    return [first if entries[index] == repeated else entries[index] for index in used]
+    return [first if entries[index] == repeated else entries[index] for index in indices]
 
 
 @pytest.mark.parametrize(
-    "used",
+    "indices",
     [
         pytest.param([0, 1, 2] * 50, id="pyarrow decodes other values without an error"),
         pytest.param([0, 1, 2, 3] * 50, id="pyarrow decodes indices past the end of its dictionary"),
     ],
 )
-def test_values_of_a_dictionary_with_repeated_entries(tmp_path: Path, used: list[int]) -> None:
+def test_values_of_a_dictionary_with_repeated_entries(tmp_path: Path, indices: list[int]) -> None:
     path = tmp_path / "f.parquet"
-    expected = write_repeated(path, ["aa", "ab", "ac", "ad"], "ab", "aa", used)
+    expected = write_repeated(path, ["aa", "ab", "ac", "ad"], "ab", "aa", indices)
 
     assert stored(path) == [value.encode() for value in expected]
     assert len(add_filters(path, ["v"], in_place=True).filters) == 1
     (verified,) = verify(path).filters
-    assert (verified.problem, verified.false_negatives, verified.verified_values) == (None, 0, len(used))
+    assert (verified.problem, verified.false_negatives, verified.verified_values) == (None, 0, len(indices))
     assert not any(answer.is_absent for answer in probe(path, "v", sorted(set(expected))).values)
 
 
