@@ -14,7 +14,7 @@ from io import TextIOWrapper
 
 import click
 
-from sbbf_tool.cli.group import CommandsByName, Listed, debug_option
+from sbbf_tool.cli.group import CommandsByName, CommandEntry, debug_option
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import start_run, terminal
@@ -22,24 +22,24 @@ from sbbf_tool.display import escape
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
-    "inspect": Listed("sbbf_tool.cli.inspect", "Show which columns have Bloom filters, and how selective they are."),
-    "probe": Listed("sbbf_tool.cli.probe", "Query filters: test whether files may hold values."),
-    "apply": Listed("sbbf_tool.cli.apply", "Give files the filters that sbbf.toml declares."),
-    "add-filter": Listed("sbbf_tool.cli.add_filter", "Add Bloom filters to columns of existing files."),
-    "remove-filter": Listed("sbbf_tool.cli.remove_filter", "Remove Bloom filters."),
-    "verify": Listed("sbbf_tool.cli.verify", "Verify filters against the data."),
-    "check": Listed("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
-    "rule": Listed("sbbf_tool.cli.rule", "Explain a rule of sbbf check or sbbf paimon check."),
-    "repair": Listed("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer."),
-    "resize": Listed("sbbf_tool.cli.resize", "Make filters smaller without reading the data, or larger by rebuilding them."),
-    "advise": Listed("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
-    "explain": Listed("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines."),
-    "report": Listed("sbbf_tool.cli.html_report", "Write an HTML page with pictures of the filters."),
-    "engines": Listed("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
-    "size": Listed("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
-    "paimon": Listed("sbbf_tool.cli.paimon", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."),
-    "conformance": Listed("sbbf_tool.cli.conformance", "Test any reader or writer of filters with a corpus of files."),
-    "completion": Listed("sbbf_tool.cli.completion", "Print the script that completes sbbf commands in a shell."),
+    "inspect": CommandEntry("sbbf_tool.cli.inspect", "Show which columns have Bloom filters, and how selective they are."),
+    "probe": CommandEntry("sbbf_tool.cli.probe", "Query filters: test whether files may hold values."),
+    "apply": CommandEntry("sbbf_tool.cli.apply", "Give files the filters that sbbf.toml declares."),
+    "add-filter": CommandEntry("sbbf_tool.cli.add_filter", "Add Bloom filters to columns of existing files."),
+    "remove-filter": CommandEntry("sbbf_tool.cli.remove_filter", "Remove Bloom filters."),
+    "verify": CommandEntry("sbbf_tool.cli.verify", "Verify filters against the data."),
+    "check": CommandEntry("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
+    "rule": CommandEntry("sbbf_tool.cli.rule", "Explain a rule of sbbf check or sbbf paimon check."),
+    "repair": CommandEntry("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer."),
+    "resize": CommandEntry("sbbf_tool.cli.resize", "Make filters smaller without reading the data, or larger by rebuilding them."),
+    "advise": CommandEntry("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
+    "explain": CommandEntry("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines."),
+    "report": CommandEntry("sbbf_tool.cli.html_report", "Write an HTML page with pictures of the filters."),
+    "engines": CommandEntry("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
+    "size": CommandEntry("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
+    "paimon": CommandEntry("sbbf_tool.cli.paimon", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."),
+    "conformance": CommandEntry("sbbf_tool.cli.conformance", "Test any reader or writer of filters with a corpus of files."),
+    "completion": CommandEntry("sbbf_tool.cli.completion", "Print the script that completes sbbf commands in a shell."),
 }
 
 SECTIONS = {

@@ -13,7 +13,7 @@ from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command in a list of commands: `--help` prints the summary without importing the module."""
 
     module: str
@@ -26,13 +26,13 @@ class CommandsByName(click.Group):
     context_class = Context
 
     def __init__(
-        self, *args: Any, commands: Mapping[str, Listed], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any
+        self, *args: Any, commands: Mapping[str, CommandEntry], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any
     ) -> None:
         super().__init__(*args, **settings)
         by_section = {section: [name for name in names if name in commands] for section, names in (sections or {}).items()}
         rest = [name for name in commands if all(name not in names for names in by_section.values())]
         self.sections = {**by_section, "More" if by_section else "Commands": rest}
-        self.listed = commands
+        self.entries = commands
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args:
@@ -45,12 +45,12 @@ class CommandsByName(click.Group):
         return [name for names in self.sections.values() for name in names]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_sections(formatter, {title: [(name, self.listed[name].summary) for name in names] for title, names in self.sections.items()})
+        write_sections(formatter, {title: [(name, self.entries[name].summary) for name in names] for title, names in self.sections.items()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.listed:
+        if cmd_name not in self.entries:
             return None
-        command: click.Command = import_module(self.listed[cmd_name].module).command
+        command: click.Command = import_module(self.entries[cmd_name].module).command
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params += [
                 *([] if isinstance(command, click.Group) else _config_options()),
@@ -60,16 +60,16 @@ class CommandsByName(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.listed:
+        if args and not args[0].startswith("-") and args[0] not in self.entries:
             from difflib import get_close_matches
 
             from sbbf_tool.cli.removed import refuse_command
 
             refuse_command(args)
 
-            near = get_close_matches(args[0], self.listed, n=1)
+            near = get_close_matches(args[0], self.entries, n=1)
             raise click.UsageError(
-                f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.listed)}"),
+                f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.entries)}"),
                 ctx,
             )
         return super().resolve_command(ctx, args)

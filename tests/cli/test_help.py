@@ -37,7 +37,7 @@ def test_the_list_of_commands_imports_no_command():
     program = "import sys; from sbbf_tool.cli import run; run(['--help']); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
     assert "sbbf_tool.cli.command" in modules
-    assert not {listed.module for listed in COMMANDS.values()} & set(modules)
+    assert not {entry.module for entry in COMMANDS.values()} & set(modules)
 
 
 @pytest.mark.parametrize("name", commands())

@@ -1,4 +1,4 @@
-"""Dictionaries with repeated entries, as DuckDB 2.0.1 writes them for an ENUM: pyarrow reads other values if asked for the dictionary."""
+"""Dictionaries with repeated entries, as DuckDB 2.0.1 writes them for an ENUM: as dictionaries, pyarrow decodes them to other values."""
 
 from __future__ import annotations
 

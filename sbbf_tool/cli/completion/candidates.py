@@ -102,7 +102,7 @@ def _sort(command: click.Command, words: list[str]) -> _Arguments:
 
 
 def _commands(group: CommandsByName, current: str) -> Candidates:
-    return _matching(((name, group.listed[name].summary) for names in group.sections.values() for name in names), current)
+    return _matching(((name, group.entries[name].summary) for names in group.sections.values() for name in names), current)
 
 
 def _options(command: click.Command, context: click.Context, current: str) -> Candidates:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.group import CommandsByName, Listed
+from sbbf_tool.cli.group import CommandsByName, CommandEntry
 
 COMMANDS = {
-    "make": Listed("sbbf_tool.cli.conformance.make", "Write the corpus to a folder."),
-    "run": Listed("sbbf_tool.cli.conformance.run", "Test a reader or writer with the corpus."),
+    "make": CommandEntry("sbbf_tool.cli.conformance.make", "Write the corpus to a folder."),
+    "run": CommandEntry("sbbf_tool.cli.conformance.run", "Test a reader or writer with the corpus."),
 }
 """In the order of `--help`."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.group import CommandsByName, Listed
+from sbbf_tool.cli.group import CommandsByName, CommandEntry
 
 COMMANDS = {
-    "inspect": Listed("sbbf_tool.cli.paimon.inspect", "Show the indexes of data files, with their estimated false-positive rates."),
-    "probe": Listed("sbbf_tool.cli.paimon.probe", "Find the data files of a table that may hold a value."),
-    "build": Listed("sbbf_tool.cli.paimon.build", "Build an index file for a data file."),
-    "verify": Listed("sbbf_tool.cli.paimon.verify", "Verify indexes against the data."),
-    "check": Listed("sbbf_tool.cli.paimon.check", "Check the indexes of a table against rules, as a gate for CI."),
-    "add-index": Listed("sbbf_tool.cli.paimon.add_index", "Add indexes to the data files of a table that have none for a column."),
-    "remove-index": Listed("sbbf_tool.cli.paimon.remove_index", "Remove indexes from the data files of a table."),
+    "inspect": CommandEntry("sbbf_tool.cli.paimon.inspect", "Show the indexes of data files, with their estimated false-positive rates."),
+    "probe": CommandEntry("sbbf_tool.cli.paimon.probe", "Find the data files of a table that may hold a value."),
+    "build": CommandEntry("sbbf_tool.cli.paimon.build", "Build an index file for a data file."),
+    "verify": CommandEntry("sbbf_tool.cli.paimon.verify", "Verify indexes against the data."),
+    "check": CommandEntry("sbbf_tool.cli.paimon.check", "Check the indexes of a table against rules, as a gate for CI."),
+    "add-index": CommandEntry("sbbf_tool.cli.paimon.add_index", "Add indexes to the data files of a table that have none for a column."),
+    "remove-index": CommandEntry("sbbf_tool.cli.paimon.remove_index", "Remove indexes from the data files of a table."),
 }
 """In the order of `--help`."""
 
