@@ -14,7 +14,7 @@ from io import TextIOWrapper
 
 import click
 
-from sbbf_tool.cli.group import CommandsByName, CommandEntry, debug_option
+from sbbf_tool.cli.group import CommandEntry, CommandsByName, debug_option
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import start_run, terminal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.group import CommandsByName, CommandEntry
+from sbbf_tool.cli.group import CommandEntry, CommandsByName
 
 COMMANDS = {
     "make": CommandEntry("sbbf_tool.cli.conformance.make", "Write the corpus to a folder."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.group import CommandsByName, CommandEntry
+from sbbf_tool.cli.group import CommandEntry, CommandsByName
 
 COMMANDS = {
     "inspect": CommandEntry("sbbf_tool.cli.paimon.inspect", "Show the indexes of data files, with their estimated false-positive rates."),
