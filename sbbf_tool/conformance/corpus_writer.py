@@ -70,6 +70,10 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
     questions: list[Question] = []
     inputs: list[WriterInput] = []
     size = 0
+    if selection:
+        for name in _list_names(selection):
+            selection.takes(name)
+        selection.ensure_use()
     _write_file(root / encrypted_files.KEYS_FILE, encrypted_files.build_keys())
     (root / FILE_NAME).unlink(missing_ok=True)
     for file in _make_files(selection):
@@ -85,7 +89,6 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
             _write_file(root / PurePosixPath(row.file), data)
             inputs.append(row)
             size += len(data)
-    selection.ensure_use()
     manifest = Manifest(tuple(files), tuple(questions), tuple(inputs))
     built_manifest = manifest.build()
     _write_file(root / FILE_NAME, built_manifest)  # the last, so that a folder with a manifest is complete
@@ -107,11 +110,19 @@ def _make_files(selection: _Selection) -> Iterator[CorpusFile]:
         yield sound_files.make_large()
 
 
+def _list_names(selection: _Selection) -> Iterator[str]:
+    yield from (file.name for file in _make_files(selection))
+    yield from (row.file for row, _ in _make_inputs())
+
+
 class _Selection:
     """Patterns of names of files; without any, every file is selected."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._matches = dict.fromkeys(patterns, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self._matches)
 
     def takes(self, name: str) -> bool:
         for pattern in self._matches:

@@ -24,6 +24,7 @@ from sbbf_tool.conformance.commands import CommandLine, Completion
 from sbbf_tool.conformance.corpus import Corpus
 from sbbf_tool.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, Question
 from sbbf_tool.conformance.verdicts import Judgement, build_report
+from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.conformance import CANNOT_SAY as CANNOT_SAY_VERDICT
 from sbbf_tool.reports.conformance import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport
 
@@ -52,6 +53,9 @@ def run_reader(
     line = _parse(command, timeout)
     reader = _Reader(corpus, line)
     questions = corpus.questions("paimon" if paimon else "parquet")
+    if not questions:
+        reader_of, name = ("Paimon", "paimon/bigint") if paimon else ("Parquet", "types/int32.parquet")
+        raise UsageError(f"no file of the corpus is for readers of {reader_of}", hint=f"names are such as {name}")
     if line.has("questions"):
         answers = reader.ask_together(questions)
     else:

@@ -17,7 +17,7 @@ from sbbf_tool.conformance.commands import CommandLine
 from sbbf_tool.conformance.corpus import Corpus
 from sbbf_tool.conformance.manifest import WriterInput
 from sbbf_tool.conformance.verdicts import Judgement, build_report
-from sbbf_tool.errors import SbbfError
+from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse
@@ -33,6 +33,8 @@ def run_writer(corpus: Corpus, command: str, *, timeout: float = 60, exact: bool
     """Let a writer write every input of the corpus with filters; see `run_reader`. Raises UsageError for a command without placeholders."""
     line = CommandLine.parse(command, timeout, ("in", "out"), ("column", "type"))
     inputs = corpus.inputs()
+    if not inputs:
+        raise UsageError("no file of the corpus is an input for writers", hint="names of inputs are such as inputs/int32.parquet")
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         judgements = list(pool.map(lambda row: _write(corpus, line, row), inputs))
     return build_report("writer", command, corpus.manifest.version, judgements, exact=exact, calls=len(inputs))

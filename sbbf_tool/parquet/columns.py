@@ -123,7 +123,7 @@ def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     """Return the error for a name that a file or table does not have, with similar names or with those that it has."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, names, n=3) or [candidate for candidate in names if candidate.lower() == name.lower()]
+    near = [candidate for candidate in names if candidate.casefold() == name.casefold()] or get_close_matches(name, names, n=3)
     hint = f"the columns of the {owner} are {_some(names)}" if names else f"the {owner} has no columns"
     hint = f"did you mean {_some(near)}?" if near else hint
     return NoColumnError(f"there is no column {name!r}", hint=hint)

@@ -59,7 +59,12 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
         with _beside(real, name, mode) as (temporary, fd):
             if old is not None and mode == USUAL:
                 _carry_over(real, fd)
-            yield _Unbuffered(fd, "wb", closefd=False)
+            stream = _Unbuffered(fd, "wb", closefd=False)
+            try:
+                yield stream
+            except BaseException:
+                stream.drop()
+                raise
             sync(fd)
             give_name(temporary, real, overwrite)
             with suppress(OSError):
@@ -87,8 +92,18 @@ def _write_on_windows(name: str, overwrite: bool) -> Iterator[io.FileIO]:
 class _Unbuffered(io.FileIO):
     """A file that writes without a buffer: a forked process would inherit the buffer and write it again."""
 
+    _is_dropped = False
+
+    def drop(self) -> None:
+        """Ignore what is written from now on.
+
+        pyarrow ends a file when its writer is deleted, and by then the descriptor may be that of another file.
+        """
+        self._is_dropped = True
+
     def write(self, data: Bytes) -> int:  # type: ignore[override]
-        write_all(self.fileno(), data)
+        if not self._is_dropped:
+            write_all(self.fileno(), data)
         return memoryview(data).nbytes
 
 

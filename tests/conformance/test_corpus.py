@@ -158,7 +158,8 @@ def test_a_part_of_the_corpus(tmp_path: Path) -> None:
     again = make_corpus(str(tmp_path / "part"), only=["types/int8.parquet", "inputs/uuid*"])
     assert again == report
     with pytest.raises(UsageError, match=r"no file of the corpus matches 'nothing/\*'"):
-        make_corpus(str(tmp_path / "part"), only=["nothing/*"])
+        make_corpus(str(tmp_path / "part"), only=["types/int8.parquet", "nothing/*"])
+    assert len(Corpus.open(str(tmp_path / "part")).manifest.files) == 1
 
 
 def test_the_manifest_is_read_back(corpus: Corpus) -> None:

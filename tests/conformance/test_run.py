@@ -228,6 +228,9 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
             for seconds in (0, -1, math.nan, math.inf, 1e300)
         ),
         ({"reader": "true {questions}", "only": ["nothing"]}, "no file of the corpus matches 'nothing'"),
+        ({"writer": "true {in} {out}", "only": ["types/int*"]}, "no file of the corpus is an input for writers"),
+        ({"reader": "true {questions}", "only": ["paimon/*"]}, "no file of the corpus is for readers of Parquet"),
+        ({"paimon_reader": "true {questions}", "only": ["types/int*"]}, "no file of the corpus is for readers of Paimon"),
     ],
 )
 def test_wrong_requests(corpus_folder: Path, options: dict[str, object], message: str) -> None:

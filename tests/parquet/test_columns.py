@@ -216,6 +216,12 @@ def test_names_that_come_near_are_offered(tmp_path, requested, offered):
         find_column(columns, requested)
 
 
+def test_a_name_that_differs_in_case_alone_is_the_one_that_is_offered():
+    columns = columns_of(leaf("name"), leaf("ID"), leaf("uuid"), top_level=3)
+    with pytest.raises(UsageError, match=r"no column 'id'; did you mean ID\?$"):
+        find_column(columns, "id")
+
+
 def test_where_nothing_comes_near_the_columns_are_listed():
     few = columns_of(leaf("a"), leaf("b"), top_level=2)
     with pytest.raises(UsageError, match=r"no column 'quux'; the columns of the file are a, b$"):

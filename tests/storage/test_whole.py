@@ -11,6 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli.formats import Item, Run, choose_outputs
@@ -39,6 +41,25 @@ def save_report(path: Path, rows: int = 1) -> None:
 def write(path: Path, data: bytes = b"new") -> None:
     with write_whole(path, overwrite=True) as stream:
         stream.write(data)
+
+
+@pytest.mark.parametrize("content", [None, b"an old report"], ids=["new", "old"])
+def test_what_is_written_after_an_error_goes_nowhere(tmp_path, content):
+    """pyarrow writes the footer of a Parquet file when it deletes the writer; by then the descriptor may be that of another file."""
+    path = tmp_path / "r.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    block = write_whole(path, overwrite=True)
+    stream = block.__enter__()
+    writer = pq.ParquetWriter(stream, pa.schema([("v", pa.int64())]))
+    with pytest.raises(KeyError):
+        block.__exit__(KeyError, KeyError(), None)
+    descriptor = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)
+    assert descriptor == stream.fileno()
+    del writer
+    os.close(descriptor)
+    assert (tmp_path / "other").read_bytes() == b""
+    assert sorted(os.listdir(tmp_path)) == (["other"] if content is None else ["other", "r.parquet"])
 
 
 @pytest.mark.parametrize("content", [None, b"an old plan"], ids=["new", "old"])
