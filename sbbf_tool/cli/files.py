@@ -99,6 +99,8 @@ class Files:
         """Whether files that are unchanged since the state are left out."""
         self.left_out = 0
         """Number of files that were left out."""
+        self.rest: list[Any] = []
+        """Rows that a run had when it ended early; see `Runner.rest`."""
         self._selection: Selection | None = None
 
     def of(self, names: tuple[str, ...]) -> Files:
@@ -231,7 +233,7 @@ class Files:
         folders = JournalFolders()
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
             runner = self.runner(progress)
-            run = runner.run
+            run, self.rest = runner.run, runner.rest
             if self.state is not None:
                 from sbbf_tool.cli.spelling import spell
                 from sbbf_tool.runner.incremental import IncrementalRunner

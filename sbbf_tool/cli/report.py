@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
 from sbbf_tool.cli.formats import Item, Output, Outputs, Run
+from sbbf_tool.cli.interrupts import interrupts_later
 from sbbf_tool.cli.named_columns import NamedColumns, lacks_columns, reason_of
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
@@ -190,29 +191,40 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     is_single = files.file is not None and not files.is_since
     named_columns, code = NamedColumns(columns), 0
     error: BaseException | None = None
+    last_path: str | None = None
     run = Run(view, work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
     with outputs.open(run) as sinks, limit_complaints(files.most_files):
+
+        def take(raw_row: Row) -> None:
+            nonlocal error, last_path
+            row = _prepare(raw_row, view)
+            outcomes.add(raw_row)
+            outcomes.unchanged += row.is_unchanged
+            named_columns.add(row)
+            error = raw_row.error if is_single else None
+            if error is None:
+                before = Counter(view.total) if view.commits is not None else view.total
+                codes.add(_count(row, view, outcomes, work, is_single=is_single))
+                if view.commits is not None:
+                    view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
+            item = Item(view.schema, getattr(row, "report", None), row)
+            for output in sinks:
+                output.add(item)
+            last_path = raw_row.path
+
         try:
             with closing(files.rows(work)) as rows:
                 for raw_row in _without_flood(rows, files):
-                    row = _prepare(raw_row, view)
-                    outcomes.add(raw_row)
-                    outcomes.unchanged += row.is_unchanged
-                    named_columns.add(row)
-                    error = raw_row.error if is_single else None
-                    if error is None:
-                        before = Counter(view.total) if view.commits is not None else view.total
-                        codes.add(_count(row, view, outcomes, work, is_single=is_single))
-                        if view.commits is not None:
-                            view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
-                    item = Item(view.schema, getattr(row, "report", None), row)
-                    for output in sinks:
-                        output.add(item)
+                    with interrupts_later() if work.changes else nullcontext():
+                        take(raw_row)
                     if not work.changes:
                         stop_if_unread(at_end=False)
         except (KeyboardInterrupt, SystemExit) as interrupt:
             if not work.changes or is_single:
                 raise
+            for raw_row in files.rest if view.commits is None else ():
+                if raw_row.path != last_path:
+                    take(raw_row)
             report = sinks[-1] if outputs.report is not None and view.commits is None else None
             code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED
             _end_early(view, outcomes, report, code)

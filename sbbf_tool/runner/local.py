@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, FileRow, ListedFile
@@ -51,6 +51,7 @@ class LocalRunner:
         self.progress = progress
         """Set as files are listed and done, and by the work on a file in this process."""
         self._advance = None if progress is None else progress.advance
+        self.rest: list[Any] = []
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -110,11 +111,11 @@ class LocalRunner:
         if is_little or self.workers == 1:
             from sbbf_tool.runner.together import work_on
 
-            yield from work_on(work, (file.path for file in chain(first, files)), self.workers, self._advance)
+            yield from work_on(work, (file.path for file in chain(first, files)), self.workers, self._advance, self.rest)
             return
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
-        yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers)
+        yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers, self.rest)
 
     def _by_threads(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, max(2, self.workers)))
@@ -125,9 +126,8 @@ class LocalRunner:
 
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
-        with closing(
-            map_in_order(lambda file: work(file.path, jobs), chain(head, files), partial(_memory_of, work=work), self.workers)
-        ) as rows:
+        memory_of = partial(_memory_of, work=work)
+        with closing(map_in_order(lambda file: work(file.path, jobs), chain(head, files), memory_of, self.workers, self.rest)) as rows:
             yield from rows
 
 
@@ -152,33 +152,55 @@ def _memory_of(file: ListedFile, work: Work[Row]) -> int:
     return min(file.bytes, _DATA_MEMORY if work.reads_data else _FOOTER_MEMORY)
 
 
-def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:
-    """Yield the rows in the order of the files; submit only a few tasks in advance."""
+def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int, rest: list[Row]) -> Iterator[Row]:
+    """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task
 
     build_lost_row = partial(_build_lost_row, work.row)
     ahead: deque[Task[str, Row]] = deque()
+    ready: deque[Row] = deque()
+
+    def rows_of_first() -> Iterator[Row]:
+        ready.extend(processes.rows(ahead[0], build_lost_row))
+        ahead.popleft()
+        while ready:
+            yield ready[0]
+            ready.popleft()
+
     with Processes(workers) as processes:
-        for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
-            is_large = work.is_parallel and _cost(files_of_task[0], work) > TASK_COST * all_jobs
-            # A large file is processed alone: its chunks use all workers.
-            while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
-                yield from processes.rows(ahead.popleft(), build_lost_row)
-            paths = [file.path for file in files_of_task]
-            ahead.append(processes.submit(Task(paths, partial(_rows, work.only(paths), all_jobs if is_large else jobs))))
-            if is_large:
-                yield from processes.rows(ahead.popleft(), build_lost_row)
-        while ahead:
-            yield from processes.rows(ahead.popleft(), build_lost_row)
+        try:
+            for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
+                is_large = work.is_parallel and _cost(files_of_task[0], work) > TASK_COST * all_jobs
+                # A large file is processed alone: its chunks use all workers.
+                while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
+                    yield from rows_of_first()
+                paths = [file.path for file in files_of_task]
+                ahead.append(processes.submit(Task(paths, partial(_rows, work.only(paths), all_jobs if is_large else jobs))))
+                if is_large:
+                    yield from rows_of_first()
+            while ahead:
+                yield from rows_of_first()
+        except BaseException:
+            rest += [*ready, *processes.interrupt(ahead)]
+            raise
 
 
 def _rows(work: Work[Row], jobs: int, paths: Sequence[str]) -> list[Row]:
+    """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
+    from sbbf_tool.runner.processes import InterruptError
     from sbbf_tool.runner.together import work_on
 
-    with closing(work_on(work, paths, jobs)) as rows:
-        # Other exceptions may contain values that cannot be pickled; the row has the reason.
-        return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
+    rows: list[Row] = []
+    rest: list[Row] = []
+    try:
+        with closing(work_on(work, paths, jobs, rest=rest)) as new_rows:
+            for row in new_rows:
+                rows.append(row)  # noqa: PERF402, an interrupt keeps the rows
+    except InterruptError:
+        rows += rest[1:] if rows and rest and rest[0] is rows[-1] else rest
+    # Other exceptions may contain values that cannot be pickled; the row has the reason.
+    return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 
 def _build_lost_row(row: type[Row], path: str) -> Row:

@@ -11,7 +11,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -24,6 +24,10 @@ Unit = TypeVar("Unit")
 Row = TypeVar("Row")
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class InterruptError(SystemExit):
+    """The owner interrupts this worker. A task may catch it and return the rows that it has."""
 
 
 class Task(Generic[Unit, Row]):
@@ -50,9 +54,8 @@ class Processes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
-        if kind is not None and self._alive is not None:
-            # Each worker reads one byte; the last byte is for a worker of `_apart`.
-            os.write(self._alive[1], bytes(self.workers + 1))
+        if kind is not None:
+            self._interrupt()
         self._stop()
         for fd in self._alive or ():
             os.close(fd)
@@ -77,6 +80,20 @@ class Processes:
             if task.pool is self._pool:
                 self._stop()
             return self._apart(task.units, task.work, build_lost_row)
+
+    def interrupt(self, tasks: Iterable[Task[Unit, Row]]) -> Iterator[Row]:
+        """Interrupt the workers, and yield the rows that these tasks have so far."""
+        self._interrupt()
+        self._stop()
+        for task in tasks:
+            future = task.future
+            if future is not None and future.done() and not future.cancelled() and future.exception() is None:
+                yield from future.result()
+
+    def _interrupt(self) -> None:
+        if self._alive is not None:
+            # Each worker reads one byte; the last byte is for a worker of `_apart`.
+            os.write(self._alive[1], bytes(self.workers + 1))
 
     def _apart(
         self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]], build_lost_row: Callable[[Unit], Row]
@@ -152,7 +169,7 @@ def _refuse(number: int, frame: object) -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     _refuse(number, frame)
-    raise SystemExit
+    raise InterruptError
 
 
 def _end_with_owner(reading: int) -> None:

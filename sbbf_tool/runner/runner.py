@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sbbf_tool.reports.rows import FileRow, ListedFile
 
@@ -22,6 +22,9 @@ class Runner(Protocol):
 
     most_files: int | None
     """Number of listed files above which a caller should divide a run, to limit memory; None for no limit."""
+
+    rest: list[Any]
+    """If a run ended early, the row that was yielded last, and those of files that were done, but not yielded."""
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run where it works; see `Selection.files`."""

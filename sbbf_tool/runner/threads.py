@@ -7,7 +7,7 @@ by the bytes that the work on these objects holds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -25,12 +25,16 @@ _MOST_AHEAD = 4 * MOST_OPEN
 
 
 def map_in_order(
-    function: Callable[[Unit], Answer], units: Iterable[Unit], memory_of: Callable[[Unit], int], workers: int
+    function: Callable[[Unit], Answer],
+    units: Iterable[Unit],
+    memory_of: Callable[[Unit], int],
+    workers: int,
+    rest: list[Answer] | None = None,
 ) -> Generator[Answer, None, None]:
     """Call a function for each unit in threads, of which at most `workers` compute at the same time; yield the answers in order.
 
     If the caller ends the iteration early or is interrupted, no new request is sent, and threads whose request does not return soon are
-    abandoned.
+    abandoned; `rest` receives the answer that was yielded last, and those that were not yielded.
     """
     turns = Turns(workers)
 
@@ -39,6 +43,11 @@ def map_in_order(
             return function(unit)
 
     ahead: deque[tuple[Future[Answer], int]] = deque()
+
+    def first_answer() -> Iterator[Answer]:
+        yield result_of(ahead[0][0])
+        ahead.popleft()
+
     pool = DaemonThreads(MOST_OPEN, "sbbf-file")
     stop: Stop | None = None
     try:
@@ -46,12 +55,12 @@ def map_in_order(
             for unit in units:
                 size = memory_of(unit)
                 while ahead and (len(ahead) >= _MOST_AHEAD or size + _open_memory(ahead) > MOST_BYTES):
-                    yield result_of(ahead.popleft()[0])
+                    yield from first_answer()
                 ahead.append((pool.submit(call, unit), size))
                 while ahead and ahead[0][0].done():
-                    yield result_of(ahead.popleft()[0])
+                    yield from first_answer()
             while ahead:
-                yield result_of(ahead.popleft()[0])
+                yield from first_answer()
     finally:
         for future, _ in ahead:
             future.cancel()
@@ -59,6 +68,12 @@ def map_in_order(
         pool.close(STOP_SECONDS if is_ended else None)
         if stop is not None and is_ended:
             stop.clean_up()
+        if rest is not None:
+            rest += [future.result() for future, _ in ahead if _has_answer(future)]
+
+
+def _has_answer(future: Future[Answer]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def _open_memory(ahead: Iterable[tuple[Future[Answer], int]]) -> int:

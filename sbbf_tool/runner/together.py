@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,15 +18,21 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 
 
-def work_on(work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress | None = None) -> Generator[Row, None, None]:
-    """Yield the rows of these files in their order. The row of a changed file is yielded when the new file has its name."""
+def work_on(
+    work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress | None = None, rest: list[Row] | None = None
+) -> Generator[Row, None, None]:
+    """Yield the rows of these files in their order. The row of a changed file is yielded when the new file has its name.
+
+    If the iteration ends early, `rest` receives the row that was yielded last, and those of files that were changed but not yielded.
+    """
     if not work.publishes_together:
         yield from (work(path, jobs, progress) for path in paths)
         return
     pending = PendingFiles()
     rows: list[tuple[Row, list[PendingFile]]] = []
+    ready: deque[Row] = deque()
 
-    def publish() -> list[Row]:
+    def publish() -> Iterator[Row]:
         failed, warnings = pending.publish()
         final_rows = []
         for row, files in rows:
@@ -34,8 +41,11 @@ def work_on(work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress
                 final_rows.append(work(row.path, jobs, progress))
             else:
                 final_rows.append(_with_warnings(row, [warnings[file.target] for file in files if file.target in warnings]))
+        ready.extend(final_rows)
         rows.clear()
-        return final_rows
+        while ready:
+            yield ready[0]
+            ready.popleft()
 
     try:
         remaining = iter(paths)
@@ -57,6 +67,8 @@ def work_on(work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress
                 yield from publish()
         yield from publish()
     finally:
+        if rest is not None:
+            rest += [*ready, *(row for row, files in rows if all(file.target in pending.published_targets for file in files))]
         pending.discard()
 
 

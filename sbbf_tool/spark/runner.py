@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.arrow import spelling
 from sbbf_tool.reports.rows import FileRow, ListedFile
@@ -44,6 +44,8 @@ class SparkRunner:
     ) -> None:
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
+        self.rest: list[Any] = []
+        """Always empty: outcomes that Spark has are yielded, and those of tasks that it ends are lost."""
         self._session_options = master, conf, remote
         self._spark: SparkSession | None = None
         self._is_ours = False

@@ -55,6 +55,8 @@ class PendingFiles:
         self._num_bytes = 0
         self._since = 0.0
         self._latest: list[PendingFile] = []
+        self.published_targets: set[str] = set()
+        """Targets that the last `publish` has replaced, also if it was interrupted."""
 
     def __len__(self) -> int:
         return len(self._files)
@@ -95,12 +97,18 @@ class PendingFiles:
         A file stays as it was if it changed in the meantime or the disk reported an error: it must be worked on again.
         """
         files, self._files, self._num_bytes = self._files, {}, 0
+        self.published_targets = set()
         failed: set[str] = set()
         warnings: dict[str, str] = {}
+
+        def rename(file: PendingFile) -> None:
+            file.rename()
+            self.published_targets.add(file.target)
+
         with ExitStack() as stack:
             for file in files.values():
                 stack.push(file.resources)
-            for step in (lambda file: sync(file.fd), lambda file: file.rename()):
+            for step in (lambda file: sync(file.fd), rename):
                 for file in files.values():
                     if file.target not in failed:
                         try:

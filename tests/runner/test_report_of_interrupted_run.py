@@ -1,0 +1,82 @@
+"""An interrupted run reports every file that it has changed, so that `--undo` restores all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.cli.interrupts import interrupts_later
+from sbbf_tool.runner.threads import map_in_order
+
+pytestmark = pytest.mark.slow
+
+FILES = 300
+
+
+def changed_files(folder: Path, old: bytes) -> set[str]:
+    return {path.name for path in folder.glob("*.parquet") if path.read_bytes() != old}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_every_changed_file_is_in_the_report(fixtures: Path, tmp_path: Path, jobs: int, number: signal.Signals) -> None:
+    old = (fixtures / "events.parquet").read_bytes()
+    folder, report = tmp_path / "lake", tmp_path / "r.json"
+    folder.mkdir()
+    for position in range(FILES):
+        shutil.copy(fixtures / "events.parquet", folder / f"{position:03}.parquet")
+    words = ["add-filter", str(folder), "-c", "user_id", "-c", "session", "--in-place", "--jobs", str(jobs), "--report", str(report)]
+    process = subprocess.Popen([sys.executable, "-m", "sbbf_tool", *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    deadline = time.monotonic() + 60
+    while not changed_files(folder, old) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 128 + number, errors
+    changed_names = changed_files(folder, old)
+    rows = json.loads(report.read_text())
+    reported_names = {os.path.basename(row["file"]) for row in rows if row["schema"] == "sbbf.add-filter"}
+    assert 0 < len(changed_names) < FILES
+    # The signal may hit a worker between the rename of a file and its row: the message says that files in work may be changed too.
+    assert reported_names <= changed_names
+    assert len(changed_names - reported_names) <= jobs
+    assert f"so far {len(reported_names)} files: {len(reported_names)} done" in errors
+    assert run(["remove-filter", "--undo", str(report), "--in-place"]) == 0
+    assert changed_files(folder, old) == changed_names - reported_names
+
+
+def test_answers_that_threads_have_are_kept() -> None:
+    def answer(unit: int) -> int:
+        if unit == 0:
+            time.sleep(0.5)
+            raise KeyboardInterrupt
+        return unit
+
+    rest: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        list(map_in_order(answer, range(5), lambda unit: 1, 5, rest))
+    assert rest == [1, 2, 3, 4]
+
+
+def test_a_signal_waits_until_a_row_is_written() -> None:
+    steps = []
+
+    def write_row() -> None:
+        with interrupts_later():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("written")
+
+    with pytest.raises(KeyboardInterrupt):
+        write_row()
+    assert steps == ["written"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
