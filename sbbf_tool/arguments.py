@@ -28,12 +28,12 @@ def as_iterable(values: Any) -> Iterable[Any]:
 
 
 def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
-    """Return names as a tuple; a single string is one name. Raises UsageError for a name that is not a string."""
+    """Return names as a tuple, each once; a single string is one name. Raises UsageError for a name that is not a string."""
     names = tuple(as_iterable(names_or_name))
     for name in names:
         if not isinstance(name, str):
             raise UsageError(f"the name of a {kind} is text, not {name!r} ({type(name).__name__})")
-    return names
+    return tuple(dict.fromkeys(names))
 
 
 LONGEST_TIME_LIMIT = 30 * 24 * 3600

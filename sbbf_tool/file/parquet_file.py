@@ -137,16 +137,18 @@ class ParquetFile:
             error.at(file=self.name)
 
     def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
-        """Return the columns with these names, or all columns if `names` is empty. Raises UsageError.
+        """Return the columns with these names, each once, or all columns if `names` is empty. Raises UsageError.
 
         Names that a file of a table does not have are left out, because the table does, and, unless `strict`, those that any other file
         does not have; NotApplicableError if it has none of them.
         """
-        columns, missing, errors = [], [], []
+        columns: dict[int, Column] = {}
+        missing, errors = [], []
         with self.locate_errors():
             for name in as_names(names):
                 try:
-                    columns.append(find_column(self.footer.columns, name))
+                    column = find_column(self.footer.columns, name)
+                    columns[column.index] = column
                 except NoColumnError as error:
                     if strict and not self.is_in_table:
                         raise
@@ -155,7 +157,7 @@ class ParquetFile:
             if missing and not columns:
                 reason = f"the file does not have {format_columns(missing)}" if self.is_in_table else "; ".join(errors)
                 raise NotApplicableError(f"{NOT_APPLICABLE}: {reason}")
-        return columns or list(self.footer.columns)
+        return list(columns.values()) or list(self.footer.columns)
 
     @property
     def is_in_table(self) -> bool:

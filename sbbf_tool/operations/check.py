@@ -102,7 +102,7 @@ def ensure_columns(paths: Iterable[FileName], policies: PolicyOfFiles, keys: Key
     """Raise UsageError if a required column is in none of the files that require it. Footers are read until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policies.required)
     for path in paths if missing else ():
-        names = [name for name in policies.of(os.fspath(path)).required if name in missing]
+        names = [name for name in dict.fromkeys(policies.of(os.fspath(path)).required) if name in missing]
         try:
             _find_columns(path, names, missing, keys)
         except (UnreadableError, RefusedError):

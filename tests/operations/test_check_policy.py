@@ -224,3 +224,7 @@ def test_a_filter_of_ours_meets_its_own_limits(tmp_path: Path):
     add_filters(path, ["key"], in_place=True, fpp=0.01)
     limits = Limits(require=("key",), max_fpp=0.0125, max_bytes_share=0.25, min_ndv=5000, min_chunk_bytes=1000)
     assert check(path, Policy(limits, fail_on="info")).findings == ()
+
+
+def test_a_column_that_is_required_twice_is_looked_up_once(fixtures):
+    ensure_columns([fixtures / "pyarrow-filters.parquet"], Policy(Limits(require=("id", "id"))))

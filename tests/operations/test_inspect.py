@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, verify
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
@@ -275,3 +275,11 @@ def test_ciphertext_is_never_measured(conformance, name):
     encrypted = [row for row in report.filters if "its column is encrypted" in row.warnings]
     assert encrypted
     assert {(row.fill_ratio, row.unreadable) for row in encrypted} == {(None, None)}
+
+
+def test_a_column_that_is_named_twice_counts_once(fixtures):
+    path = fixtures / "pyarrow-types-filters.parquet"
+    filters = inspect(path, ["words.list.element"]).filters
+    assert len(filters) == 4
+    assert inspect(path, ["words.list.element", "words.list.element", "words"]).filters == filters
+    assert len(verify(path, ["words.list.element", "words"]).filters) == 4
