@@ -305,7 +305,7 @@ def _report_columns(named_columns: NamedColumns, *, is_complete: bool) -> Iterat
         complain(f"sbbf: no file has the column: {reason}")
         yield UsageError.exit_code
     for line in named_columns.describe():
-        complain(f"sbbf: {line}", kind="note")
+        render.note(f"sbbf: {line}")
 
 
 def _note_commits(view: View[Any]) -> None:

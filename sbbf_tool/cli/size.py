@@ -46,7 +46,11 @@ class _SizeView(View["SizeReport"]):
 
     def show(self, page: Page, report: SizeReport) -> None:
         target = _percent(report.fpp)
-        page.say(f"{format_count(report.ndv, 'value')} at {target}: a bitset of {page.bytes(report.bitset_bytes)}")
+        chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
+        result = f"a bitset of {page.bytes(report.bitset_bytes)}"
+        if chosen.fpp > report.fpp:
+            result = f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
+        page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
         columns = (
             *(Column("size", WORD), Column("bitset", BYTES), Column("header", BYTES, 3), Column("blocks", COUNT, 2), Column("fpp", WORD)),
             *(Column("bits/value", WORD), Column(f"values at {target}", COUNT, 1)),
@@ -59,9 +63,6 @@ class _SizeView(View["SizeReport"]):
             for size in report.sizes
         ]
         page.table(columns, rows)
-        chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
-        if chosen.fpp > report.fpp:
-            page.say(f"warning: readers reject filters larger than {page.bytes(report.bitset_bytes)}; the FPP is {_percent(chosen.fpp)}")
         formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
         page.say(f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}")
         if report.formula_bytes != report.bitset_bytes:

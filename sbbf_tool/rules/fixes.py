@@ -22,10 +22,10 @@ def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
     return Fix("repair", (column.changeable_name,), (column.name,), rebuild=True, keys=column.keys_path)
 
 
-def add(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that builds a filter in every row group and rebuilds existing filters."""
+def add(column: ColumnFacts, limits: Limits) -> Fix | None:
+    """Return the fix that builds a filter in every row group and rebuilds existing filters; None if the column can have no filter."""
     if _gets_no_filter(column):
-        return remove(column, limits)
+        return remove(column, limits) if column.filters else None
     target = dict(limits.targets).get(column.name)
     fpps = [fpp for fpp in (limits.max_fpp, None if target is None else target.fpp) if fpp is not None]
     fpp = min(*fpps, DEFAULT_FPP) if fpps else None

@@ -52,6 +52,14 @@ def test_quiet(words, names, fixtures, capfd):
     assert capfd.readouterr().out == ""
 
 
+def test_columns_that_some_files_lack_are_no_error(fixtures, capfd):
+    Path("lake").mkdir()
+    for name in ("events", "pyarrow-filters"):
+        (Path("lake") / f"{name}.parquet").write_bytes((fixtures / f"{name}.parquet").read_bytes())
+    assert run(["verify", "lake", "-c", "id", "--quiet"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
 def test_errors_are_printed(names, capfd):
     Path("torn.parquet").write_bytes(b"PAR1")
     for name in READING_FILES:

@@ -228,3 +228,8 @@ def test_a_filter_of_ours_meets_its_own_limits(tmp_path: Path):
 
 def test_a_column_that_is_required_twice_is_looked_up_once(fixtures):
     ensure_columns([fixtures / "pyarrow-filters.parquet"], Policy(Limits(require=("id", "id"))))
+
+
+def test_a_required_filter_of_a_boolean_column_has_no_fix(fixtures):
+    (finding,) = check(fixtures / "pyarrow-filters.parquet", Policy(select=("missing-filter",), limits=Limits(require=("flag",)))).findings
+    assert (finding.rule, finding.fix) == ("missing-filter", None)
