@@ -115,8 +115,8 @@ def assert_70_and_a_line(place: str, arguments: list[str], numbers: Iterable[int
 ABSENT = ["fixtures/pyarrow-filters.parquet", "id", "-5"]
 
 IMPORTS = [
-    *(pytest.param(module, [name, "--help"], id=name) for name, module in COMMANDS.items()),
-    *(pytest.param(module, ["paimon", name, "--help"], id=f"paimon {name}") for name, module in PAIMON_COMMANDS.items()),
+    *(pytest.param(entry.module, [name, "--help"], id=name) for name, entry in COMMANDS.items()),
+    *(pytest.param(entry.module, ["paimon", name, "--help"], id=f"paimon {name}") for name, entry in PAIMON_COMMANDS.items()),
     *(
         pytest.param(module, ["probe", *ABSENT], id=f"probe: {module}")
         for module in (

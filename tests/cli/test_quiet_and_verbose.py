@@ -53,10 +53,10 @@ def test_quiet(words, names, fixtures, capfd):
 
 
 def test_columns_that_some_files_lack_are_no_error(fixtures, capfd):
-    Path("lake").mkdir()
+    Path("mixed").mkdir()
     for name in ("events", "pyarrow-filters"):
-        (Path("lake") / f"{name}.parquet").write_bytes((fixtures / f"{name}.parquet").read_bytes())
-    assert run(["verify", "lake", "-c", "id", "--quiet"]) == 0
+        (Path("mixed") / f"{name}.parquet").write_bytes((fixtures / f"{name}.parquet").read_bytes())
+    assert run(["verify", "mixed", "-c", "id", "--quiet"]) == 0
     assert capfd.readouterr() == ("", "")
 
 
