@@ -52,7 +52,7 @@ def test_quiet(words, names, fixtures, capfd):
     assert capfd.readouterr().out == ""
 
 
-def test_columns_that_some_files_lack_are_no_error(fixtures, capfd):
+def test_columns_that_some_files_lack_are_no_error(names, fixtures, capfd):
     Path("mixed").mkdir()
     for name in ("events", "pyarrow-filters"):
         (Path("mixed") / f"{name}.parquet").write_bytes((fixtures / f"{name}.parquet").read_bytes())
