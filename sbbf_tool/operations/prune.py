@@ -13,6 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.answers import expect_answers, query_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -224,11 +225,22 @@ def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFil
     return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), reuse=reuse)
 
 
+def _ensure_no_table(name: str) -> None:
+    """Raise RefusedError for the root of a table: the files below it are those of all versions, so that rows would appear repeatedly."""
+    table_format = places.find_table_format(name)
+    if table_format in ("Delta", "Iceberg"):
+        reason = f"the folder is a {table_format} table, and also has files of its earlier versions"
+        hint = "give a dataset of one version, such as DeltaTable(...).to_pyarrow_dataset(), or the paths of its files"
+        raise RefusedError(reason, file=redact(name), hint=hint)
+
+
 def _open_dataset(names: list[str | os.PathLike[str]], files_in: FileSystemLike | None) -> tuple[ds.Dataset, _OpenFile]:
     """Return a dataset of the files with these names, and a function that opens one of the files."""
     for name in names:
         if not isinstance(name, str | bytes | os.PathLike):
             raise UsageError(f"prune takes paths or a pyarrow dataset, not {type(name).__name__}")
+        if files_in is None:
+            _ensure_no_table(os.fsdecode(name))
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 from pyarrow import fs
 
 import sbbf_tool
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.cli import run
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 
 ROWS, ROW_GROUP_ROWS, FILES = 40_000, 10_000, 4
 DAYS = (1, 2)
@@ -213,3 +215,18 @@ def test_a_pruned_dataset_can_be_pickled(lake):
     value = some_id(lake, 1, 3)
     pruned_dataset = sbbf_tool.prune(lake, "id", [value]).dataset()
     assert pickle.loads(pickle.dumps(pruned_dataset)).count_rows(filter=ds.field("id") == value) == 1
+
+
+def test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned(fixtures, tmp_path):
+    """After `add-filter`, the folder has the files of two versions, and each row twice."""
+    deltalake = pytest.importorskip("deltalake")
+    shutil.copytree(fixtures / "delta" / "orders", tmp_path / "orders")
+    assert run(["add-filter", str(tmp_path / "orders"), "-c", "user_id", "--in-place"]) == 0
+    table = deltalake.DeltaTable(tmp_path / "orders").to_pyarrow_dataset()
+    user = table.to_table(columns=["user_id"])["user_id"][5].as_py()
+
+    with pytest.raises(RefusedError, match=r"the folder is a Delta table, and also has files of its earlier versions; give a dataset"):
+        sbbf_tool.prune(tmp_path / "orders", "user_id", [user])
+    is_user = ds.field("user_id") == user
+    rest = sbbf_tool.prune(table, "user_id", [user]).dataset()
+    assert rest.to_table(filter=is_user).num_rows == table.to_table(filter=is_user).num_rows > 0
