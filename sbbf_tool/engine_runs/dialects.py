@@ -74,7 +74,7 @@ class DataFusionDialect(Dialect):
         return match[1] if match else None
 
     def literal(self, kind: str, text: str) -> str:
-        value = f"X'{hex_of(text)}'" if "Binary" in kind else quote_text(text)
+        value = f"X'{hex_of(text, is_uuid=kind == 'FixedSizeBinary(16)')}'" if "Binary" in kind else quote_text(text)
         return f"arrow_cast({value}, {quote_text(kind)})"
 
 
@@ -127,9 +127,14 @@ def _quote_escaped(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def hex_of(text: str) -> str:
-    """Return the hexadecimal digits of a value of bytes, which is either `0x...` or text."""
+def hex_of(text: str, *, is_uuid: bool = False) -> str:
+    """Return the hexadecimal digits of a value of bytes, which is `0x...` or text; with `is_uuid`, 36 characters are a UUID's."""
+    if is_uuid and len(text) == _UUID_CHARACTERS:
+        return text.replace("-", "")
     return text[2:] if text.startswith("0x") else text.encode().hex()
+
+
+_UUID_CHARACTERS = 36
 
 
 def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
@@ -142,7 +147,8 @@ def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return parse_texts(texts, kind.value_type)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return pa.array([bytes.fromhex(hex_of(text).replace("-", "")) for text in texts], kind)
+        is_uuid = pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16
+        return pa.array([bytes.fromhex(hex_of(text, is_uuid=is_uuid)) for text in texts], kind)
     if pa.types.is_float16(kind):
         return pa.array([np.float16(text) for text in texts], kind)
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):

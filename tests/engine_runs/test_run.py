@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import uuid
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from sbbf_tool.reports.engine_runs import EngineRun, EngineRunsReport, Measureme
 from support.delta_logs import add, metadata, protocol, write_version
 from support.facts import FIXTURES
 from support.json_schemas import validate
+from support.newer_pyarrow import arrow_type
 from support.questions import absent_value, present_value
 
 engines = pytest.mark.engines
@@ -71,6 +73,17 @@ def test_a_type_that_engines_use(name: str) -> None:
         assert run.with_filters.bytes_read is not None
     assert (report.row_groups, report.filters, report.excluded_by_filters) == (4, 4, 4)
     assert hashlib.sha256(WITH_FILTERS.read_bytes()).digest() == before
+
+
+@engines
+def test_uuids(tmp_path: Path) -> None:
+    keys = [uuid.UUID(int=number * 7919 << 64) for number in range(100)]
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"key": pa.array([key.bytes for key in keys], arrow_type("uuid"))}), path)
+    report = run_engines(path, "key", str(keys[7]), need("duckdb", "datafusion", "polars", "clickhouse"))
+    assert {run.engine: (run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines} == {
+        run.engine: ("equal", 1) for run in report.engines
+    }
 
 
 @engines
