@@ -221,9 +221,11 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     bucket.put("empty.parquet", b"")
     bucket.put("text.parquet", b"this is no Parquet file, and long enough to have a footer")
 
-    def run_and_read_error(name: str, code: int) -> str:
+    adding = ("add-filter", "-c", "id", "--in-place")
+
+    def run_and_read_error(name: str, code: int, command: tuple[str, ...] = ("inspect",)) -> str:
         forget_clients()
-        assert run(["inspect", name]) == code
+        assert run([*command, name]) == code
         printed, complaint = capsys.readouterr()
         assert printed == ""
         assert complaint.startswith("sbbf: ")
@@ -242,6 +244,7 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     assert "unknown URL scheme ftp://" in run_and_read_error("ftp://host/x.parquet", 2)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     assert "rejects the credentials (SignatureDoesNotMatch)" in run_and_read_error(url, 3)
+    assert "rejects the credentials (SignatureDoesNotMatch)" in run_and_read_error(url, 3, adding)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test:guest")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guests")
     assert "access denied (AccessDenied); check AWS_PROFILE" in run_and_read_error(url, 3)
@@ -251,6 +254,7 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     assert "no usable credentials" in run_and_read_error(url, 3)
+    assert "no usable credentials" in run_and_read_error(url, 3, adding)
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "the profile named by AWS_PROFILE" in run_and_read_error(url, 3)
 

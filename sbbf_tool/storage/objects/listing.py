@@ -9,7 +9,7 @@ from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableErro
 from sbbf_tool.hints import Hint
 from sbbf_tool.storage.listing import Entry, is_hidden
 from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import DeniedError, ObjectStore, Version
+from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -150,6 +150,8 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
             kind = kinds[folder]
             if kind is not None:
                 return kind, folder.name
+    except CredentialsError as error:
+        raise error.at(file=location.name) from error.__cause__
     except DeniedError:
         hint = Hint("allow sbbf to list the bucket, or, if the file is in no table, give {allow_table_files}", allow_table_files=True)
         raise RefusedError(

@@ -11,7 +11,7 @@ from botocore.parsers import ResponseParserError
 from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.objects.retries import tries_of
-from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import Answer, CredentialsError, DeniedError, OtherVersionError
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
 ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
@@ -104,7 +104,7 @@ def describe(error: Exception, bucket: str) -> SbbfError:
             hint="check the network, AWS_ENDPOINT_URL, AWS_REGION",
         )
     if "Credential" in type(error).__name__ or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
-        return DeniedError(f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS)
+        return CredentialsError(f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS)
     return UnreadableError(f"the request to the store failed ({type(error).__name__})")
 
 
@@ -116,7 +116,7 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
     if code == "NoSuchBucket":
         return MissingError(f"no such bucket: {bucket}")
     if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
-        return DeniedError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
+        return CredentialsError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
     if code == "InvalidObjectState":
         storage_class = str(error.response.get("Error", {}).get("StorageClass"))
         name = f" in storage class {storage_class}" if storage_class in ARCHIVES else ""

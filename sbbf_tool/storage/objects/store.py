@@ -43,6 +43,10 @@ class DeniedError(UnreadableError):
     """The service denies access with these credentials, or without credentials."""
 
 
+class CredentialsError(DeniedError):
+    """There are no usable credentials, or the store rejects them, whatever the request is."""
+
+
 class ObjectStore(Protocol):
     """A bucket, container, host or cluster. It raises errors of this package, in one line, that name neither file nor secret.
 
