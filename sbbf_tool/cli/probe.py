@@ -281,6 +281,8 @@ class _LookupView(_Answers):
             answers.append("none of them is in the other files" if self._inconclusive_files else "none of them is in the files")
         if self._inconclusive_files:
             answers.append(f"{format_count(self._inconclusive_files, 'file')} may hold any of them, because filters gave no answer")
+        if self.failures:
+            answers.append(f"{format_count(self.failures, 'more file')} could not be queried")
         page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(self._files_without_column)}")
 
     def totals(self) -> dict[str, Any]:

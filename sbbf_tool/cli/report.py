@@ -60,6 +60,8 @@ class View(ABC, Generic[Report]):
     """Set if the command changes files in place."""
     commits: Commits | None = None
     """Set if the command changes a table."""
+    failures = 0
+    """Number of files that failed or were refused, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -268,6 +270,7 @@ def _end(
         outcomes.withdraw(view.commits.vanished)
         codes.add(view.commits.exit_code)
     outcomes.note_state(files)
+    view.failures = outcomes.counts[FAILED] + outcomes.counts[REFUSED]
     code = view.answer(codes) if answers else 0
     commits = {} if view.commits is None else view.commits.document()
     column_counts = {} if named_columns is None else {"columns": named_columns.documents()}

@@ -60,3 +60,11 @@ def test_null_beside_values_and_in_their_place(tmp_path):
     assert run(["probe", str(tmp_path), "id", str(VALUE), "--null"]) == 0
     assert run(["probe", str(tmp_path), "id", "--null"]) == 0
     assert run(["probe", str(tmp_path), "-c", "id", "--null"]) == 0
+
+
+def test_files_that_could_not_be_queried_are_counted_in_the_last_line(fixtures, tmp_path, capfd):
+    for name in ("a", "c"):
+        (tmp_path / f"{name}.parquet").write_bytes((fixtures / "pyarrow-filters.parquet").read_bytes())
+    (tmp_path / "b.parquet").write_bytes(b"x")
+    assert run(["probe", str(tmp_path), "-c", "id", "--value", "-5"]) == 3
+    assert capfd.readouterr().out.splitlines()[-1].endswith("filters exclude all of them; 1 more file could not be queried")
