@@ -41,7 +41,7 @@ class ChunkSurvey(NamedTuple):
     bytes: int
     row_group_bytes: int
     dictionary: int | None
-    """Number of distinct values if a dictionary holds all of them; -1 if the dictionary does not state its length."""
+    """Entries of a dictionary that holds all values, at most one per value; -1 if the dictionary does not state its length."""
     bounds: Bounds | None
 
 
@@ -118,7 +118,7 @@ def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMet
         values=meta.most_values,
         bytes=meta.bytes,
         row_group_bytes=group_bytes,
-        dictionary=_read_dictionary_length(file, number, column) if meta.is_dictionary_encoded else None,
+        dictionary=min(_read_dictionary_length(file, number, column), meta.most_values) if meta.is_dictionary_encoded else None,
         bounds=bounds(file.footer, number, column),
     )
 

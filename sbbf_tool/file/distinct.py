@@ -109,7 +109,7 @@ class Distinct:
     """Non-null values of the chunk."""
     ndv: float
     how: str
-    """`dictionary`: the length of a dictionary that holds all values. `counted`: every value was read. `estimated`: every value was read,
+    """`dictionary`: the number of distinct entries of a dictionary that holds all values. `counted`: every value was read. `estimated`: every value was read,
     and the number has the sketch's error. `extrapolated`: an upper bound, from the beginning of the chunk.
     """
     hashes: Any
@@ -130,7 +130,9 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
             page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
             if page is not None:
                 sketch.add(page.hashes)
-                return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
+                # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
+                has_repeated = sketch.is_complete or sketch.ndv < len(page) * (1 - 5 * STANDARD_ERROR)
+                return Distinct(count, sketch.ndv if has_repeated else float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
         if enough is None and pages.bytes > WHOLE_BYTES:
             enough = PART_VALUES
         with closing(StoredValues(file, (row_group, column.index)).stored_hashes()) as runs:
