@@ -57,11 +57,12 @@ def inspected(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[bytes]
         ("--files-from", HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
         ("--files-from", HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
         ("--files-from", HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
+        ("--files-from", HARD[:1], b"\xef\xbb\xbf" + HARD[0] + b"\n"),
         ("--files0-from", HARD, b"\0".join(HARD)),
         ("--files0-from", HARD, b"".join(name + b"\0" for name in HARD)),
         ("--files0-from", HARD[:1], b"\0\0" + HARD[0]),
     ],
-    ids=["no end", "ended", "empty lines", "Windows", "NUL, no end", "NUL, ended", "NUL, empty names"],
+    ids=["no end", "ended", "empty lines", "Windows", "byte-order mark", "NUL, no end", "NUL, ended", "NUL, empty names"],
 )
 def test_names_of_every_kind(folder, give, capfd, piped, option, names, content):
     (folder / "list").write_bytes(content)
