@@ -135,7 +135,9 @@ def test_the_skill_has_the_exit_codes_of_the_reference():
 
 
 def test_the_readme_can_be_read_in_one_go():
-    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 150
+    text = (REPOSITORY / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    assert len(re.findall(r"^!\[.+\]\(docs/pictures/", text, re.MULTILINE)) == 1
 
 
 def anchor_of(heading: str) -> str:

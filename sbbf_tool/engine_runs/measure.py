@@ -113,9 +113,13 @@ def measure(driver: Driver, job: Job, repeat: int = 2) -> dict[str, Any]:
 
 
 def _rows_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield each row of Arrow batches as bytes that are equal for equal rows."""
+    """Yield each row of Arrow batches as bytes that are equal for equal rows. Raises TypeError for types that Python cannot represent."""
     for batch in batches:
-        columns = [_plain(column).to_pylist() for column in batch.columns]
+        try:
+            columns = [_plain(column).to_pylist() for column in batch.columns]
+        except KeyError:  # pyarrow's table of Python classes lacks the type
+            kinds = ", ".join(sorted({str(kind) for kind in batch.schema.types}))
+            raise TypeError(f"pyarrow has no Python values for one of the column types {kinds}") from None
         for row in zip(*columns, strict=True) if columns else [()] * batch.num_rows:
             yield repr(row).encode("utf-8", "surrogatepass")
 

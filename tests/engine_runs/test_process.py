@@ -63,6 +63,19 @@ def test_rows_in_any_order_have_one_digest() -> None:
     assert fewer.digest not in digests
 
 
+@pytest.mark.engines
+def test_rows_of_a_type_without_python_values_are_an_error_that_names_it(tmp_path: Path) -> None:
+    """DataFusion reads an INTERVAL column as Arrow's day-time intervals, for whose arrays pyarrow has no class."""
+    duckdb, datafusion = pytest.importorskip("duckdb"), pytest.importorskip("datafusion")
+    path = tmp_path / "f.parquet"
+    duckdb.sql(f"COPY (SELECT INTERVAL 1 DAY AS v) TO '{path}' (FORMAT parquet)")
+    context = datafusion.SessionContext()
+    context.register_parquet("t", str(path))
+    plan = context.sql("SELECT * FROM t").execution_plan()
+    with pytest.raises(TypeError, match="no Python values for one of the column types .*interval"):
+        Rows().add_batches(batch.to_pyarrow() for batch in context.execute(plan, 0))
+
+
 @pytest.mark.parametrize(
     ("rows", "sizes", "expected"),
     [
