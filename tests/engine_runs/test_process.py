@@ -72,7 +72,7 @@ def test_rows_of_a_type_without_python_values_are_an_error_that_names_it(tmp_pat
     context = datafusion.SessionContext()
     context.register_parquet("t", str(path))
     plan = context.sql("SELECT * FROM t").execution_plan()
-    with pytest.raises(TypeError, match="no Python values for one of the column types .*interval"):
+    with pytest.raises(TypeError, match=r"no Python values for one of the column types .*interval"):
         Rows().add_batches(batch.to_pyarrow() for batch in context.execute(plan, 0))
 
 
