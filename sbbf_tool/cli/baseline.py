@@ -79,10 +79,13 @@ def _rows_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
 def _findings_of_json(path: str, text: bytes) -> list[tuple[str, str, str | None]]:
     try:
         documents = list(_documents(text))
+        kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
+        if kinds - {"sbbf.check", "sbbf.paimon-check"}:
+            raise _no_report(path)
         return [
             (finding["file"], finding["rule"], finding["column"])
             for document in documents
-            if document["schema"] != "sbbf.summary" and document["schema"] != "sbbf.file"
+            if document["schema"] in kinds
             for finding in document["findings"]
         ]
     except (ValueError, KeyError, TypeError, RecursionError):

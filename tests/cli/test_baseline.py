@@ -106,6 +106,14 @@ def test_no_report(text, lake, capfd):
     assert err.startswith("sbbf: other: the baseline is not a report of sbbf check")
 
 
+@pytest.mark.parametrize("form", ["json", "ndjson", "parquet"])
+def test_a_report_of_another_command(form, lake, capfd):
+    assert run(["verify", "lake", "--report", f"saved.{form}"]) == 1
+    capfd.readouterr()
+    assert run(["check", "lake", "--baseline", f"saved.{form}"]) == 2
+    assert capfd.readouterr().err.startswith(f"sbbf: saved.{form}: the baseline is not a report of sbbf check")
+
+
 @pytest.mark.parametrize("name", ["nothere", "lake", "a\0b"])
 def test_no_file(name, lake, capfd):
     assert run(["check", "lake", "--baseline", name]) == 2
