@@ -12,6 +12,7 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
+from sbbf_tool.cli.formats import records
 
 CHANGES = {
     "add-filter": ["add-filter", "-c", "session"],
@@ -212,3 +213,13 @@ def test_a_report_does_not_replace_an_input(command, capfd):
     assert run(command) == 2
     assert "the report would replace a file that the command line names too" in capfd.readouterr().err
     assert Path("x.csv").read_text() == "d/a.parquet\n"
+
+
+def test_small_reports_share_a_row_group(monkeypatch):
+    assert run(["inspect", "d/a.parquet", "d/c.parquet", "--report", "r.parquet"]) == 0
+    assert pq.ParquetFile("r.parquet").num_row_groups == 1
+    assert [row["file"] for row in pq.read_table("r.parquet").to_pylist()] == ["d/a.parquet"] * 3 + ["d/c.parquet"] * 3
+    monkeypatch.setattr(records, "_ROWS_PER_BATCH", 3)
+    assert run(["inspect", "d/a.parquet", "d/c.parquet", "--report", "s.parquet"]) == 0
+    assert pq.ParquetFile("s.parquet").num_row_groups == 2
+    assert pq.read_table("s.parquet") == pq.read_table("r.parquet")

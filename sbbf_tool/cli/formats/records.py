@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import NoneType
 from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
@@ -20,7 +20,7 @@ from sbbf_tool.reports.tabular import Tabular
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH = 1000
+_BATCH, _ROWS_PER_BATCH = 1000, 1 << 16
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
@@ -72,8 +72,23 @@ class Records:
         if self._is_of_files:
             yield to_batch(self._row, [item.row for item in self._waiting])
         else:
-            for item in self._waiting:
-                yield from item.report.to_batches()
+            yield from _merge_batches(batch for item in self._waiting for batch in item.report.to_batches())
+
+
+def _merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge small batches, since each becomes a row group of a Parquet report."""
+    import pyarrow as pa
+
+    parts: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        parts.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS_PER_BATCH:
+            yield from pa.Table.from_batches(parts).combine_chunks().to_batches()
+            parts, rows = [], 0
+    if rows:
+        yield from pa.Table.from_batches(parts).combine_chunks().to_batches()
 
 
 class _Text:
