@@ -42,7 +42,7 @@ def show_cost(run: TableRun, cost: TableCost) -> None:
     elif cost.shares_blocks:
         parts.append("copies share the blocks of the old files")
     else:
-        parts.append(f"copies take as much again, and {format_size(cost.bytes)} of old files stay {_until(table.format)}")
+        parts.append(f"copies take at most as much again, and at most {format_size(cost.bytes)} of old files stay {_until(table.format)}")
     render.note(f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}")
 
 
