@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import sbbf_tool
+from sbbf_tool.rules.catalog import RULES
 from support.every_command import commands
 from support.pages import BLOCK, PAGES, REPOSITORY, Block, Place, blocks_of, name_of, write_output
 
@@ -138,6 +139,10 @@ def test_the_readme_can_be_read_in_one_go():
     text = (REPOSITORY / "README.md").read_text()
     assert len(text.splitlines()) <= 150
     assert len(re.findall(r"^!\[.+\]\(docs/pictures/", text, re.MULTILINE)) == 1
+
+
+def test_the_changelog_counts_the_rules():
+    assert f"has {len(RULES)} [rules]" in (REPOSITORY / "CHANGELOG.md").read_text()
 
 
 def anchor_of(heading: str) -> str:
