@@ -121,7 +121,8 @@ def _names_of(source: str, end: bytes) -> Iterator[str]:
         with click.open_file(source, "rb") as stream:
             remainder = b""
             for number, block in enumerate(iter(partial(stream.read, _BLOCK_BYTES), b"")):
-                block = block if number else block.removeprefix(codecs.BOM_UTF8)
+                if number == 0 and end == b"\n":  # names that end with NUL are exact
+                    block = block.removeprefix(codecs.BOM_UTF8)
                 *names, remainder = (remainder + block).split(end)
                 if len(remainder) > _MOST_NAME_BYTES:
                     raise click.UsageError(f"list of files {source}: a name has more than {_MOST_NAME_BYTES:,} bytes")

@@ -113,7 +113,7 @@ def measure(driver: Driver, job: Job, repeat: int = 2) -> dict[str, Any]:
 
 
 def _rows_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield each row of Arrow batches as bytes that are equal for equal rows. Raises TypeError for types that Python cannot represent."""
+    """Yield each row of Arrow batches as bytes that are equal for equal rows. Raises TypeError for types without Python values."""
     for batch in batches:
         try:
             columns = [_plain(column).to_pylist() for column in batch.columns]

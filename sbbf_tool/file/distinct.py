@@ -109,8 +109,9 @@ class Distinct:
     """Non-null values of the chunk."""
     ndv: float
     how: str
-    """`dictionary`: the distinct entries of a dictionary that holds all values. `counted`: every value was read. `estimated`: every value
-    was read, and the number has the sketch's error. `extrapolated`: an upper bound, from the beginning of the chunk.
+    """`dictionary`: the distinct entries of a dictionary that holds all values, with the sketch's error if many of them repeat. `counted`:
+    every value was read. `estimated`: every value was read, and the number has the sketch's error. `extrapolated`: an upper bound, from
+    the beginning of the chunk.
     """
     hashes: Any
     """The smallest hashes, sorted."""

@@ -70,6 +70,13 @@ def test_names_of_every_kind(folder, give, capfd, piped, option, names, content)
     assert inspected(capfd, option, "-" if piped else str(folder / "list")) == names
 
 
+def test_a_byte_order_mark_is_part_of_a_name_that_ends_with_nul(folder, capfd):
+    name = b"\xef\xbb\xbf" + HARD[0]
+    os.link(HARD[0], name)
+    (folder / "list").write_bytes(name + b"\0")
+    assert inspected(capfd, "--files0-from", str(folder / "list")) == [name]
+
+
 def test_a_list_may_name_folders_and_globs(folder, give, capfd):
     give(b"day=1\n*ain.parquet\n")
     assert inspected(capfd, "--files-from", "-") == [b"day=1/x.parquet", b"plain.parquet"]
