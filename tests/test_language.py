@@ -114,7 +114,14 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
                 yield from commands(subcommand, (*path, name))
 
 
-PAGES = [path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+# Everything that people read outside the package: pages, forms and the files of tools, whose comments are read too.
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "*.yml", ".*.yaml", "docs/**/*.md", "docs/*.txt", "fixtures/*.md", "skills/**/*.md", "thrift/*.md", "release/**/*.*")
+    + (".github/**/*.yml", "justfile", "Dockerfile", "MANIFEST.in", "pyproject.toml", "setup.py", ".ci/run")
+    for path in ROOT.glob(pattern)
+    if "_build" not in path.parts and "__pycache__" not in path.parts
+)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

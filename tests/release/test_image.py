@@ -1,17 +1,28 @@
-"""The Dockerfile: what hadolint finds in it, and that it copies what it needs."""
+"""The Dockerfile: what hadolint finds in it, that it copies what it needs, and what the commands of its image do."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.environments import require_program
+from support.environments import NotInstallableError, install, require_program, run
 
 REPOSITORY = Path(__file__).parents[2]
 DOCKERFILE = REPOSITORY / "Dockerfile"
+# What Debian has in place of the images of Python, which come from a registry of images.
+DEBIAN = "trixie"
+MIRROR = "http://deb.debian.org/debian"
+BASE = "sbbf-base"
+BASE_PACKAGES = ("ca-certificates", "gcc", "libc6-dev", "python3", "python3-dev", "python3-venv")
+# What pip needs to know of this machine's network.
+NETWORK = [path for path in ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt") if Path(path).exists()]
 
 
 @pytest.mark.slow
@@ -45,3 +56,93 @@ def test_it_does_not_run_as_root() -> None:
     assert user is not None
     assert int(user[1]) > 0
     assert "-slim" in DOCKERFILE.read_text()
+
+
+class Images:
+    """Images and containers in a folder of their own, by buildah, which needs no daemon."""
+
+    def __init__(self, folder: Path) -> None:
+        self._options = ("--root", folder / "root", "--runroot", folder / "run", "--storage-driver", "vfs")
+
+    def call(self, command: str, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
+        done = subprocess.run(["buildah", *self._options, command, *arguments], env=environment, capture_output=True, text=True)
+        assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return done
+
+    def make_base(self) -> str:
+        """Return the name of an image of Debian with Python and a compiler. Skip the test if this machine cannot make it."""
+        for program in ("buildah", "debootstrap"):
+            if shutil.which(program) is None:
+                pytest.skip(f"{program} is not installed")
+        if os.geteuid() != 0:
+            pytest.skip("only root can make an image of Debian")
+
+        def build(folder: Path) -> None:
+            include = f"--include={','.join(BASE_PACKAGES)}"
+            run("debian", "debootstrap", "--variant=minbase", include, DEBIAN, str(folder / "tree"), MIRROR)
+
+        try:
+            tree = install(f"debian-{DEBIAN}", build) / "tree"
+        except NotInstallableError as error:
+            pytest.skip(str(error))
+        done = self.call("from", "scratch", check=False)
+        if done.returncode:
+            pytest.skip(f"buildah makes no container on this machine: {done.stderr.strip()}")
+        container = done.stdout.strip()
+        self.call("add", "--quiet", container, f"{tree}/", "/")
+        done = self.call("run", container, "--", "python3", "--version", check=False)
+        if done.returncode:
+            pytest.skip(f"buildah runs nothing on this machine: {done.stderr.strip()}")
+        self.call("commit", "--quiet", "--rm", container, BASE)
+        return f"localhost/{BASE}"
+
+    def make(self) -> str:
+        """Return a container of the image that the Dockerfile describes."""
+        base = self.make_base()
+        arguments = [word for name in ("BUILD", "BASE") for word in ("--build-arg", f"{name}={base}")]
+        mounts = [word for path in NETWORK for word in ("--volume", f"{path}:{path}:ro")]
+        self.call("build", "--quiet", *arguments, *mounts, "--tag", "sbbf", REPOSITORY)
+        return self.call("from", "localhost/sbbf").stdout.strip()
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the image."""
+        inspected: dict[str, Any] = json.loads(self.call("inspect", "--type", "image", "localhost/sbbf").stdout)
+        settings: dict[str, Any] = inspected["OCIv1"]["config"]
+        return settings
+
+
+@pytest.mark.heavy(6)
+@pytest.mark.environment(minutes=2)
+@pytest.mark.timeout(1200)
+def test_the_image_reads_and_changes_files(tmp_path: Path) -> None:
+    images = Images(tmp_path)
+    container = images.make()
+    settings = images.settings()
+    assert (settings["Entrypoint"], settings["Cmd"], settings["User"]) == (["sbbf"], ["--help"], "10001:10001")
+
+    lines = images.call("run", container, "--", "sh", "-c", "id -u; id -g; sbbf --version").stdout.splitlines()
+    assert lines[:2] == ["10001", "10001"]
+    assert any(line.startswith("kernel: compiled") for line in lines)
+    assert "footers: indexed" in lines
+    images.call("run", container, "--", "python", "-c", "import botocore, cryptography, obstore")  # the extras objects and encryption
+
+    fixtures = f"{REPOSITORY / 'fixtures'}:/data:ro"
+    done = images.call("run", "--volume", fixtures, container, "--", "sbbf", "verify", "pyarrow-filters.parquet")
+    assert "36 of 36 filters verified" in done.stdout
+    done = images.call("run", "--volume", fixtures, container, "--", "sbbf", "probe", "events.parquet", "user_id", "107919", check=False)
+    assert (done.returncode, "no filter" in done.stdout) == (0, True)
+
+    data = tmp_path / "data"
+    shutil.copytree(REPOSITORY / "fixtures", data, ignore=lambda folder, names: [name for name in names if name != "events.parquet"])
+    for path in (data, data / "events.parquet"):
+        os.chown(path, 4321, 4321)
+    before = (data / "events.parquet").read_bytes()
+    change = (container, "--", "sbbf", "add-filter", "events.parquet", "-c", "user_id", "--in-place")
+    done = images.call("run", "--volume", f"{data}:/data:rw", *change, check=False)
+    assert done.returncode != 0, "the user of the image may not write there"
+    assert (data / "events.parquet").read_bytes() == before
+    done = images.call("run", "--volume", f"{data}:/data:rw", "--user", "4321:4321", *change)
+    assert "Added 3 filters" in done.stdout
+    assert (data / "events.parquet").stat().st_uid == 4321
+    assert [path.name for path in data.iterdir()] == ["events.parquet"]
