@@ -2,7 +2,7 @@
 
     source distribution   of the committed files, with times and owners that do not vary
     py3-none-any          without the extensions, for every system and Python
-    cp311-abi3            with both, repaired by auditwheel for manylinux 2.17 and stripped; only on Linux
+    cp311-abi3            with both, repaired by auditwheel for manylinux 2.17, stripped and without search paths; only on Linux
 
 Everything is built twice, in two folders, and must be equal byte for byte. abi3audit and twine check the results, and the wheels must hold
 the extensions that they should. With --test, the fast tests run on each installed wheel. It needs the packages of the group `release`.
@@ -123,6 +123,8 @@ def check(files: list[Path], folder: Path) -> None:
             strange = {name.partition("/")[0] for name in names} - {*PACKAGES, f"{'-'.join(path.name.split('-')[:2])}.dist-info"}
             if strange:
                 raise SystemExit(f"{path.name}: holds {sorted(strange)}")
+            if not is_pure and sys.platform == "linux":
+                check_extensions(path)
             if not is_pure:
                 print(run(sys.executable, "-m", "abi3audit", "--strict", "--summary", str(path), cwd=folder), end="")
         else:
@@ -131,6 +133,23 @@ def check(files: list[Path], folder: Path) -> None:
             missing = [name for name in IN_SOURCE if name not in names]
             if missing:
                 raise SystemExit(f"{path.name}: lacks {missing}")
+
+
+def check_extensions(wheel: Path) -> None:
+    """Check that the extensions of a wheel for Linux have no symbols but exported ones, and no folders to search for libraries."""
+    from elftools.elf.elffile import ELFFile  # auditwheel needs it
+
+    with zipfile.ZipFile(wheel) as archive:
+        for name in EXTENSIONS:
+            elf = ELFFile(io.BytesIO(archive.read(name)))
+            sections = [section.name for section in elf.iter_sections() if section.name.startswith((".symtab", ".debug"))]
+            if sections:
+                raise SystemExit(f"{wheel.name}: {name} is not stripped: it has {', '.join(sections)}")
+            paths = [
+                tag.entry.d_tag for tag in elf.get_section_by_name(".dynamic").iter_tags() if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")
+            ]
+            if paths:
+                raise SystemExit(f"{wheel.name}: {name} has {', '.join(paths)}")
 
 
 def test(wheel: Path, sdist: Path, folder: Path) -> None:

@@ -114,13 +114,11 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
                 yield from commands(subcommand, (*path, name))
 
 
-# Everything that people read outside the package: pages, forms and the files of tools, whose comments are read too.
+# Everything that people read outside the package: pages, forms, and the files of tools with their comments.
+PATTERNS = ("*.md", "*.yml", ".*.yaml", "docs/**/*.md", "docs/*.txt", "fixtures/*.md", "skills/**/*.md", "thrift/*.md", "release/**/*.*")
+FILES = (".github/**/*.yml", "justfile", "Dockerfile", "MANIFEST.in", "pyproject.toml", "setup.py", ".ci/run")
 PAGES = sorted(
-    path
-    for pattern in ("*.md", "*.yml", ".*.yaml", "docs/**/*.md", "docs/*.txt", "fixtures/*.md", "skills/**/*.md", "thrift/*.md", "release/**/*.*")
-    + (".github/**/*.yml", "justfile", "Dockerfile", "MANIFEST.in", "pyproject.toml", "setup.py", ".ci/run")
-    for path in ROOT.glob(pattern)
-    if "_build" not in path.parts and "__pycache__" not in path.parts
+    path for pattern in PATTERNS + FILES for path in ROOT.glob(pattern) if not {"_build", "__pycache__"}.intersection(path.parts)
 )
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -53,6 +54,14 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     assert not any(name.startswith(("tests", "fixtures")) for name in names)
     if shutil.which(os.environ.get("CC", "cc")):
         assert {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"} <= names
+
+
+def test_the_package_states_its_version(wheel: Path, python: Path) -> None:
+    program = "import sbbf_tool; print(sbbf_tool.__version__, '__version__' in dir(sbbf_tool))"
+    done = subprocess.run([python, "-c", program], cwd=wheel.parent, capture_output=True, text=True, check=True)
+    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+    assert done.stdout.split() == [version, "True"]
+    assert wheel.name.startswith(f"sbbf_tool-{version}-")
 
 
 def test_mypy_knows_the_types(python: Path, tmp_path: Path) -> None:
