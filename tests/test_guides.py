@@ -1,0 +1,200 @@
+"""Examples of guides that are for another system, such as cron or GitHub: they run with as much of it as a test can have.
+
+`tests/objects/test_guide.py` runs those for object stores, `tests/release/test_image.py` those for containers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+import yaml
+
+from sbbf_tool import inspect
+from support.every_command import commands
+from support.pages import FIXTURES, PAGES, REPOSITORY, Block, Place, blocks_of, environment, name_of
+from support.recipes import DAYS, Lake, break_filter
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+GUIDES = REPOSITORY / "docs" / "how-to"
+PROGRAM = Path(sys.executable).with_name("sbbf")
+# Up to what ends a command in a shell, but for quoted text.
+CALL = re.compile(r"""(?:^|[|;&(`] *|run: |- |lock |/bin/)sbbf (?P<words>[a-z](?:"[^"\n]*"|'[^'\n]*'|[^|;&>`\n)"'])*)""", re.MULTILINE)
+
+
+def example(guide: str, text: str) -> Block:
+    """Return the block of a guide that has this text and is not run as it is."""
+    (block,) = (block for block in blocks_of(GUIDES / guide) if block.reason and text in block.body)
+    return block
+
+
+def run(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in bash, which stops at the first command that fails; return what it prints on both streams."""
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=folder,
+        env={**environment(), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+
+
+def calls() -> list[object]:
+    """Return each call in a block that is not run as it is, as a parameter named by its page."""
+    blocks = [block for page in PAGES for block in blocks_of(page) if block.reason]
+    return [
+        pytest.param(match["words"], id=f"{name_of(block.page)}:{block.line}:{match['words'].strip()}")
+        for block in blocks
+        for match in CALL.finditer(block.body.replace("\\\n", " "))
+    ]
+
+
+def unknown_options(call: str) -> set[str]:
+    """Return what a call has as options and its command has not. Raises ValueError if there is no such command."""
+    words = shlex.split(call, comments=True)
+    names = commands()
+    name = max((name for name in names if words[: len(name.split())] == name.split()), key=len)
+    known = {option for parameter in names[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return {word for word in words if re.match(r"--?[a-z]", word)} - known
+
+
+@pytest.mark.parametrize("call", calls())
+def test_commands_and_options_exist(call: str) -> None:
+    assert unknown_options(call) == set()
+
+
+def test_an_option_or_a_command_that_does_not_exist_is_detected() -> None:
+    assert unknown_options("paimon verify lake --no-such-option -z") == {"--no-such-option", "-z"}
+    with pytest.raises(ValueError, match="empty"):
+        unknown_options("bloom lake")
+
+
+def test_the_line_of_a_crontab(tmp_path: Path) -> None:
+    lake, state = Lake(tmp_path / "lake", days=()), tmp_path / "state"
+    state.mkdir()
+    times, command = re.fullmatch(r"((?:\S+ +){5})(.*)\n", example("schedule.md", "flock").body).groups()  # type: ignore[union-attr]
+    assert times.split() == ["*/10", "*", "*", "*", "*"]
+    assert re.search(r"(?<!\\)%", command) is None, "cron takes the rest of the line as standard input"
+    command = command.replace(r"\%", "%").replace("/var/lib/sbbf", str(state)).replace(" /lake ", f" {lake.folder} ")
+    program = ["/bin/sh", "-c", command.replace("/opt/sbbf/bin/sbbf", str(PROGRAM))]
+    for day in ("yesterday", "today"):
+        done = subprocess.run(["date", "-d", day, "+%F"], capture_output=True, text=True, check=True)
+        (lake.folder / f"dt={done.stdout.strip()}").mkdir()
+        shutil.copy(FIXTURES / "events.parquet", lake.folder / f"dt={done.stdout.strip()}")
+    done = subprocess.run(
+        program, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert "2 files: 2 done" in done.stdout
+    assert [lake.count_filters(day) for day in DAYS] == [0, 0]
+    assert (state / "state.parquet").exists()
+
+
+def test_the_units_of_systemd(tmp_path: Path) -> None:
+    lake, state = Lake(tmp_path / "lake", days=()), tmp_path / "state"
+    state.mkdir()
+    parts = re.split(r"^# /etc/systemd/system/(.*)\n", example("schedule.md", "[Service]").body, flags=re.MULTILINE)[1:]
+    units = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert set(units) == {"sbbf.service", "sbbf.timer"}
+    for name, text in units.items():
+        text = text.replace("/opt/sbbf/bin/sbbf", str(PROGRAM)).replace("/var/lib/sbbf", str(state)).replace(" /lake ", f" {lake.folder} ")
+        (tmp_path / name).write_text(text.replace("2026-11-01", DAYS[1]))
+    command = re.search(r"^ExecStart=(.*)$", (tmp_path / "sbbf.service").read_text(), re.MULTILINE)
+    assert command is not None
+    done = subprocess.run(shlex.split(command[1]), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [lake.count_filters(day) for day in DAYS] == [0, 3]
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd is not installed")
+    verify = [program, "verify", "--man=no", *(str(tmp_path / name) for name in units)]
+    done = subprocess.run(verify, capture_output=True, text=True)
+    assert (done.returncode, str(tmp_path) in done.stderr) == (0, False), done.stderr
+    (tmp_path / "sbbf.timer").write_text(units["sbbf.timer"].replace("*:0/10", "every ten minutes"))
+    assert "Failed to parse calendar specification" in subprocess.run(verify, capture_output=True, text=True).stderr
+
+
+def checkout(folder: Path) -> Path:
+    """Make a checkout whose folder `data` has a sound and a broken file; return the path of the broken one."""
+    (folder / "data").mkdir()
+    (folder / "pyproject.toml").write_text("[tool.sbbf.check]\n")
+    for name in ("sound", "broken"):
+        shutil.copy(FIXTURES / "pyarrow-filters.parquet", folder / "data" / f"{name}.parquet")
+    break_filter(folder / "data" / "broken.parquet")
+    return folder / "data" / "broken.parquet"
+
+
+def test_the_steps_for_github(tmp_path: Path) -> None:
+    broken, summary = checkout(tmp_path), tmp_path / "summary.md"
+    (job,) = yaml.safe_load(example("ci.md", "--format github").body)["jobs"].values()
+    check, *reports = (step for step in job["steps"] if "sbbf check" in step.get("run", ""))
+    done = run(check["run"], tmp_path, GITHUB_STEP_SUMMARY=str(summary))
+    assert (done.returncode, "::error file=data/broken.parquet,title=false-negatives::" in done.stdout) == (1, True), done.stdout
+    for step in reports:
+        assert step["if"] == "always()"
+        assert run(step["run"], tmp_path, GITHUB_STEP_SUMMARY=str(summary)).returncode == 0
+    assert "false-negatives" in summary.read_text()
+    assert '"ruleId": "false-negatives"' in (tmp_path / job["steps"][-1]["with"]["sarif_file"]).read_text()
+    broken.unlink()
+    assert run(check["run"], tmp_path).returncode == 0
+
+
+def test_the_script_for_gitlab(tmp_path: Path) -> None:
+    broken = checkout(tmp_path)
+    (job,) = yaml.safe_load(example("ci.md", "--format gitlab").body).values()
+    (script,) = (line for line in job["script"] if "sbbf check" in line)
+    assert run(script, tmp_path).returncode == 1
+    assert '"check_name": "false-negatives"' in (tmp_path / job["artifacts"]["reports"]["codequality"]).read_text()
+    broken.unlink()
+    assert run(script, tmp_path).returncode == 0
+
+
+def test_a_report_of_a_lake(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake" / "events")
+    for day in DAYS:
+        lake.path(day).parent.rename(lake.folder / f"day={day}")
+    command = example("report.md", "lake.html").body.splitlines()[0].replace("/lake/events", str(lake.folder)).replace("01-01", "01-02")
+    done = run(command, tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert f"day={DAYS[1]}" in (tmp_path / "lake.html").read_text()
+    assert f"day={DAYS[0]}" not in (tmp_path / "lake.html").read_text()
+
+
+@pytest.mark.engines
+def test_queries_of_the_past(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "events", days=())
+    for folder in (tmp_path / "spark-events", tmp_path / "profiles"):  # DuckDB's in both
+        folder.mkdir()
+        with duckdb.connect() as connection:
+            connection.execute("PRAGMA enable_profiling = 'json'")
+            connection.execute(f"PRAGMA profiling_output = '{folder / 'query.json'}'")
+            connection.execute(f"SELECT * FROM '{lake.path(DAYS[0])}' WHERE user_id = 107919").fetchall()
+    command = example("choose-columns.md", "--history").body.replace("/lake/events", str(lake.folder)).replace("/var/log", str(tmp_path))
+    done = run(command, tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "2 scans" in done.stdout
+
+
+@pytest.mark.engines
+@pytest.mark.heavy(minutes=1)
+def test_a_query_in_the_engines(tmp_path: Path) -> None:
+    block = example("choose-columns.md", "--run")
+    place = Place(tmp_path / "place")
+    try:
+        place.run(block)
+    finally:
+        place.end()
+    assert inspect(tmp_path / "place" / "advised.parquet").filters
+    done = run(block.body, tmp_path / "place", TMPDIR=os.fspath(tmp_path))
+    assert done.returncode == 0, done.stdout
+    assert re.findall(r"^(\w+): equal rows", done.stdout, re.MULTILINE) == ["DuckDB", "DataFusion", "Spark", "ClickHouse", "Polars"]
