@@ -64,8 +64,8 @@ def unknown_options(call: str) -> set[str]:
     words = shlex.split(call, comments=True)
     names = commands()
     name = max((name for name in names if words[: len(name.split())] == name.split()), key=len)
-    known = {option for parameter in names[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
-    return {word for word in words if re.match(r"--?[a-z]", word)} - known
+    options = {option for parameter in names[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return {word for word in words if re.match(r"--?[a-z]", word)} - options
 
 
 @pytest.mark.parametrize("call", calls())

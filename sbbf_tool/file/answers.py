@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _BLOCKS_PER_BITSET_READ = 64
 _MANY_HASHES = 1024
 """For more hashes than this the whole bitset is read: counting the selected blocks would cost more than it saves."""
+_EMPTY_BLOCK = bytes(BLOCK_BYTES)
+_WINDOW = 1 << 16
 
 
 def query_filter(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> FilterAnswers:
@@ -41,7 +43,10 @@ def query_filter(file: ParquetFile, row_group: int, question: Question, dialect:
         return FilterAnswers(row_group, b"", literals.CANNOT_SAY, reason)
     if stored is None:
         return FilterAnswers(row_group, b"", NO_FILTER, None)
-    values = build_bitmap(may_hold(file, stored, row.hashes), row.owners)
+    answers, is_empty = may_hold(file, stored, row.hashes)
+    if is_empty and not file.footer.chunk_meta(row_group, question.column.index).has_only_nulls:
+        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, "the filter is empty, but the column chunk has values")
+    values = build_bitmap(answers, row.owners)
     uncertain = equals.uncertainty(file.footer, question.column)
     return FilterAnswers(row_group, values, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
 
@@ -118,20 +123,31 @@ def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
     return stored.is_encrypted or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
 
 
-def may_hold(file: ParquetFile, stored: StoredFilter, hashes: array[int]) -> Sequence[int]:
-    """Return 1 for each hash that the filter may hold, otherwise 0. Read each block once, or the whole bitset if that is cheaper."""
+def may_hold(file: ParquetFile, stored: StoredFilter, hashes: array[int]) -> tuple[Sequence[int], bool]:
+    """Return 1 for each hash that the filter may hold, otherwise 0; and whether the filter is empty, which excludes every value.
+
+    Read each block once, or the whole bitset if that is cheaper, and beyond that only if all blocks so far are zeros.
+    """
     if len(hashes) <= _MANY_HASHES:
         by_block: dict[int, list[int]] = {}
         for at, h in enumerate(hashes):
             by_block.setdefault(block_index(h, stored.num_blocks), []).append(at)
         if not _is_read_whole(stored, by_block):
-            answers = [0] * len(hashes)
+            answers, is_empty = [0] * len(hashes), bool(hashes)
             for index, members in by_block.items():
                 block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+                is_empty = is_empty and block == _EMPTY_BLOCK
                 for at in members:
                     answers[at] = int(check_block(block, hashes[at]))
-            return answers
-    bloom = BloomFilter(file.read_bitset(stored))
+            return answers, is_empty and _has_no_bits(file, stored)
+    bitset = file.read_bitset(stored)
+    bloom, is_empty = BloomFilter(bitset), not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0")
     if len(hashes) <= _BLOCKS_PER_BITSET_READ:
-        return [int(bloom.check_hash(h)) for h in hashes]
-    return bloom.check_hashes(hashes)
+        return [int(bloom.check_hash(h)) for h in hashes], is_empty
+    return bloom.check_hashes(hashes), is_empty
+
+
+def _has_no_bits(file: ParquetFile, stored: StoredFilter) -> bool:
+    """Return whether the bitset is all zeros. Read it up to the first window that is not."""
+    windows = range(0, stored.bitset_bytes, _WINDOW)
+    return not any(file.source.read(stored.bitset_offset + at, min(_WINDOW, stored.bitset_bytes - at)).strip(b"\0") for at in windows)

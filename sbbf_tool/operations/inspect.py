@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 _SATURATED = "saturated: it excludes fewer than half of the absent values"
+_EMPTY = "empty, but the column chunk has values: readers that use it find none of them"
 
 
 def inspect(
@@ -111,6 +112,8 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
                 fields.update(_of_bitset(file, read_as))
                 if fields["estimated_fpp"] > sizing.SATURATED_FPP:
                     fields |= {"saturated": True, "warnings": (*fields["warnings"], _SATURATED)}
+                elif not fields["fill_ratio"] and meta.non_null_values:
+                    fields["warnings"] = (*fields["warnings"], _EMPTY)
             fields.update(of_draft)
         except UnreadableError as error:
             fields["unreadable"] = f"{error.place}: {error.message}" if error.place else error.message

@@ -1,0 +1,84 @@
+"""Filters without a set bit: they exclude every value, so they answer nothing about a column chunk that has values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sbbf_tool import add_filters, explain, inspect, probe, prune
+from sbbf_tool.runner.lookup import probe_values
+from support.samples import ROW_GROUP_ROWS, ROWS, write_column, write_events
+
+REASON = "the filter is empty, but the column chunk has values"
+
+
+def clear(path: Path, row_group: int, column: str, share: float = 1) -> None:
+    """Clear the bits of a filter, or of its first part."""
+    (stored,) = (each for each in inspect(path).filters if (each.row_group, each.column) == (row_group, column))
+    data = bytearray(path.read_bytes())
+    start, length = stored.offset + stored.header_bytes, int(stored.bitset_bytes * share)
+    data[start : start + length] = bytes(length)
+    path.write_bytes(data)
+
+
+def answers(path: Path, column: str, values: Sequence[object]) -> set[tuple[str, str | None]]:
+    """Return the distinct answers of the first row group with their reasons."""
+    row_groups = [value.row_groups[0] for value in probe(path, column, values).values]
+    return {(answer.answer, answer.reason) for answer in row_groups}
+
+
+@pytest.fixture(params=[30, 800_000], ids=["small", "large"])
+def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A file whose first filter is empty."""
+    path = write_events(tmp_path / "events.parquet")
+    add_filters(path, ["id", "nothing"], in_place=True, ndv=request.param)
+    clear(path, 0, "id")
+    return path
+
+
+# One value reads a block, some values read the bitset, and many are queried in bulk.
+@pytest.mark.parametrize("count", [1, 100, ROWS * 7])
+def test_no_stored_value_is_absent(path: Path, count: int) -> None:
+    assert answers(path, "id", range(count)) == {("cannot say", REASON)}
+    report = probe_values(path, "id", range(count))
+    assert [(each.row_groups, each.answer, each.reason) for each in report.inconclusive] == [((0,), "cannot say", REASON)]
+
+
+def test_other_row_groups_are_answered(path: Path) -> None:
+    (answer,) = probe(path, "id", [7 * ROW_GROUP_ROWS]).values
+    assert [each.answer for each in answer.row_groups][:2] == ["cannot say", "maybe"]
+
+
+def test_explain_and_prune_do_not_skip_its_row_group(path: Path) -> None:
+    first, *_ = explain(path, "id", 7).row_groups
+    assert (first.filter, first.filter_reason) == ("cannot say", REASON)
+    assert prune([path], "id", 7).dataset().to_table()["id"].to_pylist()[1] == 7
+
+
+def test_inspect_warns_of_it(path: Path) -> None:
+    warnings = {(each.row_group, each.column): each.warnings for each in inspect(path).filters}
+    message = "empty, but the column chunk has values: readers that use it find none of them"
+    assert {place: texts for place, texts in warnings.items() if texts} == {(0, "id"): (message,)}
+
+
+def test_a_chunk_of_nulls_has_no_value(path: Path) -> None:
+    assert answers(path, "nothing", [1]) == answers(path, "nothing", range(2000)) == {("absent", None)}
+
+
+def test_a_chunk_without_a_count_of_nulls_may_have_values(tmp_path: Path) -> None:
+    path = write_column(tmp_path / "v.parquet", pa.array([1, None]), write_statistics=False)
+    add_filters(path, ["v"], in_place=True)
+    clear(path, 0, "v")
+    assert answers(path, "v", [1]) == {("cannot say", REASON)}
+
+
+def test_a_filter_with_few_bits_is_not_empty(tmp_path: Path) -> None:
+    """A single value sets bits in a single block of many, so that most values are queried in blocks of zeros."""
+    path = write_column(tmp_path / "v.parquet", pa.array([1]))
+    add_filters(path, ["v"], in_place=True, ndv=800_000)
+    clear(path, 0, "v", share=0.25)  # the value selects a later block
+    assert answers(path, "v", [1]) == {("maybe", None)}
+    assert answers(path, "v", [2, 3, 4, 5]) == answers(path, "v", range(2, 3000)) == {("absent", None)}
