@@ -7,7 +7,6 @@ links of each `index.md`, and a place for links to files outside this folder.
 from __future__ import annotations
 
 import re
-import shutil
 import tomllib
 from pathlib import Path, PurePosixPath
 from posixpath import relpath
@@ -20,6 +19,10 @@ OUTSIDE = {name.lower(): f"{name.upper()}.md" for name in ("changelog", "contrib
 LINK = re.compile(r"(?P<label>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 ENTRY = re.compile(r"^(?:- |\| )\[[^\]]*\]\((?P<path>(?!https?:|\.\./)[^)#]+)\.md\)", re.MULTILINE)
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+MARKER = re.compile(r"^<!-- \[\[\[.*\]\]\] -->\n", re.MULTILINE)
+"""A line around a generated part."""
+FOR_PROGRAMS = DOCS / "llms.txt"
+"""It and the Markdown of each page are files of the site."""
 
 project = "sbbf"
 release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -34,7 +37,6 @@ html_theme = "furo"
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-html_extra_path = [path.name for path in DOCS.glob("llms.txt")]
 
 
 def setup(app: Any) -> None:
@@ -61,6 +63,8 @@ def place_link(link: re.Match[str], folder: Path, docname: str) -> str:
     if not target.is_relative_to(DOCS) or target.is_dir():
         return link["label"].lstrip("!").removeprefix("[").removesuffix("]")
     path = relpath(target.relative_to(DOCS).as_posix(), PurePosixPath(docname).parent.as_posix())
+    if target == FOR_PROGRAMS:
+        return f'<a href="{path}">{target.name}</a>'
     return f"{link['label']}({path}{link['anchor'] or ''})"
 
 
@@ -90,5 +94,6 @@ def copy_sources(app: Any, error: Exception | None) -> None:
     """Put the Markdown of each page beside its HTML, for readers that are programs: `llms.txt` links to it."""
     if error is None and app.builder.format == "html":
         for docname in app.env.found_docs:
-            target = Path(app.outdir) / f"{docname}.md"
-            shutil.copyfile(ROOT / OUTSIDE[docname] if docname in OUTSIDE else app.env.doc2path(docname), target)
+            source = ROOT / OUTSIDE[docname] if docname in OUTSIDE else Path(app.env.doc2path(docname))
+            (Path(app.outdir) / f"{docname}.md").write_text(MARKER.sub("", source.read_text()))
+        (Path(app.outdir) / FOR_PROGRAMS.name).write_text(MARKER.sub("", FOR_PROGRAMS.read_text()))

@@ -111,4 +111,11 @@ def test_programs_find_every_page_of_llms_txt(site):
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert len(links) > 30
     assert [link for link in links if not (site / link).exists()] == []
-    assert text == (DOCS / "llms.txt").read_text()
+    assert text == re.sub(r"<!-- .* -->\n", "", (DOCS / "llms.txt").read_text())
+    assert 'href="../llms.txt"' in (site / "how-to" / "agents.html").read_text()
+
+
+def test_programs_find_no_mark_of_generated_parts(site):
+    files = [site / "llms.txt", *site.rglob("*.md")]
+    assert len(files) > 100
+    assert [path for path in files if re.search(r"^<!-- \[\[\[", path.read_text(), re.MULTILINE)] == []

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -112,6 +112,21 @@ class Images:
         return settings
 
 
+class Command(NamedTuple):
+    """A command of a page for Docker: what it gives to `sbbf`, how it mounts the folder, and whether it names a user."""
+
+    words: tuple[str, ...]
+    is_read_only: bool
+    has_user: bool
+
+
+def commands_of_the_page() -> list[Command]:
+    lines = re.findall(r"^docker run (.*)$", (REPOSITORY / "docs" / "how-to" / "install.md").read_text(), re.MULTILINE)
+    pattern = re.compile(r'--rm -v "\$PWD:/data(?P<read_only>:ro)?" (?P<user>--user "\$\(id -u\):\$\(id -g\)" )?sbbf (?P<words>.*)')
+    matches = [pattern.fullmatch(line) for line in lines]
+    return [Command(tuple(match["words"].split()), bool(match["read_only"]), bool(match["user"])) for match in matches if match]
+
+
 @pytest.mark.heavy(6)
 @pytest.mark.environment(minutes=2)
 @pytest.mark.timeout(1200)
@@ -127,22 +142,24 @@ def test_the_image_reads_and_changes_files(tmp_path: Path) -> None:
     assert "footers: indexed" in lines
     images.call("run", container, "--", "python", "-c", "import botocore, cryptography, obstore")  # the extras objects and encryption
 
-    fixtures = f"{REPOSITORY / 'fixtures'}:/data:ro"
-    done = images.call("run", "--volume", fixtures, container, "--", "sbbf", "verify", "pyarrow-filters.parquet")
-    assert "36 of 36 filters verified" in done.stdout
-    done = images.call("run", "--volume", fixtures, container, "--", "sbbf", "probe", "events.parquet", "user_id", "107919", check=False)
-    assert (done.returncode, "no filter" in done.stdout) == (0, True)
-
+    read, change = commands_of_the_page()
     data = tmp_path / "data"
-    shutil.copytree(REPOSITORY / "fixtures", data, ignore=lambda folder, names: [name for name in names if name != "events.parquet"])
+    (data / "fixtures").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "fixtures" / "pyarrow-filters.parquet", data / "fixtures")
+    shutil.copy(REPOSITORY / "fixtures" / "events.parquet", data)
     for path in (data, data / "events.parquet"):
         os.chown(path, 4321, 4321)
     before = (data / "events.parquet").read_bytes()
-    change = (container, "--", "sbbf", "add-filter", "events.parquet", "-c", "user_id", "--in-place")
-    done = images.call("run", "--volume", f"{data}:/data:rw", *change, check=False)
-    assert done.returncode != 0, "the user of the image may not write there"
-    assert (data / "events.parquet").read_bytes() == before
-    done = images.call("run", "--volume", f"{data}:/data:rw", "--user", "4321:4321", *change)
+    volume = ("--volume", f"{data}:/data:{'ro' if read.is_read_only else 'rw'}")
+    assert "36 of 36 filters verified" in images.call("run", *volume, container, "--", "sbbf", *read.words).stdout
+    assert images.call("run", *volume, container, "--", "sbbf", "probe", "events.parquet", "user_id", "-1", check=False).returncode == 0
+    assert not change.is_read_only
+    for mode in ("ro", "rw"):  # the user of the image may not write there
+        done = images.call("run", "--volume", f"{data}:/data:{mode}", container, "--", "sbbf", *change.words, check=False)
+        assert (done.returncode, done.stderr.startswith("sbbf: events.parquet: ")) == (4, True), done.stderr
+        assert (data / "events.parquet").read_bytes() == before
+    assert change.has_user
+    done = images.call("run", "--volume", f"{data}:/data:rw", "--user", "4321:4321", container, "--", "sbbf", *change.words)
     assert "Added 3 filters" in done.stdout
     assert (data / "events.parquet").stat().st_uid == 4321
-    assert [path.name for path in data.iterdir()] == ["events.parquet"]
+    assert sorted(path.name for path in data.iterdir()) == ["events.parquet", "fixtures"]
