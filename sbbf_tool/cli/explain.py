@@ -149,6 +149,11 @@ def _is_missing(name: str) -> bool:
     return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)
 
 
+def _label(names: list[str], engines: int) -> str:
+    """Return the names of engines with the same results, of so many engines."""
+    return f"all {engines} engines" if len(names) == engines > 1 else ", ".join(names)
+
+
 def _bound(text: str | None) -> str | None:
     return None if text is None else render.value(text)
 
@@ -198,7 +203,7 @@ class _ExplainView(View["ExplainReport"]):
             cells = (*counts, engine.share_skipped, engine.share_of_column_skipped, engine.harm)
             engines_by_cells.setdefault(cells, []).append(engine.name)
         page.say("row groups that each engine skips by statistics, dictionary or filter, and reads:")
-        page.table(_ENGINES, [(", ".join(names), *cells) for cells, names in engines_by_cells.items()])
+        page.table(_ENGINES, [(_label(names, len(report.engines)), *cells) for cells, names in engines_by_cells.items()])
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
@@ -214,7 +219,7 @@ class _ExplainView(View["ExplainReport"]):
         for name, sums in self._sums.items():
             names_by_sums.setdefault(tuple(sums), []).append(name)
         rows = [
-            (", ".join(names), self._row_groups, skipped, read, size / self._bytes if self._bytes else None)
+            (_label(names, len(self._sums)), self._row_groups, skipped, read, size / self._bytes if self._bytes else None)
             for (skipped, read, size), names in names_by_sums.items()
         ]
         if rows:

@@ -251,13 +251,14 @@ class _LookupView(_Answers):
         super().__init__(is_empty_table=is_empty_table)
         self._values = values
         self._values_with_hits: set[str] = set()
-        self._files_with_hits = self._inconclusive_files = self._files_without_column = 0
+        self._files_with_hits = self._inconclusive_files = self._excluded_files = self._files_without_column = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
         report = cast("LookupReport", report)
         self._values_with_hits.update(hit.value for hit in report.hits)
         self._files_with_hits += bool(report.hits)
         self._inconclusive_files += bool(report.inconclusive)
+        self._excluded_files += report.is_absent
         self._files_without_column += report.type is None
         return super().add(report)
 
@@ -271,16 +272,19 @@ class _LookupView(_Answers):
 
     def show_end(self, page: Page, files: str) -> None:
         values, total = format_count(self._values, "value"), format_count(self._files, "file")
-        rest = self._files - self._inconclusive_files
         answers = []
-        if self._files_with_hits:
-            answers.append(f"{format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values")
-        elif rest > self._files_without_column:
-            answers.append("filters exclude all of them" + (" from the other files" if self._inconclusive_files else ""))
-        elif rest or not self._files:
-            answers.append("none of them is in the other files" if self._inconclusive_files else "none of them is in the files")
+        if hits := self._files - self._inconclusive_files - self._excluded_files:
+            answers.append(f"{format_count(hits, 'file')} may hold {len(self._values_with_hits):,} of the values")
         if self._inconclusive_files:
             answers.append(f"{format_count(self._inconclusive_files, 'file')} may hold any of them, because filters gave no answer")
+        if answers and self._excluded_files:
+            answers.append(f"{format_count(self._excluded_files, 'file')} cannot hold any of them")
+        elif not answers and self._files_without_column < self._files:
+            answers.append("filters exclude all of them")
+        elif not answers:
+            answers.append("none of them is in the files")
+        if self.links:
+            answers.append(f"{format_count(self.links, 'link')} to other folders skipped, which may hold any of them")
         if self.failures:
             answers.append(f"{format_count(self.failures, 'more file')} could not be queried")
         page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(self._files_without_column)}")

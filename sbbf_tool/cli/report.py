@@ -62,6 +62,8 @@ class View(ABC, Generic[Report]):
     """Set if the command changes a table."""
     failures = 0
     """Number of files that failed or were refused, set before `show_end`."""
+    links = 0
+    """Number of links that were skipped, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -270,7 +272,7 @@ def _end(
         outcomes.withdraw(view.commits.vanished)
         codes.add(view.commits.exit_code)
     outcomes.note_state(files)
-    view.failures = outcomes.counts[FAILED] + outcomes.counts[REFUSED]
+    view.failures, view.links = outcomes.counts[FAILED] + outcomes.counts[REFUSED], outcomes.counts[LINK]
     code = view.answer(codes) if answers else 0
     commits = {} if view.commits is None else view.commits.document()
     column_counts = {} if named_columns is None else {"columns": named_columns.documents()}

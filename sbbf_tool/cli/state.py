@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from sbbf_tool.cli.changes import Change
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.plans import warn_of_exposure
+from sbbf_tool.storage.listing import ensure_unlisted
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.state import State
@@ -29,22 +29,11 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
             files, is_dry = (first.files, first.dry_run) if isinstance(first, Change) else (first, options.get("dry_run") is True)
             if isinstance(first, Change) and first.output is not None:
                 raise click.UsageError("--state is for files that are changed in place: leave out --output")
-            _ensure_apart(state, files.arguments)
+            ensure_unlisted(state, files.arguments, "state")
             files.state = _open(state, writes=not is_dry)
         return function(first, *args, **options)
 
     return click.option("--state", metavar="FILE", help=_HELP)(command)
-
-
-def _ensure_apart(state: str, paths: Iterable[str]) -> None:
-    """Raise click.UsageError if a listing of these folders has the state as a file of data."""
-    from sbbf_tool.storage.listing import is_hidden
-
-    folder, name = os.path.split(os.path.realpath(state))
-    if name.endswith(".parquet") and not is_hidden(name):
-        for path in paths:
-            if os.path.isdir(path) and os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):
-                raise click.UsageError(f"the state would be one of the files of {path}: name it elsewhere, or without .parquet")
 
 
 def leave_out_unchanged(files: Files, since: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +16,7 @@ from sbbf_tool.cli.output import complain
 
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
+_OUTER_BLANK = re.compile(rb"(?m)^[ \t]|[ \t]\r?$")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -29,7 +31,7 @@ def blocks_of(name: str) -> Iterator[list[bytes]]:
     """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read as they are needed.
 
     A line ends with `\\n` or `\\r\\n`. The first line that ends with `\\r\\n` and the first that is not UTF-8 are reported on standard
-    error, because a stored value may differ from the value that was read.
+    error, and so is the first with a blank at an end, because a stored value may differ from the value that was read.
     """
     if name == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed")
@@ -71,7 +73,7 @@ class _Doubts:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._carriage_returns = self._other_bytes = False
+        self._carriage_returns = self._blanks = self._other_bytes = False
 
     def check(self, first: int, lines: list[bytes]) -> list[bytes]:
         """Return the lines, of which the first has this number, without the carriage returns at their ends."""
@@ -82,6 +84,10 @@ class _Doubts:
                 number = first + next(at for at, line in enumerate(lines) if line.endswith(b"\r"))
                 self._warn(number, "ends with \\r\\n: the \\r counts as part of the line end, not of the value")
             lines = [line.removesuffix(b"\r") for line in lines]
+        if not self._blanks and _OUTER_BLANK.search(text):
+            self._blanks = True
+            number = first + next(at for at, line in enumerate(lines) if line.strip(b" \t") != line)
+            self._warn(number, "begins or ends with a blank, which counts as part of the value")
         if not self._other_bytes and not _is_utf_8(text):
             self._other_bytes = True
             number = first + next(at for at, line in enumerate(lines) if not _is_utf_8(line))

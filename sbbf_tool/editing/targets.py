@@ -75,8 +75,9 @@ def ensure_copy_readable(file: ParquetFile) -> None:
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
     """Raise UsageError unless either `output` or `in_place` is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
-        hint = Hint("give either {output} or {in_place}", output=..., in_place=True)
-        raise UsageError("one target is required for the result", file=file, hint=hint)
+        verb = "give only one of" if in_place else "give either"
+        hint = Hint(f"{verb} {{output}} {'and' if in_place else 'or'} {{in_place}}", output=..., in_place=True)
+        raise UsageError(f"{'two targets are' if in_place else 'no target is'} given for the result", file=file, hint=hint)
 
 
 _WAY = "name the table itself, {}, to change its files in one commit"

@@ -21,7 +21,10 @@ from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.places import TableFinder
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -87,6 +90,25 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
             reason = f"the file does not have the column, but {similar_column.name}, which readers may take for it"
             return MissingColumn(column, reason, is_certain=False)
     return MissingColumn(column, "the file does not have the column, so that all its rows are null")
+
+
+def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object]) -> str | None:
+    """Return why a stored column may not have its stored values for a reader: the folder states one of `values` for the same column.
+
+    Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of tables have no such folders.
+    """
+    if "=" not in file.name or len(column.path) > 1 or file.is_in_table or not file.source.can_reopen:
+        return None
+    from sbbf_tool.file.partitions import partition_values
+
+    name = column.path[0].casefold()
+    for key, value_of_folder in partition_values(file.name).items():
+        if key.casefold() == name:
+            folder = MissingColumn(key, "", value_of_folder, is_partition=True)
+            if any(folder.answer(value) == MAYBE for value in values):
+                text = "null" if value_of_folder is None else value_of_folder
+                return f"the folder states {key}={text}, which readers may use in place of the stored values"
+    return None
 
 
 def _first_part(column: str) -> str:

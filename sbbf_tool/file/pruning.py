@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sbbf_tool.file.missing_column import doubt_of_folder
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet.columns import Column
@@ -26,8 +27,8 @@ class Answer(NamedTuple):
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
     """Return for each value whether it is between the min and max of the chunk; for null, whether the null count allows it."""
     column = question.column
-    if encrypted := file.encryption_of(row_group, column):
-        return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
+    if reason := file.encryption_of(row_group, column) or doubt_of_folder(file, column, question.values):
+        return [Answer(CANNOT_SAY, reason)] * len(question.literals)
     is_empty = file.footer.chunk_meta(row_group, column.index).has_only_nulls
     statistics = bounds(file.footer, row_group, column)
     answers = []
@@ -69,7 +70,9 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     from sbbf_tool.parquet.plain_pages import PlainChunk
 
     column = question.column
-    if file.encryption_of(row_group, column) or not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
+    if file.encryption_of(row_group, column) or doubt_of_folder(file, column, question.values):
+        return None
+    if not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
         return None
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom import hashing
+from sbbf_tool.errors import UsageError
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
@@ -134,7 +135,13 @@ def _hash_texts(column: Column, texts: Texts, hasher: ValueHasher) -> HashRow:
     def add_alone(positions: Iterable[int]) -> None:
         for position in positions:
             value = texts[position]
-            row.add(position, literals.parse_object(column, value), value)
+            try:
+                literal = literals.parse_object(column, value)
+            except UsageError as error:
+                header = "; if it is a header, remove it" if position == texts.nulls and len(texts) > 1 else ""
+                message = f"{error.message}: value {position - texts.nulls + 1:,} of {len(texts) - texts.nulls:,}{header}"
+                raise UsageError(message, place=error.place, hint=error.hint) from None
+            row.add(position, literal, value)
 
     def add_integers(start: int, stop: int) -> None:
         numbers = literals.parse_integers(column, texts.encoded(start, stop))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 """Done; nothing to do; refused because the change would be unsafe; failed."""
 
-LINK = "a link in a listing is skipped: name the link itself to change the file that it leads to"
+LINK = "a link in a listing is skipped: name the link itself to use what it leads to"
 """Why commands that change files skip a link."""
 
 

@@ -23,12 +23,13 @@ _MOST_INODE = (1 << 63) - 1
 def discover(names: Iterable[str], where: PathPredicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
-    Links to files are followed. Runs that change files set `links`: links are then marked, and links to folders are also listed. Raises
-    UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
+    Links to folders are not followed but listed as links; links to files are followed. Runs that change files set `links`: links to files
+    are then listed as links too. Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does
+    not have).
     """
     for name in as_iterable(names):
-        for entry in entries(os.fsdecode(name), linked_folders=links):
-            if links and entry.is_link:
+        for entry in entries(os.fsdecode(name)):
+            if entry.is_folder or (links and entry.is_link):
                 yield ListedFile(entry.path, is_link=True)
             elif where is None or where.accepts(entry.path):
                 yield list_file(entry.path) if entry.bytes is None else ListedFile(entry.path, entry.bytes, etag=entry.etag)
@@ -57,7 +58,7 @@ def stat_file(path: str) -> ListedFile:
 
 
 def skip_link(row: type[Row], path: str) -> Row:
-    """Return the row of a skipped link: commands that change files skip links."""
+    """Return the row of a skipped link: commands skip links to folders, and those that change files all links."""
     return row(path=path, status=SKIPPED, reason=LINK, exit_code=0, seconds=0.0)
 
 

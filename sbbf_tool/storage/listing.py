@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.storage.sorted_names import sort_names
 
 if TYPE_CHECKING:
@@ -20,22 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Parquet file in a listing, or a link to a folder if links are requested."""
+    """A Parquet file in a listing, or a link to a folder."""
 
     path: str
     is_link: bool = False
     """Whether listing the folder or glob led through a link."""
+    is_folder: bool = False
+    """Whether it is a link to a folder, which is not listed."""
     bytes: int | None = None
     """Size of an object, if the listing of its store states it."""
     etag: str | None = None
     """ETag of an object, if the listing of its store states a strong one."""
 
 
-def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
+def entries(name: str) -> Iterator[Entry]:
     """Yield the Parquet files of `name` in order: the file itself, all files below a folder, or all matches of a glob.
 
-    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). Links to
-    folders are skipped unless `linked_folders` is true; links to files are followed. Raises UnreadableError if there is no file.
+    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). A link to a
+    folder is yielded as such: another user may have created it, and it may lead anywhere. Raises UnreadableError if there is no file.
     """
     if os.path.isdir(name):
         matches = _walk(name)
@@ -45,10 +47,9 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
     else:
         matches = _match_glob(name)
     is_empty = True
-    for entry, is_folder in matches:
-        is_empty = is_empty and is_folder
-        if linked_folders or not is_folder:
-            yield entry
+    for entry in matches:
+        is_empty = is_empty and entry.is_folder
+        yield entry
     if is_empty:
         raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
 
@@ -92,7 +93,16 @@ def is_behind_link(path: str, folder: str) -> bool:
     return False
 
 
-def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
+def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
+    """Raise UsageError if a listing of one of these folders would have `file`, which is no data but for example a report."""
+    folder, name = os.path.split(os.path.realpath(file))
+    if name.endswith(".parquet") and not is_hidden(name):
+        for path in filter(os.path.isdir, names):
+            if os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):
+                raise UsageError(f"the {role} would be one of the files of {path}: name it elsewhere, or without .parquet")
+
+
+def _match_glob(pattern: str) -> Iterator[Entry]:
     parts = pattern.split(os.sep)
     # The literal part of the pattern may contain links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
@@ -103,16 +113,16 @@ def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
             # Skipped as below a folder: links to folders may form a cycle.
             continue
         if not os.path.isdir(match):
-            yield Entry(match, is_link), False
+            yield Entry(match, is_link)
         elif is_link and "**" in parts:
-            yield Entry(match, True), True
+            yield Entry(match, True, is_folder=True)
         else:
-            for entry, is_folder in _walk(match):
-                yield Entry(entry.path, is_link or entry.is_link), is_folder
+            for entry in _walk(match):
+                yield Entry(entry.path, is_link or entry.is_link, entry.is_folder)
 
 
-def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
-    """Yield the Parquet files below a folder, and the links to folders; each entry comes with whether it is a link to a folder."""
+def _walk(top: str) -> Iterator[Entry]:
+    """Yield the Parquet files below a folder, and the links to folders."""
     # A list replaces recursion: folders may be nested deeper than Python's stack.
     open_folders = [("", iter([(top, True, False)]))]
     while open_folders:
@@ -122,7 +132,7 @@ def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
         if not name:
             open_folders.pop()
         elif is_link or not is_folder:
-            yield Entry(path, is_link), is_folder
+            yield Entry(path, is_link, is_folder)
         else:
             try:
                 with os.scandir(path) as listing:
@@ -131,7 +141,7 @@ def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
             except FileNotFoundError:
                 continue
             except OSError:
-                yield Entry(path), False
+                yield Entry(path)
 
 
 def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], bool]]:

@@ -108,7 +108,7 @@ def parquet_files(name: str) -> Iterator[str]:
 
     Raises UnreadableError if there is no file.
     """
-    return (entry.path for entry in entries(name))
+    return (entry.path for entry in entries(name) if not entry.is_folder)
 
 
 def find_single_file(name: str) -> str | None:
@@ -135,13 +135,13 @@ def find_table_format(name: str) -> str | None:
     return object_listing.find_table_format(name)
 
 
-def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
-    """Yield files as `parquet_files` does, and whether each is a link; with `linked_folders`, also yield the links to folders."""
+def entries(name: str) -> Iterator[listing.Entry]:
+    """Yield files as `parquet_files` does, and whether each is a link; also yield the links to folders."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 
         return object_listing.entries(name)
-    return listing.entries(local_path(name), linked_folders=linked_folders)
+    return listing.entries(local_path(name))
 
 
 def modified(name: str) -> float | None:

@@ -45,6 +45,10 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
                 yield stream
             return
         real = os.path.realpath(name)
+        if not os.path.isdir(os.path.dirname(real)):
+            raise RefusedError("its folder does not exist", file=name, hint="create it first")
+        if os.path.isdir(real):
+            raise RefusedError("it is a folder", file=name, hint=_HINT)
         old = _status_of(name)
         if old is not None and not overwrite:
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")

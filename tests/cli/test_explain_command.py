@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,17 @@ def test_exit_codes(numbers, value, code):
 def test_unreadable(tmp_path, capfd):
     assert run(["explain", str(tmp_path / "none.parquet"), "n", "1"]) == 3
     assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_engines_with_the_same_results_are_counted(numbers, capfd):
+    capfd.readouterr()
+    assert run(["explain", numbers, "n", "500", "--json"]) == 1
+    number = len(json.loads(capfd.readouterr().out)["engines"])
+    for files in ([numbers], [numbers, numbers]):
+        assert run(["explain", *files, "-c", "n", "--value", "500"]) == 1
+        assert re.search(rf"^all {number} engines +[1-9]", capfd.readouterr().out, re.MULTILINE)
+    assert run(["explain", numbers, "n", "500", "--engine", "duckdb"]) == 1
+    assert re.search(r"^DuckDB +[1-9]", capfd.readouterr().out, re.MULTILINE)
 
 
 def test_a_table_of_row_groups_and_a_table_of_engines(numbers, capfd):

@@ -53,6 +53,9 @@ MISTAKES: dict[str, tuple[str, str, list[str], int]] = {
     "no file": ("a.parquet", "id", ["--files-from", "missing.txt"], 2),
     "missing keys": ("a.parquet", "id", ["--keys", "missing.json"], 2),
     "bad format": ("a.parquet", "id", ["--format", "poem"], 2),
+    "no folder for the report": ("lake", "id", ["--report", "nowhere/report.json"], 4),
+    "a folder in place of the report": ("lake", "id", ["--report", "folder.json"], 4),
+    "a report among the data": ("lake", "id", ["--report", "lake/report.parquet"], 2),
 }
 """Path, column, more arguments, exit code."""
 
@@ -71,7 +74,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text("this is no Parquet file, but text")
     (tmp_path / "nothing.parquet").touch()
     (tmp_path / "torn.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-100])
-    (tmp_path / "empty").mkdir()
+    for name in ("empty", "folder.json"):
+        (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -91,8 +91,9 @@ def test_filters_that_are_left_out(path, capfd):
         ("", 2, "must end with one of .json, .ndjson"),
         (".jsonl", 2, "must end with one of .json, .ndjson"),
         ("d/a.parquet", 4, "the file holds data and is not a report"),
-        ("no/such/r.parquet", 5, "no/such/r.parquet"),
-        ("no/such/r.jsonl", 5, "no/such/r.jsonl"),
+        ("d/new.parquet", 2, "the report would be one of the files of d: name it elsewhere, or without .parquet"),
+        ("no/such/r.parquet", 4, "no/such/r.parquet: its folder does not exist; create it first"),
+        ("no/such/r.jsonl", 4, "no/such/r.jsonl: its folder does not exist; create it first"),
     ],
 )
 @pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
@@ -105,7 +106,8 @@ def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, mess
     assert contents() == before
 
 
-WHERE = "one target is required for the result; give either -o or --in-place"
+WHERE = "no target is given for the result; give either -o or --in-place"
+BOTH = "two targets are given for the result; give only one of -o and --in-place"
 
 
 @pytest.mark.parametrize(
@@ -114,13 +116,13 @@ WHERE = "one target is required for the result; give either -o or --in-place"
         (["d/a.parquet"], WHERE),
         (["d"], WHERE),
         (["d/a.parquet", "d/c.parquet"], WHERE),
-        (["d/a.parquet", "--in-place", "-o", "x"], WHERE),
+        (["d/a.parquet", "--in-place", "-o", "x"], BOTH),
         (["d/a.parquet", "d/c.parquet", "-o", "x"], "--output is for one file"),
         (["d", "-o", "x"], "--output is for one file"),
         (["d/*.parquet", "-o", "x"], "--output is for one file"),
         (["d/a.parquet", "--where", "p = 1", "-o", "x"], "--output is for one file"),
         (["d", "-n", "-o", "x"], "--output is for one file"),
-        (["d", "-n", "--in-place", "-o", "x"], WHERE),
+        (["d", "-n", "--in-place", "-o", "x"], BOTH),
     ],
 )
 @pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))

@@ -102,6 +102,10 @@ FILES = {
     "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
     "Latin-1 of Windows": (LATIN + b"\r\n" + LATIN + b"\r\n", ["caf\udce9"] * 2, ("line 1 ends with \\r\\n", "line 1 is not UTF-8")),
     "UTF-8": ("café\n".encode(), ["café"], ()),
+    "a blank at the end": (b"plain\nends \nplain\t\n", ["plain", "ends ", "plain\t"], ("line 2 begins or ends with a blank",)),
+    "a blank at the start": (b"plain\n plain\n", ["plain", " plain"], ("line 2 begins or ends with a blank",)),
+    "a blank and a line of Windows": (b"plain \r\n", ["plain "], ("line 1 ends with \\r\\n", "line 1 begins or ends with a blank")),
+    "a blank in the middle": (b"plain text\n", ["plain text"], ()),
 }
 """Bytes of a file, the values in them, and what is reported of it."""
 

@@ -121,7 +121,7 @@ def test_encrypted_files_of_parquet_java(conformance, tmp_path, name):
 def test_neither_or_both_ways_of_writing(filtered, tmp_path, change, both):
     ways = {"output": tmp_path / "out.parquet", "in_place": True} if both else {}
     work = lambda: change(filtered, ["id"], **ways)  # noqa: E731
-    assert_refused(work, tmp_path, message="one target is required for the result", hint="", error=UsageError)
+    assert_refused(work, tmp_path, message="two targets are" if both else "no target is", hint="", error=UsageError)
 
 
 @pytest.mark.parametrize("change", [add_filters, remove_filters])

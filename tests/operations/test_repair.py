@@ -186,7 +186,7 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
 
 def test_refused_requests(path, tmp_path):
     DEFECTS["missing-length"].make(path)
-    with pytest.raises(UsageError, match="one target is required for the result"):
+    with pytest.raises(UsageError, match="no target is given for the result"):
         repair(path)
     (tmp_path / "_delta_log").mkdir()
     with pytest.raises(RefusedError, match="Delta table"):

@@ -16,8 +16,9 @@ from support.places import as_user, needs_root, open_folder
 
 
 def names(folder: Path, pattern: str = "", *, links: bool = False) -> list[str]:
-    files = entries(str(folder / pattern) if pattern else str(folder), linked_folders=links)
-    return [os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "") for entry in files]
+    """Return the names of a listing, with a mark for those behind links; with `links`, also those of links to folders."""
+    files = entries(str(folder / pattern) if pattern else str(folder))
+    return [os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "") for entry in files if links or not entry.is_folder]
 
 
 @pytest.fixture

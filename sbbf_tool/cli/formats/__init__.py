@@ -20,6 +20,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.formats.target import StandardOutput, Target, open_file
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
+from sbbf_tool.storage.listing import ensure_unlisted
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import FileRow
@@ -185,12 +186,16 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[...
 
 
 def _ensure_no_input(report: str | None) -> None:
-    """Raise UsageError if a report would replace another file that the command line names, such as a list of values."""
-    if report is None or not os.path.isfile(report):
+    """Raise UsageError if a report would replace another file that the command line names, such as a list of values, or be data."""
+    if report is None:
         return
+    is_new = not os.path.lexists(report)
     for name, value in click.get_current_context().params.items():
-        for path in value if isinstance(value, tuple) else (value,):
-            if name != "report_path" and isinstance(path, str) and os.path.isfile(path) and os.path.samefile(path, report):
+        paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, str) and name != "report_path"]
+        if is_new:
+            ensure_unlisted(report, paths, "report")
+        for path in paths:
+            if os.path.isfile(path) and os.path.isfile(report) and os.path.samefile(path, report):
                 raise UsageError("the report would replace a file that the command line names too", file=report, hint="name another")
 
 

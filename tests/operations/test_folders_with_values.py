@@ -1,0 +1,81 @@
+"""Folders that state a value for a column that the file also stores, such as `day=1/a.parquet` with days 2 and 3.
+
+DuckDB and Spark take the value of the folder, other readers the stored ones: so neither value is absent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters, explain, probe
+from sbbf_tool.cli import run
+from sbbf_tool.runner.lookup import probe_values
+
+REASON = "the folder states {}, which readers may use in place of the stored values"
+
+
+def write(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"day": [2, 3], "k": [1, 2]}), path)
+    add_filters(path, ["day", "k"], in_place=True)
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "lake" / "day=1" / "a.parquet")
+
+
+def answer_of(path: Path, column: str, value: object) -> tuple[str, str | None]:
+    (answer,) = probe(path, column, [value]).values[0].row_groups
+    return answer.answer, answer.reason
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "answer"),
+    [
+        ("day", 1, ("cannot say", REASON.format("day=1"))),
+        ("day", "1", ("cannot say", REASON.format("day=1"))),
+        ("day", 2, ("maybe", None)),
+        ("day", 4, ("absent", None)),
+        ("k", 1, ("maybe", None)),
+        ("k", 7, ("absent", None)),
+    ],
+)
+def test_a_value_of_file_or_folder_is_not_absent(path: Path, column: str, value: object, answer: tuple[str, str | None]) -> None:
+    assert answer_of(path, column, value) == answer
+
+
+def test_many_values(path: Path) -> None:
+    report = probe_values(path, "day", [4, 1, 5])
+    assert [(each.answer, each.reason) for each in report.inconclusive] == [("cannot say", REASON.format("day=1"))]
+    assert probe_values(path, "day", [4, 5]).is_absent
+
+
+@pytest.mark.parametrize(("folder", "words"), [("DAY=1", "DAY=1"), ("day=01", "day=01"), ("day=%31", "day=1")])
+def test_how_a_folder_states_a_value(tmp_path: Path, folder: str, words: str) -> None:
+    path = write(tmp_path / folder / "a.parquet")
+    assert answer_of(path, "day", 1) == ("cannot say", REASON.format(words))
+
+
+def test_null_in_the_folder(tmp_path: Path) -> None:
+    path = write(tmp_path / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet")
+    assert answer_of(path, "day", 4) == ("absent", None)
+    assert not probe(path, "day", [None]).is_absent
+
+
+def test_explain_skips_nothing(path: Path) -> None:
+    report = explain(path, "day", 1)
+    assert {(each.statistics, each.dictionary, each.filter) for each in report.row_groups} == {("cannot say", None, "cannot say")}
+    assert {engine.row_groups_read for engine in report.engines} == {1}
+    assert explain(path, "day", 4).absent
+
+
+@pytest.mark.parametrize("command", ["probe", "explain"])
+def test_the_exit_code_of_a_lake(path: Path, command: str) -> None:
+    lake = str(path.parents[1])
+    assert [run([command, lake, "day", value, "--quiet"]) for value in ("1", "2", "4")] == [0, 0, 1]

@@ -1,0 +1,65 @@
+"""Links to folders in a lake: no command follows them, all report them, and no value is absent because of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool import open_files
+from sbbf_tool.cli import run
+from support.three_files import VALUE, WITH, WITHOUT
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A lake with a file that does not hold VALUE, and a link to a folder with a file that holds it."""
+    for name, content in (("lake/day=1/a.parquet", WITHOUT), ("elsewhere/b.parquet", WITH)):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "lake" / "day=2").symlink_to("../elsewhere")
+    return tmp_path / "lake"
+
+
+@pytest.mark.parametrize("command", ["probe", "explain"])
+def test_a_value_behind_a_link_is_not_absent(lake: Path, command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([command, str(lake), "id", str(VALUE)]) == 0
+    assert "1 link" in capfd.readouterr().out
+    (lake / "day=2").unlink()
+    assert run([command, str(lake), "id", str(VALUE)]) == 1
+    assert run([command, f"{lake.parent}/elsewhere", "id", str(VALUE)]) == 0
+
+
+def test_a_link_that_is_named_is_followed(lake: Path) -> None:
+    assert run(["probe", str(lake / "day=2"), "id", str(VALUE)]) == 0
+    assert run(["probe", f"{lake}/day=*", "id", str(VALUE)]) == 0
+    assert run(["probe", f"{lake}/day=2/*.parquet", "id", "5"]) == 1
+
+
+def test_advise_reads_the_other_files(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["advise", str(lake)]) == 0
+    assert "1 row group" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "check"])
+@pytest.mark.parametrize("runner", ["local", pytest.param("spark", marks=pytest.mark.engines)])
+def test_other_commands_count_it(
+    lake: Path, command: str, runner: str, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    if runner == "spark":
+        request.getfixturevalue("spark")
+    assert run([command, str(lake), "--runner", runner]) == 0
+    assert "2 files: 1 done, 1 link skipped" in capfd.readouterr().out
+
+
+def test_the_documents_name_it(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["probe", str(lake), "id", str(VALUE), "--json"]) == 0
+    documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    (link,) = (document for document in documents if document["schema"] == "sbbf.file")
+    assert (link["file"], link["status"], link["exit_code"]) == (f"{lake}/day=2", "skipped", 0)
+    assert (documents[-1]["links"], documents[-1]["exit_code"]) == (1, 0)
+
+
+def test_functions_of_python_skip_it(lake: Path) -> None:
+    assert [Path(report.file).name for report in open_files(lake).inspect()] == ["a.parquet"]
