@@ -170,8 +170,11 @@ def _run(args: list[str]) -> int:
         name = error.ctx.info_name if error.ctx else None
         where = error.ctx.command_path if error.ctx else "sbbf"
         spelling = spelling_of(name, error.option_name)
-        message = error.format_message() if spelling is None else f"{error.option_name} was removed: {spelling}"
-        return _fail(context, error, f"{_one_line(message)} (see {where} --help)", UsageError.exit_code)
+        near = " or ".join(sorted(error.possibilities or ()))
+        message = f"unknown option {error.option_name!r}{f'; did you mean {near}?' if near else ''}"
+        if spelling is not None:
+            message = f"{error.option_name} was removed: {spelling}"
+        return _fail(context, error, f"{message} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
         message = f"{_one_line(error.format_message())}{_sources(context)} (see {where} --help)"

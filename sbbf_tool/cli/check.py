@@ -92,6 +92,7 @@ def command(
     return code
 
 
+_MOST_COLUMNS = 8
 _MOST_EXAMPLES = 2
 _TOTALS = (
     Column("severity", WORD),
@@ -130,6 +131,20 @@ class _RuleTotal:
     findings: int = 0
     places: _Places = field(default_factory=_Places)
     """The files with findings."""
+    columns: dict[str, None] = field(default_factory=dict)
+    """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there are more."""
+
+    def add(self, file: str, findings: Sequence[Finding]) -> None:
+        self.findings += len(findings)
+        self.places.add(file)
+        for finding in findings:
+            if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
+                self.columns[finding.column] = None
+
+    def __str__(self) -> str:
+        first, more = list(self.columns)[:_MOST_COLUMNS], ", ..." if len(self.columns) > _MOST_COLUMNS else ""
+        columns = f"; column{'s' if len(self.columns) > 1 else ''} {', '.join(first)}{more}" if first else ""
+        return f"{format_count(self.findings, 'finding')} in {self.places}{columns}"
 
 
 class _CheckView(View["CheckReport"]):
@@ -157,9 +172,7 @@ class _CheckView(View["CheckReport"]):
             self._severities[severity] += len(findings)
             if (severity, rule) not in self._rules:
                 self._rules[severity, rule] = _RuleTotal(findings[0].message, quote_command(next(commands_of(findings), ())))
-            total = self._rules[severity, rule]
-            total.findings += len(findings)
-            total.places.add(report.file)
+            self._rules[severity, rule].add(report.file, findings)
         outcomes = (*report.rules, *getattr(row, "other_rules", ()))
         if row.status == OK and all(outcome.outcome == "not run" for outcome in outcomes):
             self._unchecked.setdefault(_reason_for_no_rule(outcomes), _Places()).add(report.file)
@@ -201,7 +214,7 @@ class _CheckView(View["CheckReport"]):
         if page.has_headings:
             self._show_table(page, "sbbf check")
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
-            page.say(f"{severity}: {rule}: {format_count(total.findings, 'finding')} in {total.places}")
+            page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""

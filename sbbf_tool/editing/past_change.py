@@ -61,4 +61,5 @@ class PastChange:
         if size != self.new_bytes or hash_end(source, size) != self.new_end_hash:
             raise ChangedError("the file changed after the report was written", file=source.name, hint="it is left as it is")
         if not 0 < self.old_bytes < size or hash_end(source, self.old_bytes) != self.old_end_hash:
-            raise RefusedError("the change did not keep the end of the old file, so it cannot be undone", file=source.name)
+            message = "the change did not keep the end of the old file, so it cannot be undone"
+            raise RefusedError(message, file=source.name, hint="remove its filters instead")

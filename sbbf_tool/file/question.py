@@ -138,8 +138,9 @@ def _hash_texts(column: Column, texts: Texts, hasher: ValueHasher) -> HashRow:
             try:
                 literal = literals.parse_object(column, value)
             except UsageError as error:
-                header = "; if it is a header, remove it" if position == texts.nulls and len(texts) > 1 else ""
-                message = f"{error.message}: value {position - texts.nulls + 1:,} of {len(texts) - texts.nulls:,}{header}"
+                number, count = position - texts.nulls + 1, len(texts) - texts.nulls
+                header = "; if it is a header, remove it" if number == 1 < count else ""
+                message = f"{error.message}: value {number:,} of {count:,}{header}"
                 raise UsageError(message, place=error.place, hint=error.hint) from None
             row.add(position, literal, value)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import LockedError, NotParquetError, UnreadableError
 from sbbf_tool.hints import Hint
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.chunk_index import ChunkIndex, index_chunks
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
@@ -47,6 +48,10 @@ class Tail(NamedTuple):
     encrypted: bool
 
 
+_HINT = "write or copy it again"
+"""What to do about a file that was not written or copied as a whole, which is the usual cause of a footer that cannot be read."""
+
+
 class FilterPlace(NamedTuple):
     """The position of a filter as the footer states it: first byte of its header; bytes of header and bitset (None if not stated)."""
 
@@ -74,12 +79,16 @@ class Footer:
         self.stored_bytes = len(raw) if stored_bytes is None else stored_bytes
         self.cipher = cipher
         # The metadata of encrypted chunks are replaced when they are decrypted, so these footers have all their chunks as objects.
-        self.metadata, row_groups = parse_metadata(raw, whole=cipher is not None)
-        if not self.metadata.schema or row_groups is None:
-            raise UnreadableError("the footer has no schema or no list of row groups")
-        self.row_groups = row_groups
-        if not len(row_groups) and (self.metadata.num_rows or 0) > 0:
-            raise UnreadableError(f"the footer states {self.metadata.num_rows:,} rows, but has no row group")
+        try:
+            self.metadata, row_groups = parse_metadata(raw, whole=cipher is not None)
+            if not self.metadata.schema or row_groups is None:
+                raise UnreadableError("the footer has no schema or no list of row groups")
+            self.row_groups = row_groups
+            if not len(row_groups) and (self.metadata.num_rows or 0) > 0:
+                raise UnreadableError(f"the footer states {self.metadata.num_rows:,} rows, but has no row group")
+        except UnreadableError as error:
+            error.hint = error.hint or _HINT
+            raise
         self.columns: tuple[Column, ...] = leaves(self.metadata.schema)
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number in range(len(row_groups)):
@@ -227,17 +236,18 @@ class Footer:
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     """Locate the footer from the last eight bytes of a file of `file_size` bytes."""
     if file_size < len(MAGIC) + TAIL_BYTES or len(last_bytes) < TAIL_BYTES:
-        raise NotParquetError(f"not a Parquet file: it has {file_size:,} bytes, and the smallest possible file has 12")
+        size = format_count(file_size, "byte")
+        raise NotParquetError(f"not a Parquet file: it has {size}, and the smallest possible file has 12", hint=_HINT)
     magic = last_bytes[-4:]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
-        raise NotParquetError(
-            "not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4:,}", hint="write or copy it again"
-        )
+        raise NotParquetError("not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4:,}", hint=_HINT)
     length = int.from_bytes(last_bytes[-8:-4], "little")
     start = file_size - TAIL_BYTES - length
     if start < len(MAGIC):
         raise UnreadableError(
-            f"the stated footer of {length:,} bytes does not fit into the file of {file_size:,}", place=f"byte {file_size - 8:,}"
+            f"the stated footer of {length:,} bytes does not fit into the file of {file_size:,}",
+            place=f"byte {file_size - 8:,}",
+            hint=_HINT,
         )
     return Tail(start, length, magic == MAGIC_ENCRYPTED)
 

@@ -95,7 +95,11 @@ def is_behind_link(path: str, folder: str) -> bool:
 
 def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
     """Raise UsageError if a listing of one of these folders would have `file`, which is no data but for example a report."""
-    folder, name = os.path.split(os.path.realpath(file))
+    try:
+        folder, name = os.path.split(os.path.realpath(file))
+    except OSError:
+        # The working folder is gone; opening the file says so.
+        return
     if name.endswith(".parquet") and not is_hidden(name):
         for path in filter(os.path.isdir, names):
             if os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):

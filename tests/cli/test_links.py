@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from pathlib import Path
 
@@ -54,7 +55,9 @@ def test_commands_that_read_follow_links_to_files(lake, capsys):
     output = capsys.readouterr()
     assert output.err == ""
     assert "link.parquet" in output.out
-    assert "linked" not in output.out
+    documents = [json.loads(line) for line in output.out.splitlines()]
+    assert [each["file"] for each in documents if each.get("status") == "skipped"] == [f"{lake}/linked"]
+    assert documents[-1]["links"] == 1
 
 
 def test_a_folder_of_links_alone_has_nothing_to_change(lake, capsys):

@@ -122,7 +122,10 @@ def test_only_the_schema_of_the_table_makes_an_absence_certain(tmp_path, columns
 def test_a_column_of_a_partition_answers_by_its_values(partitioned, capsys):
     code, out, _ = call(capsys, "probe", partitioned, "day", "2026-01-02")
     assert code == 0
-    assert out.splitlines()[-1] == "Queried 1 value in 2 files: 1 file may hold 1 of the values; 2 files without the column"
+    assert (
+        out.splitlines()[-1]
+        == "Queried 1 value in 2 files: 1 file may hold 1 of the values; 1 file cannot hold any of them; 2 files without the column"
+    )
     assert call(capsys, "probe", partitioned, "day", "2026-01-03")[0] == 1
     assert call(capsys, "explain", partitioned, "day", "2026-01-03")[0] == 1
 

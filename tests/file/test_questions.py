@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from array import array
 
 import pytest
@@ -93,7 +94,7 @@ def outcome_of(column: Column, values: Texts | tuple[str | None, ...]) -> object
     try:
         question = question_of(column, values)
     except UsageError as error:
-        return str(error)
+        return re.sub(r": value [\d,]+ of [\d,]+(; if it is a header, remove it)?(?=; )", "", str(error))  # of a block only
     row = question.row
     return [*row.hashes], [*row.owners], row.special, row.unknowable, [question.text(at) for at in range(len(values))], question.literals
 
@@ -114,6 +115,22 @@ def is_valid(column: Column, value: str) -> bool:
     except UsageError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["id", "5", "6"], "'id' is not a value of INT64: value 1 of 3; if it is a header, remove it; it takes"),
+        (["id"], "'id' is not a value of INT64: value 1 of 1; it takes"),
+        (["5", "x", "6"], "'x' is not a value of INT64: value 2 of 3; it takes"),
+        ([*map(str, range(2999)), "x"], "'x' is not a value of INT64: value 3,000 of 3,000; it takes"),
+    ],
+)
+@pytest.mark.parametrize("nulls", [0, 1])
+def test_a_value_of_a_block_that_is_none_of_the_column_is_located(values, message, nulls):
+    with pytest.raises(UsageError) as caught:
+        question_of(column_of("INT64"), texts_of(values, nulls))
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
