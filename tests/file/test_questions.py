@@ -127,7 +127,7 @@ def is_valid(column: Column, value: str) -> bool:
     ],
 )
 @pytest.mark.parametrize("nulls", [0, 1])
-def test_a_value_of_a_block_that_is_none_of_the_column_is_located(values, message, nulls):
+def test_an_error_has_the_position_of_the_value_in_its_block(values, message, nulls):
     with pytest.raises(UsageError) as caught:
         question_of(column_of("INT64"), texts_of(values, nulls))
     assert message in str(caught.value)
