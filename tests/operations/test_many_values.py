@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import probe
+from sbbf_tool import UsageError, probe
 from sbbf_tool.bloom import kernels
 from sbbf_tool.cli import run
 from sbbf_tool.file import question as questions
@@ -72,7 +72,11 @@ def test_many_values_have_the_answers_of_each(path, column):
 
 @pytest.mark.parametrize("kernel", kernels.NAMES)
 def test_each_filter_is_read_once_and_queried_by_one_call_of_the_kernel(path, kernel, monkeypatch):
-    chosen, calls, literals = kernels.load(kernel), [], []
+    try:
+        chosen = kernels.load(kernel)
+    except UsageError as error:
+        pytest.skip(str(error))
+    calls, literals = [], []
     monkeypatch.setattr(kernels, "active", lambda: chosen)
     monkeypatch.setattr(chosen, "check", lambda *arguments, check=chosen.check: calls.append(len(arguments[2])) or check(*arguments))
     parse = questions.literals.parse_object
