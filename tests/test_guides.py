@@ -19,21 +19,14 @@ import yaml
 
 from sbbf_tool import inspect
 from support.every_command import commands
-from support.pages import FIXTURES, PAGES, REPOSITORY, Block, Place, blocks_of, environment, name_of
+from support.pages import FIXTURES, PAGES, Place, blocks_of, environment, example, name_of
 from support.recipes import DAYS, Lake, break_filter
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-GUIDES = REPOSITORY / "docs" / "how-to"
 PROGRAM = Path(sys.executable).with_name("sbbf")
 # Up to what ends a command in a shell, but for quoted text.
 CALL = re.compile(r"""(?:^|[|;&(`] *|run: |- |lock |/bin/)sbbf (?P<words>[a-z](?:"[^"\n]*"|'[^'\n]*'|[^|;&>`\n)"'])*)""", re.MULTILINE)
-
-
-def example(guide: str, text: str) -> Block:
-    """Return the block of a guide that has this text and is not run as it is."""
-    (block,) = (block for block in blocks_of(GUIDES / guide) if block.reason and text in block.body)
-    return block
 
 
 def run(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -51,6 +51,12 @@ def blocks_of(page: Path) -> list[Block]:
     ]
 
 
+def example(guide: str, text: str) -> Block:
+    """Return the block of a how-to guide that has this text and is not run as it is."""
+    (block,) = (block for block in blocks_of(REPOSITORY / "docs" / "how-to" / guide) if block.reason and text in block.body)
+    return block
+
+
 def write_output(block: Block, printed: str) -> None:
     """Put what a block prints now into its page."""
     text = block.page.read_text()
