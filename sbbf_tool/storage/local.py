@@ -188,7 +188,7 @@ def replace(
             collector.add(PendingFile(real, fd, identity_of(own._stat), rename, stack.pop_all()), new_file.size)
             return warnings
         if own is not None and own._stat.st_nlink > 1:
-            warnings.append(f"{target}: has {own._stat.st_nlink} hard links; the other names keep the old content")
+            warnings.append(f"the file has {own._stat.st_nlink} hard links; the other names keep the old content")
         rename()
         try:
             sync_folder(folder)
