@@ -22,7 +22,7 @@ from sbbf_tool.engine_runs.copies import copy_delta_table, copy_file, ensure_roo
 from sbbf_tool.engine_runs.measure import Job, Request
 from sbbf_tool.engine_runs.process import Answers, run_jobs
 from sbbf_tool.errors import NoColumnError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.file.answers import list_answers, query_damaged_filter
+from sbbf_tool.file.answers import EMPTY_FILTER, list_answers, query_damaged_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.question import Question, question_of
@@ -204,10 +204,11 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
     file.expect_filters([column], whole=True)
     for number in numbers:
         files.filters += file.footer.filter_place(number, column.index) is not None
-        (answer,) = list_answers(question, [query_damaged_filter(file, number, question, [])])
+        (value,) = list_answers(question, [query_damaged_filter(file, number, question, [])])
+        (answer,) = value.row_groups
         if _is_excluded_otherwise(file, number, question):
             files.excluded_otherwise += 1
-        elif answer.row_groups[0].answer == ABSENT:
+        elif answer.answer == ABSENT or answer.reason == EMPTY_FILTER:
             excluded.append(number)
     name = f"{len(files.paths):06}.parquet"
     is_here = isinstance(file.source, LocalSource) and not isinstance(item, FileIn) and not is_url(file.name)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _BLOCKS_PER_BITSET_READ = 64
 _MANY_HASHES = 1024
 """For more hashes than this the whole bitset is read: counting the selected blocks would cost more than it saves."""
+EMPTY_FILTER = "the filter is empty, but the column chunk has values"
+"""Why there is no answer for a row group that query engines skip all the same."""
 _EMPTY_BLOCK = bytes(BLOCK_BYTES)
 _WINDOW = 1 << 16
 
@@ -46,7 +48,7 @@ def query_filter(file: ParquetFile, row_group: int, question: Question, dialect:
         return FilterAnswers(row_group, b"", NO_FILTER, None)
     answers, is_empty = may_hold(file, stored, row.hashes)
     if is_empty and not file.footer.chunk_meta(row_group, question.column.index).has_only_nulls:
-        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, "the filter is empty, but the column chunk has values")
+        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, EMPTY_FILTER)
     values = build_bitmap(answers, row.owners)
     uncertain = equals.uncertainty(file.footer, question.column)
     return FilterAnswers(row_group, values, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)

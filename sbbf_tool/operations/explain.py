@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
-from sbbf_tool.file.answers import describe_unreadable, list_answers, query_damaged_filter
+from sbbf_tool.file.answers import EMPTY_FILTER, describe_unreadable, list_answers, query_damaged_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -217,7 +217,8 @@ def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bo
         return DICTIONARY if row_group.dictionary == ABSENT else READ
     if pruning.has_filter and verdict.verdict == HARM:
         return HARM
-    return FILTER if pruning.has_filter and verdict.verdict == USED and row_group.filter == ABSENT else READ
+    is_excluded = row_group.filter == ABSENT or row_group.filter_reason == EMPTY_FILTER
+    return FILTER if pruning.has_filter and verdict.verdict == USED and is_excluded else READ
 
 
 def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_groups: Sequence[_Pruning], steps: Sequence[str]) -> str:

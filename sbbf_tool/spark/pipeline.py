@@ -189,7 +189,7 @@ def verify(
     from pyspark.sql.functions import col
 
     names = as_names(columns)
-    listed_files = materialize(normalize_listing(files, None), ListedFile)
+    listed_files = materialize(normalize_listing(files, None), ListedFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     work = works.verify(names, keys=keys, max_page_bytes=max_page_bytes, strict=strict).of_table(table_files)
     small = run(listed_files.where(~is_large), work, tasks=tasks, tally=tally)

@@ -42,8 +42,13 @@ def test_advise_reads_the_other_files(lake: Path, capfd: pytest.CaptureFixture[s
     assert "1 row group" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["inspect", "verify", "check"])
-@pytest.mark.parametrize("runner", ["local", pytest.param("spark", marks=pytest.mark.engines)])
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        *((command, "local") for command in ("inspect", "verify", "check")),
+        *(pytest.param(command, "spark", marks=pytest.mark.engines) for command in ("inspect", "check")),
+    ],
+)
 def test_other_commands_count_it(
     lake: Path, command: str, runner: str, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:

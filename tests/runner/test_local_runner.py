@@ -118,7 +118,7 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     rows = outcomes(lake, jobs=jobs)
     assert {name: row.status for name, row in rows.items()} == MIXED
     assert [len(rows[name].report.filters) for name in ("half-filtered", "good-1", "filtered")] == [1, 2, 0]
-    assert rows["empty"].reason == "not a Parquet file: it has 0 bytes, and the smallest possible file has 12"
+    assert rows["empty"].reason == "not a Parquet file: it has 0 bytes, and the smallest possible file has 12; write or copy it again"
     reasons = [f"there is no column '{name}'; the columns of the file are other" for name in ("id", "name")]
     assert rows["no-such-column"].reason == f"not applicable: {'; '.join(reasons)}"
     assert "encrypted" in rows["encrypted"].reason
