@@ -7,10 +7,12 @@ what follows the first dot.
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import NoColumnError, SbbfError, UsageError
@@ -76,15 +78,13 @@ def find_missing(file: ParquetFile, name: object, column: str, *, strict: bool, 
 
 def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> MissingColumn:
     """Return what is known of a column that a file outside of tables lacks."""
-    from sbbf_tool.file.partitions import partition_values
-
     if _may_belong_to_table(file, tables):
         return MissingColumn(column, "the file does not have the column, to which its table may give another name", is_certain=False)
     names = {part.casefold() for part in (_first_part(column), column)}
-    values = partition_values(file.name) if file.source.can_reopen else {}
-    for key, value in values.items():
-        if key.casefold() in names:
-            return MissingColumn(column, f"the folder states {key}={'null' if value is None else value}", value, is_partition=True)
+    if file.source.can_reopen:
+        for name in sorted(names):
+            if (statement := _statement_of(os.path.dirname(file.name), name)) is not None:
+                return replace(statement, name=column)
     for similar_column in file.footer.columns:
         if similar_column.path[0].casefold() in names:
             reason = f"the file does not have the column, but {similar_column.name}, which readers may take for it"
@@ -99,15 +99,20 @@ def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object])
     """
     if "=" not in file.name or len(column.path) > 1 or file.is_in_table or not file.source.can_reopen:
         return None
+    statement = _statement_of(os.path.dirname(file.name), column.path[0].casefold())
+    if statement is None or all(statement.answer(value) == ABSENT for value in values):
+        return None
+    return f"{statement.reason}, which readers may use in place of the stored values"
+
+
+@lru_cache(maxsize=1024)
+def _statement_of(folder: str, name: str) -> MissingColumn | None:
+    """Return what a folder states of a column, by its name in lower case. Cached, since the row groups of all files in it share it."""
     from sbbf_tool.file.partitions import partition_values
 
-    name = column.path[0].casefold()
-    for key, value_of_folder in partition_values(file.name).items():
+    for key, value in partition_values(f"{folder}/").items():
         if key.casefold() == name:
-            folder = MissingColumn(key, "", value_of_folder, is_partition=True)
-            if any(folder.answer(value) == MAYBE for value in values):
-                text = "null" if value_of_folder is None else value_of_folder
-                return f"the folder states {key}={text}, which readers may use in place of the stored values"
+            return MissingColumn(key, f"the folder states {key}={'null' if value is None else value}", value, is_partition=True)
     return None
 
 
