@@ -123,9 +123,9 @@ def check(files: list[Path], folder: Path) -> None:
             strange = {name.partition("/")[0] for name in names} - {*PACKAGES, f"{'-'.join(path.name.split('-')[:2])}.dist-info"}
             if strange:
                 raise SystemExit(f"{path.name}: holds {sorted(strange)}")
-            if not is_pure and sys.platform == "linux":
-                check_extensions(path)
             if not is_pure:
+                if sys.platform == "linux":
+                    check_extensions(path)
                 print(run(sys.executable, "-m", "abi3audit", "--strict", "--summary", str(path), cwd=folder), end="")
         else:
             with tarfile.open(path) as archive:

@@ -284,7 +284,7 @@ class _LookupView(_Answers):
         elif not answers:
             answers.append("none of them is in the files")
         if self.links:
-            answers.append(f"{format_count(self.links, 'link')} to other folders skipped, which may hold any of them")
+            answers.append(f"{format_count(self.links, 'linked folder')} skipped, which may hold any of them")
         if self.failures:
             answers.append(f"{format_count(self.failures, 'more file')} could not be queried")
         page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(self._files_without_column)}")

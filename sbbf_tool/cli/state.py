@@ -11,7 +11,6 @@ import click
 from sbbf_tool.cli.changes import Change
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.plans import warn_of_exposure
-from sbbf_tool.storage.listing import ensure_unlisted
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.state import State
@@ -29,6 +28,8 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
             files, is_dry = (first.files, first.dry_run) if isinstance(first, Change) else (first, options.get("dry_run") is True)
             if isinstance(first, Change) and first.output is not None:
                 raise click.UsageError("--state is for files that are changed in place: leave out --output")
+            from sbbf_tool.storage.listing import ensure_unlisted
+
             ensure_unlisted(state, files.arguments, "state")
             files.state = _open(state, writes=not is_dry)
         return function(first, *args, **options)

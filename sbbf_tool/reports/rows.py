@@ -11,7 +11,7 @@ OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 """Done; nothing to do; refused because the change would be unsafe; failed."""
 
 LINK = "a link in a listing is skipped: name the link itself to use what it leads to"
-"""Why commands that change files skip a link."""
+"""Why a link is skipped."""
 
 
 HAS_EVERY_FILTER = "the file has every filter"

@@ -85,7 +85,7 @@ def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate 
             for name in batch_names if must_exist else ():
                 ensure_exists(name)
             files = find_files(batch_names, predicate, links=links)
-            if must_exist and not links:
+            if must_exist and not links:  # a listing for users; the rows of a run also count the links to folders
                 files = (file for file in files if not file.is_link)
             while rows := list(islice(files, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)

@@ -59,7 +59,7 @@ class LocalSource(Source):
         if not stat.S_ISREG(self._stat.st_mode):
             close(self._fd)
             if stat.S_ISDIR(self._stat.st_mode):
-                raise UnreadableError("it is a folder", file=self.name, hint="name a file; open_files takes folders")
+                raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size
 

@@ -20,7 +20,6 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.formats.target import StandardOutput, Target, open_file
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
-from sbbf_tool.storage.listing import ensure_unlisted
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import FileRow
@@ -189,6 +188,8 @@ def _ensure_no_input(report: str | None) -> None:
     """Raise UsageError if a report would replace another file that the command line names, such as a list of values, or be data."""
     if report is None:
         return
+    from sbbf_tool.storage.listing import ensure_unlisted
+
     is_new = not os.path.lexists(report)
     for name, value in click.get_current_context().params.items():
         paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, str) and name != "report_path"]
