@@ -127,14 +127,6 @@ def test_pages_are_in_plain_words(path):
     assert banned_in(enumerate(path.read_text().splitlines(), 1)) == []
 
 
-SITE = sorted(path for path in (*(ROOT / "site").glob("*.*"), *(ROOT / "site" / "src").iterdir()) if path.suffix != ".json")
-
-
-@pytest.mark.parametrize("path", SITE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_page_for_browsers_is_in_plain_words(path):
-    assert banned_in(enumerate(path.read_text().splitlines(), 1)) == []
-
-
 FORMER_SPELLINGS = PACKAGE / "cli" / "removed.py"
 
 

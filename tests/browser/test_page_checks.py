@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from support import http_site
 from support.browser import Browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
@@ -53,13 +52,3 @@ def test_a_problem_is_reported(browser: Browser, tmp_path: Path, body: str, styl
 def test_what_scrolls_within_the_page_does_not_overflow(browser: Browser, tmp_path: Path) -> None:
     body = "<div class='frame' tabindex='0' role='region' aria-label='wide'><div class='wide'>wide</div></div>"
     assert browser.check_page(page(tmp_path, body, ".frame { overflow-x: auto } .wide { width: 3000px }")) == []
-
-
-def test_requests_to_allowed_hosts_are_none_of_the_problems(browser: Browser, tmp_path: Path) -> None:
-    with http_site.running() as site:
-        url = site.put("picture.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>")
-        path = page(tmp_path, f"<img alt='x' src='{url}'>")
-        host = url.split("/")[2]
-        assert browser.check_page(path) == [f"foreign request: {url}"]
-        assert browser.check_page(path, allowed_hosts=(host,)) == []
-        assert {path for _, path, _ in site.requests} == {"/picture.svg"}

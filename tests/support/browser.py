@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,7 +44,6 @@ _ARGUMENTS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _LOCAL = {"about", "blob", "chrome", "chrome-extension", "data", "devtools"}
-_SETTLE_SECONDS = 30
 
 _RUN_AXE = """
 const done = arguments[arguments.length - 1]
@@ -130,35 +129,13 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
-    def wait_for(self, condition: str, seconds: float = _SETTLE_SECONDS) -> None:
-        """Wait until the JavaScript expression is true. Raises AssertionError with the text of the page."""
-        from selenium.common.exceptions import TimeoutException
-        from selenium.webdriver.support.wait import WebDriverWait
-
-        try:
-            WebDriverWait(self.driver, seconds, poll_frequency=0.02).until(
-                lambda driver: driver.execute_script(f"return Boolean({condition})")
-            )
-        except TimeoutException:
-            raise AssertionError(f"{condition} is not true: {self.text()[:2000]}") from None
-
     def text(self) -> str:
         """Return the visible text of the page."""
         return str(self.driver.execute_script("return document.body.innerText"))
 
-    def screenshot(self, path: Path) -> None:
-        """Write a picture of the whole page, as wide as it is now, in PNG."""
-        from base64 import b64decode
-
-        picture = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "format": "png"})
-        path.write_bytes(b64decode(picture["data"]))
-
-    def find_problems(self, allowed_hosts: tuple[str, ...] = ()) -> list[str]:
-        """List what is wrong with the page as it is now, at each width and in each colour scheme.
-
-        Requests go to the page's own files, or to hosts with ports of `allowed_hosts`.
-        """
-        page = self.driver.current_url
+    def check_page(self, page: Path | str) -> list[str]:
+        """Open a page, and list what is wrong with it at each width and in each colour scheme: empty for a good page."""
+        self.open(page)
         problems = [f"untitled: {line}" for line in self._run(_FIND_UNTITLED)]
         for scheme in SCHEMES:
             self.set_scheme(scheme)
@@ -168,17 +145,8 @@ class Browser:
                     problems += [f"overflow at {width} px: {line}" for line in self._run(_FIND_OVERFLOW)]
             self.driver.execute_script(self._axe)
             problems += [f"axe, {scheme}: {line}" for line in self.driver.execute_async_script(_RUN_AXE)]
-        problems += [f"foreign request: {url}" for url in self.requests() if _is_foreign(url, page, allowed_hosts)]
+        problems += [f"foreign request: {url}" for url in self.requests() if _is_foreign(url, url_of(page))]
         return problems + self.messages()
-
-    def check_page(
-        self, page: Path | str, prepare: Callable[[Browser], object] | None = None, allowed_hosts: tuple[str, ...] = ()
-    ) -> list[str]:
-        """Open a page, let `prepare` use it, and list what is wrong with it: see `find_problems`. Empty for a good page."""
-        self.open(page)
-        if prepare is not None:
-            prepare(self)
-        return self.find_problems(allowed_hosts)
 
     def _run(self, script: str) -> list[str]:
         lines: list[str] = self.driver.execute_script(script)
@@ -189,14 +157,14 @@ def url_of(page: Path | str) -> str:
     return page.resolve().as_uri() if isinstance(page, Path) else page
 
 
-def _is_foreign(url: str, page: str, allowed_hosts: tuple[str, ...]) -> bool:
+def _is_foreign(url: str, page: str) -> bool:
     parts, own = urlsplit(url), urlsplit(page)
     if parts.scheme in _LOCAL:
         return False
     if parts.scheme == "file":
         # A page that is a file has its own folder.
         return own.scheme != "file" or Path(own.path).parent not in Path(parts.path).parents
-    return parts.netloc not in (own.netloc or None, *allowed_hosts)
+    return parts.netloc != (own.netloc or None)
 
 
 def start_browser(folder: Path) -> Browser:
