@@ -31,9 +31,6 @@ from sbbf_tool.operations.remove import remove_filters as remove_filters
 from sbbf_tool.operations.repair import repair as repair
 from sbbf_tool.operations.resize import resize_filters as resize_filters
 from sbbf_tool.operations.size import size_filter as size_filter
-from sbbf_tool.operations.standalone import inspect_standalone as inspect_standalone
-from sbbf_tool.operations.standalone import probe_standalone as probe_standalone
-from sbbf_tool.operations.standalone import verify_standalone as verify_standalone
 from sbbf_tool.operations.verify import verify as verify
 from sbbf_tool.parquet.encryption.keys import Keys as Keys
 from sbbf_tool.rules.check_policy import Policy as Policy

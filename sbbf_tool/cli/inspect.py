@@ -71,7 +71,6 @@ _BAR = 40
 @click.option(
     "--no-bitsets", is_flag=True, help="Read only footers and headers: sizes without the figures that need the bits (fpp, ndv, fill)."
 )
-@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")
 @strict_option
 @output_options()
 @over_files()
@@ -81,7 +80,6 @@ def command(
     all_chunks: bool,
     by_row_group: bool,
     no_bitsets: bool,
-    standalone: bool,
     strict: bool,
     outputs: Outputs,
 ) -> int:
@@ -92,12 +90,6 @@ def command(
     the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For
     several files, the rows are sums over all files.
     """
-    if standalone:
-        if no_bitsets:
-            raise click.UsageError("give one of --standalone and --no-bitsets")
-        from sbbf_tool.cli.standalone import inspect as inspect_standalone
-
-        return inspect_standalone(files, outputs)
     from sbbf_tool.runner import works
 
     options = {"all_chunks": all_chunks, "bitsets": not no_bitsets, "strict": files.is_strict(strict)}

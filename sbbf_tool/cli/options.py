@@ -36,7 +36,6 @@ _ABOUT = {
     "--null": About(COLUMNS, READING),
     "--type": About(COLUMNS, names=TYPE),
     "--dialect": About(COLUMNS, names=DIALECT),
-    "--standalone": About(COLUMNS, READING),
     "--strict": About(COLUMNS),
     "--all": About(COLUMNS),
     "--no-bitsets": About(COLUMNS),

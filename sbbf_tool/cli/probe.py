@@ -12,7 +12,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
@@ -75,8 +75,6 @@ def unmark(argument: str) -> str:
     metavar="NAME",
     help="Query filters that follow this draft of the format too; without the option, such filters give no answer.",
 )
-@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type; there is no COLUMN.")
-@click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
 @strict_option
 @output_options()
@@ -88,8 +86,6 @@ def command(
     values_file: str | None,
     ask_null: bool,
     dialect: str | None,
-    standalone: bool,
-    type_name: str | None,
     stats: bool,
     strict: bool,
     outputs: Outputs,
@@ -107,34 +103,18 @@ def command(
     view: _ProbeView | _LookupView
     # Only as an argument does `-` stand for standard input.
     named_values = tuple(_VALUE_MARK + value if value == "-" else value for value in named_values)
-    if standalone:
-        from sbbf_tool.cli.standalone import probe as probe_standalone
+    from sbbf_tool.runner import works
 
-        if column is not None:
-            raise click.UsageError("--standalone takes no COLUMN: the file is one filter")
-        from sbbf_tool.reports.probe import ProbeReport
-
+    files, column, values = split_arguments(files, column, named_values)
+    files.ensure_single_reader(values_file, *values)
+    all_values = collect_values(values, values_file, ask_null)
+    if files.file is not None:
         view = _ProbeView()
-        name, values = tuple(map(unmark, files.arguments[:1])), (*files.arguments[1:], *named_values)
-        files.ensure_single_reader(values_file, *values)
-        report = probe_standalone(files.of(name), type_name, collect_values(values, values_file, ask_null), dialect)
-        code = view.add(report)
-        outputs.print(Run(view, ProbeReport, is_single=True), view.schema, report)
-    elif type_name is not None:
-        raise click.UsageError("--type applies only with --standalone")
+        code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
     else:
-        from sbbf_tool.runner import works
-
-        files, column, values = split_arguments(files, column, named_values)
-        files.ensure_single_reader(values_file, *values)
-        all_values = collect_values(values, values_file, ask_null)
-        if files.file is not None:
-            view = _ProbeView()
-            code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
-        else:
-            view = _LookupView(len(all_values), is_empty_table=files.is_empty_table)
-            work = works.look_up(column, all_values, dialect=dialect, keys=files.keys, strict=strict)
-            code = report_files(files, work, view, outputs, (column,))
+        view = _LookupView(len(all_values), is_empty_table=files.is_empty_table)
+        work = works.look_up(column, all_values, dialect=dialect, keys=files.keys, strict=strict)
+        code = report_files(files, work, view, outputs, (column,))
     if stats:
         view.show_stats()
     return code
@@ -201,7 +181,7 @@ class _ProbeView(_Answers):
     def show(self, page: Page, report: ProbeReport) -> None:
         from sbbf_tool.reports.probe import ValueAnswers
 
-        page.say(f"{report.file}: column {report.column}, {report.type}" if report.column else f"{report.file}: {report.type}")
+        page.say(f"{report.file}: column {report.column}, {report.type}")
         if isinstance(report.values, ValueAnswers):
             self._show_many(page, report.values)
             return
@@ -209,7 +189,7 @@ class _ProbeView(_Answers):
             _COLUMNS,
             [
                 (
-                    *(render.value(value.value), answer.row_group if report.column else None, answer.answer),
+                    *(render.value(value.value), answer.row_group, answer.answer),
                     answer.reason or value.note or "",
                 )
                 for value in report.values

@@ -24,9 +24,6 @@ OPTIONS = {
     ("verify", "--engine"): "use --runner local or --runner spark",
     ("check", "--engine"): "use --runner local or --runner spark",
     ("advise", "--reader"): "use --engine NAME",
-    ("inspect", "--bare"): "use --standalone",
-    ("probe", "--bare"): "use --standalone",
-    ("verify", "--bare"): "use --standalone",
 }
 """Replacements, by command and option."""
 

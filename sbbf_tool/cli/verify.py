@@ -39,16 +39,6 @@ _VERIFIED = "verified"
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type and --values-file.")
-@click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
-@click.option(
-    "--values-file", type=click.Path(), help="With --standalone: values that the filter must hold, one per line; - reads standard input."
-)
-@click.option(
-    "--dialect",
-    metavar="NAME",
-    help="With --standalone: the draft of the format that the filter follows; by default the values determine it.",
-)
 @strict_option
 @page_limit_option
 @output_options()
@@ -57,10 +47,6 @@ _VERIFIED = "verified"
 def command(
     files: Files,
     columns: tuple[str, ...],
-    standalone: bool,
-    type_name: str | None,
-    values_file: str | None,
-    dialect: str | None,
     max_page_bytes: int | None,
     strict: bool,
     outputs: Outputs,
@@ -72,17 +58,6 @@ def command(
     size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or the key of a
     column is missing.
     """
-    if standalone:
-        if files.state is not None:
-            raise click.UsageError("a standalone filter is always verified: leave out --state")
-        from sbbf_tool.cli.standalone import verify as verify_standalone
-        from sbbf_tool.cli.values import lines_of
-
-        if values_file is None:
-            raise click.UsageError("a standalone filter has no data to verify it against: give --values-file")
-        return verify_standalone(files, type_name, lines_of(values_file), dialect, outputs)
-    if type_name is not None or values_file is not None or dialect is not None:
-        raise click.UsageError("--type, --values-file and --dialect apply only with --standalone")
     from sbbf_tool.runner import works
 
     work = works.verify(columns, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))

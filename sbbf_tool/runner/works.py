@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.remove import RemoveReport, RemoveRow
     from sbbf_tool.reports.repair import RepairReport, RepairRow
     from sbbf_tool.reports.resize import ResizeReport, ResizeRow
-    from sbbf_tool.reports.standalone import StandaloneRow
     from sbbf_tool.reports.verify import VerifyRow
     from sbbf_tool.rules.check_policy import Policy
     from sbbf_tool.rules.filter_declaration import FilterDeclaration
@@ -171,13 +170,6 @@ def inspect(
     names = as_names(columns)
     options: dict[str, Any] = {"columns": names, "all_chunks": all_chunks, "bitsets": bitsets, "keys": keys, "strict": strict}
     return _reporting(InspectRow, partial(operation, **options), names)
-
-
-def inspect_standalone() -> Work[StandaloneRow]:
-    from sbbf_tool.operations.standalone import inspect_standalone as operation
-    from sbbf_tool.reports.standalone import StandaloneRow
-
-    return _reporting(StandaloneRow, operation)
 
 
 def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True) -> Work[ProbeRow]:

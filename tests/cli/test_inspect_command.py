@@ -58,8 +58,3 @@ def test_a_folder_has_the_sums(printed: Callable[..., str]) -> None:
 def test_a_list_of_files_in_python(printed: Callable[..., str]) -> None:
     reports = list(sbbf_tool.open_files(".", jobs=1).inspect(bitsets=False))
     assert [report.filters[0].fill_ratio for report in reports if not isinstance(report, sbbf_tool.SbbfError)] == [None, None]
-
-
-def test_a_standalone_filter_is_its_bits(fixtures: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["inspect", "--standalone", "--no-bitsets", str(fixtures / "events.parquet")]) == 2
-    assert "give one of --standalone and --no-bitsets" in capfd.readouterr().err

@@ -12,7 +12,6 @@ import deltalake
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of
 from support.json_schemas import DOCUMENTS, validate
@@ -21,12 +20,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| \[`(sbbf\.[a-z-]+)`\]\(schemas/\1\.json\) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 
-OTHER_FILE, STANDALONE = "<OTHER>", "<BARE>"
+OTHER_FILE = "<OTHER>"
 OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
 OTHER_WORDS = [
-    ["inspect", "--standalone", STANDALONE],
-    ["probe", "--standalone", STANDALONE, "1", "--type", "INT64"],
-    ["verify", "--standalone", STANDALONE, "--values-file", "values.txt", "--type", "INT64"],
     ["check", "--list-rules"],
     ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
@@ -47,12 +43,9 @@ def places(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     shutil.copy(fixtures / "pyarrow-filters.parquet", "data.parquet")
     shutil.copytree(fixtures / "paimon" / "orders", "table")
     shutil.copy("it.parquet", "other.parquet")
-    stored = inspect("it.parquet").filters[0]
-    Path("bare").write_bytes(Path("it.parquet").read_bytes()[stored.offset :][: stored.header_bytes + stored.bitset_bytes])
-    Path("values.txt").write_text("1\n")
     Path("torn.parquet").write_bytes(b"PAR1")
     deltalake.write_deltalake("delta", pq.read_table("it.parquet", columns=["id"]))
-    return {FILE: "it.parquet", OTHER_FILE: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet", STANDALONE: "bare"}
+    return {FILE: "it.parquet", OTHER_FILE: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet"}
 
 
 def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

@@ -180,7 +180,6 @@ STDIN_CONFLICT = "only one of --files-from -, --values-file - and the value - ca
         ["probe", "--files-from", "-", "-c", "id", "--values-file", "-"],
         ["probe", "plain.parquet", "id", "-", "--values-file", "-"],
         ["probe", "plain.parquet", "id", "-", "-"],
-        ["probe", "--standalone", "plain.parquet", "-", "--values-file", "-", "--type", "INT64"],
     ],
     ids=" ".join,
 )

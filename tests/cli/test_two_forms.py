@@ -130,7 +130,6 @@ def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
         (["probe", "a.parquet", "-c", "n"], "no value to query"),
         (["probe", "-c", "n", "--value", "1"], "no file was given"),
         (["probe", "a.parquet", "", "1"], "no column ''"),
-        (["probe", "a.parquet", "--standalone", "--type", "INT64", "-c", "n"], "takes no COLUMN"),
         (["explain"], "no file was given"),
         (["explain", "a.parquet"], "no column was given"),
         (["explain", "a.parquet", "n"], "no value to query: give "),

@@ -1,17 +1,16 @@
-"""Filters of the format's drafts, in Parquet files and standalone: inspected, queried, verified, repaired; used only on request."""
+"""Filters of the format's drafts, in Parquet files: inspected, queried, verified, repaired; used only on request."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, find_dialect
+from sbbf_tool.bloom.dialects import DRAFTS, TODAYS, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.operations.check import check
@@ -20,7 +19,6 @@ from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
-from sbbf_tool.operations.standalone import inspect_standalone, probe_standalone, verify_standalone
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
@@ -263,89 +261,6 @@ def test_check_names_it_without_reading_the_data(events, dialect):
     assert all(dialect in evidence.fact for evidence in finding.evidence)
 
 
-# Standalone files
-
-
-def test_every_file_of_the_branch_answers_for_all_its_values_in_its_dialect_alone(conformance):
-    wrote = {"dd7e655de": "draft1-raw", "35eba1605": "branch-12", "ba28686ac": "branch-16"}
-    types = {"binary": "BYTE_ARRAY"}
-    legacy = json.loads((conformance / "drafts" / "legacy.json").read_text())
-    assert {name.partition("_")[0] for name in legacy} == wrote.keys()
-    for name, entry in legacy.items():
-        path = conformance / "drafts" / name
-        right, kind = wrote[name.partition("_")[0]], types.get(entry["type"], entry["type"].upper())
-        values = [bytes.fromhex(text) for text in entry["values_plain_hex"]]
-        report = inspect_standalone(path)
-        assert right in report.dialects
-        assert (report.header_bytes, report.bitset_bytes) == (entry["header_bytes"], entry["bitset_bytes"])
-        result = verify_standalone(path, kind, values)
-        assert (result.dialect, result.verified_values, result.false_negatives, result.is_verified) == (right, len(values), 0, True)
-        assert {value.row_groups[0].answer for value in probe_standalone(path, kind, values).values} == {"cannot say"}
-        for dialect in report.dialects:
-            named_result = verify_standalone(path, kind, values, dialect=dialect)
-            answers = probe_standalone(path, kind, values, dialect=dialect)
-            assert named_result.is_verified == (dialect == right)
-            assert any(value.is_absent for value in answers.values) == (dialect != right)
-
-
-def test_the_public_samples(conformance):
-    first, today = (conformance / "parquet-testing" / name for name in ("bloom_filter.bin", "bloom_filter.xxhash.bin"))
-    assert verify_standalone(first, "STRING", PUBLIC_VALUES).dialect == "draft1-raw"
-    assert not verify_standalone(first, "STRING", PUBLIC_VALUES, dialect="branch-12").is_verified
-    assert verify_standalone(today, "STRING", PUBLIC_VALUES) == verify_standalone(today, "STRING", PUBLIC_VALUES, dialect="current")
-    assert verify_standalone(today, "STRING", PUBLIC_VALUES).is_verified
-    assert probe_standalone(today, "STRING", ["hello", "nobody"]).values[1].is_absent
-    with pytest.raises(UsageError, match="the header does not fit the dialect draft1-raw; it fits current"):
-        probe_standalone(today, "STRING", ["hello"], dialect="draft1-raw")
-
-
-@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
-def test_a_standalone_file_of_each_dialect(tmp_path, dialect):
-    path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect(dialect), 1024) + build(dialect, VALUES, 1024))
-    report = inspect_standalone(path)
-    assert (report.blocks, report.file_bytes) == (32, path.stat().st_size)
-    result = verify_standalone(path, "STRING", (value.decode() for value in VALUES))
-    assert result.is_verified == (dialect != "draft2-final")  # whose header says today
-    assert verify_standalone(path, "STRING", (value.decode() for value in VALUES), dialect=dialect).is_verified
-    assert probe_standalone(path, "STRING", ["nobody"], dialect=dialect).is_absent
-
-
-def test_values_that_are_not_there_decide_nothing(tmp_path):
-    path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect("draft1-raw"), 1024) + build("draft1-raw", VALUES, 1024))
-    result = verify_standalone(path, "STRING", ["value 1", "nobody"])
-    assert (result.dialect, result.false_negatives, result.is_verified) == (None, 2, False)
-    result = verify_standalone(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
-    assert (result.false_negatives, result.examples) == (1, ("nobody",))
-
-
-def test_bytes_after_a_standalone_filter_are_reported(tmp_path):
-    path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect("draft1-page"), 64) + bytes(64) + b"junk")
-    assert "4 bytes after the filter do not belong to it" in inspect_standalone(path).warnings
-
-
-@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
-def test_a_standalone_file_cut_anywhere_is_unreadable(tmp_path, dialect):
-    whole = build_draft_header(find_dialect(dialect), 64) + build(dialect, VALUES[:3], 64)
-    path = tmp_path / "filter.bin"
-    # With 16 plain bytes in front and 4 cut off at the end, it may just as well be one with 12 in front.
-    for length in range(len(whole) - 4 * (dialect == "branch-16")):
-        path.write_bytes(whole[:length])
-        with pytest.raises(UnreadableError) as raised:
-            inspect_standalone(path)
-        assert str(path) in str(raised.value)
-
-
-@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
-def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
-    path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect(dialect), 128 << 20) + b"\xff" * 64)
-    with pytest.raises(UnreadableError, match="past the end of the file"):
-        verify_standalone(path, "INT32", [1])
-
-
 # Files with wrong headers
 
 
@@ -379,17 +294,3 @@ def test_an_interval_for_which_duckdb_queries_another_form(fixtures, tmp_path):
     path = tmp_path / "spans.parquet"
     write_draft(fixtures / "duckdb-types.parquet", ["span"], path, "draft1-page")
     assert all(result.is_verified for result in verify(path, ["span"]).filters)
-
-
-def test_values_are_not_kept(tmp_path):
-    """A standalone filter is queried for a stream of values, however long."""
-    import tracemalloc
-
-    path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(find_dialect("branch-16"), 64) + b"\xff" * 64)
-    tracemalloc.start()
-    try:
-        assert verify_standalone(path, "INT64", (str(n) for n in range(20_000)), dialect="branch-16").verified_values == 20_000
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    finally:
-        tracemalloc.stop()

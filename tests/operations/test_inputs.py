@@ -100,15 +100,6 @@ def test_open_files_have_names() -> None:
         assert sbbf_tool.inspect(copy).file == sbbf_tool.inspect(io.BytesIO(DATA.read_bytes())).file == "<open file>"
 
 
-def test_standalone_filters_are_read_from_both(memory: Any) -> None:
-    path = FIXTURES / "drafts" / "draft1-raw.bin"
-    memory.pipe_file("/filter", path.read_bytes())
-    expected = without_place(sbbf_tool.inspect_standalone(path))
-    assert without_place(sbbf_tool.inspect_standalone("filter", filesystem=memory)) == expected
-    assert without_place(sbbf_tool.inspect_standalone(io.BytesIO(path.read_bytes()))) == expected
-    assert sbbf_tool.probe_standalone("filter", "INT64", [1], filesystem=memory).file == "/filter"
-
-
 @pytest.mark.parametrize("names", ["lake", "lake/", "lake/*.parquet", ["lake/a.parquet", "lake/day=1"]], ids=str)
 def test_advise_and_prune_list_folders_and_globs(memory: Any, names: str | list[str]) -> None:
     memory.pipe_file("/lake/day=1/b.parquet", DATA.read_bytes())

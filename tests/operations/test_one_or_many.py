@@ -118,20 +118,16 @@ def _bytes() -> bytes:
 
 
 class Files:
-    """Fresh files for one call: `plain`, `filtered`, a `standalone` filter, and a Paimon table."""
+    """Fresh files for one call: `plain`, `filtered`, and a Paimon table."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        self.plain, self.filtered, self.standalone = folder / "plain.parquet", folder / "filtered.parquet", folder / "bare"
+        self.plain, self.filtered = folder / "plain.parquet", folder / "filtered.parquet"
         self.out = folder / "out.parquet"
         self.page = folder / "page.html"
         for path in (self.plain, self.filtered):
             path.write_bytes(_bytes())
         sbbf_tool.add_filters(self.filtered, ["ab", "a", "b"], in_place=True)
-        (stored_filter,) = (row for row in sbbf_tool.inspect(self.filtered).filters if row.column == "ab")
-        self.standalone.write_bytes(
-            self.filtered.read_bytes()[stored_filter.offset :][: stored_filter.header_bytes + stored_filter.bitset_bytes]
-        )
 
     @functools.cached_property
     def table(self) -> str:
@@ -209,7 +205,6 @@ CASES: dict[str, tuple[object, Call]] = {
     ),
     "inspect.columns": ("ab", lambda files, argument: sbbf_tool.inspect(files.filtered, argument)),
     "probe.values": (VALUE, lambda files, argument: sbbf_tool.probe(files.filtered, "ab", argument)),
-    "probe_standalone.values": (VALUE, lambda files, argument: sbbf_tool.probe_standalone(files.standalone, "STRING", argument)),
     "probe_paimon.values": (VALUE, lambda files, argument: sbbf_tool.probe_paimon(files.table, "ab", argument)),
     "prune.data": ("PATH", lambda files, argument: sbbf_tool.prune(argument, "ab", ["abc"])),
     "prune.values": (VALUE, lambda files, argument: sbbf_tool.prune(files.filtered, "ab", argument)),
@@ -217,7 +212,6 @@ CASES: dict[str, tuple[object, Call]] = {
     "repair.columns": ("ab", lambda files, argument: sbbf_tool.repair(files.filtered, argument, output=files.out)),
     "resize_filters.columns": ("ab", lambda files, argument: sbbf_tool.resize_filters(files.filtered, argument, fpp=0.3, output=files.out)),
     "verify.columns": ("ab", lambda files, argument: sbbf_tool.verify(files.filtered, argument)),
-    "verify_standalone.values": (VALUE, lambda files, argument: sbbf_tool.verify_standalone(files.standalone, "STRING", argument)),
     "write_report.paths": ("PATH", lambda files, argument: sbbf_tool.write_report(argument, files.page)),
     "write_report.queries": (QUERY, lambda files, argument: sbbf_tool.write_report(files.filtered, files.page, queries=argument)),
     "runner.write_page.write_page.names": ("PATH", lambda files, argument: open_files(argument).write_report(files.page)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.columns import Column, ensure_length, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import (
     ConvertedType,
@@ -19,7 +19,6 @@ from sbbf_tool.parquet.idl.ttypes import (
     Type,
 )
 from sbbf_tool.parquet.literals import CANNOT_SAY, format_plain, parse, parse_object
-from sbbf_tool.parquet.type_names import column_of_type
 
 I32_NUMBERS = [-(2**31), -(2**16), -1, 0, 1, 2, 9, 10, 18, 19, 38, 39, 76, 1000, 1001, 10**6, 2**31 - 1]
 
@@ -96,9 +95,3 @@ def test_fixed_lengths(length):
             ensure_length(column, "column v")
     # Of other types the length means nothing.
     assert column_of(type=Type.INT32, type_length=length).doubt is None
-
-
-@pytest.mark.parametrize("name", ["INT32 DECIMAL(10,2)", "INT64 DECIMAL(9,10)", "BYTE_ARRAY DECIMAL(1000000,0)", "INT32 DECIMAL(0,0)"])
-def test_types_by_name(name):
-    with pytest.raises(UsageError, match="is no valid type"):
-        column_of_type(name)

@@ -55,16 +55,6 @@ def wrong_length(folder: Path) -> Path:
     return path
 
 
-def standalone(folder: Path) -> Path:
-    path = folder / "filter.bin"
-    chunk = next(row for row in sbbf_tool.inspect(FILTERS, "id").filters if row.has_filter)
-    assert chunk.offset is not None
-    assert chunk.header_bytes is not None
-    assert chunk.bitset_bytes is not None
-    path.write_bytes(FILTERS.read_bytes()[chunk.offset :][: chunk.header_bytes + chunk.bitset_bytes])
-    return path
-
-
 def copy(folder: Path) -> Path:
     return Path(shutil.copy(FILTERS, folder / "copy.parquet"))
 
@@ -107,8 +97,6 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
     "rules.RulesReport": lambda folder: RulesReport(list_rules()),
     "size.SizeReport": lambda folder: sbbf_tool.size_filter(ndv=1000),
-    "standalone.StandaloneReport": lambda folder: sbbf_tool.inspect_standalone(standalone(folder)),
-    "standalone.StandaloneVerification": lambda folder: sbbf_tool.verify_standalone(standalone(folder), "INT64", [1000]),
     "verify.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
 }
 

@@ -39,7 +39,6 @@ from sbbf_tool.reports.remove import RemoveRow
 from sbbf_tool.reports.repair import RepairRow
 from sbbf_tool.reports.resize import ResizeRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
-from sbbf_tool.reports.standalone import StandaloneRow
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
@@ -134,7 +133,6 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         InspectRow: works.inspect(),
         ProbeRow: works.probe("id", ["1", None]),
         LookupRow: works.look_up("id", ["1", "nonsense"]),
-        StandaloneRow: works.inspect_standalone(),
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),

@@ -36,7 +36,6 @@ from sbbf_tool.reports import (
     resize,
     rules,
     size,
-    standalone,
     verify,
 )
 from sbbf_tool.reports import inspect as inspection
@@ -92,13 +91,11 @@ class Summary:
 
 DOCUMENTS: dict[str, type] = {
     "inspect": inspection.InspectReport,
-    "inspect-standalone": standalone.StandaloneReport,
     "probe": probe.ProbeReport,
     "lookup": lookup.LookupReport,
     "explain": explain.ExplainReport,
     "explain-run": engine_runs.EngineRunsReport,
     "verify": verify.VerifyReport,
-    "verify-standalone": standalone.StandaloneVerification,
     "check": findings.CheckReport,
     "rules": rules.RulesReport,
     "advise": advise.AdviceReport,

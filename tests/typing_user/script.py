@@ -22,7 +22,6 @@ from sbbf_tool.reports.prune import PruneReport
 from sbbf_tool.reports.remove import RemoveReport
 from sbbf_tool.reports.repair import RepairReport
 from sbbf_tool.reports.resize import ResizeReport
-from sbbf_tool.reports.standalone import StandaloneReport, StandaloneVerification
 from sbbf_tool.reports.verify import VerifyReport
 
 
@@ -47,9 +46,6 @@ def read(path: Path) -> None:
     # pyarrow has no types, and a dataset of it is one of the forms of the first argument.
     assert_type(sbbf_tool.prune(path, "user_id", [42]), PruneReport)  # pyright: ignore[reportUnknownMemberType]
     assert_type(sbbf_tool.engines(), EnginesReport)
-    assert_type(sbbf_tool.inspect_standalone(path), StandaloneReport)
-    assert_type(sbbf_tool.probe_standalone(path, "INT64", [1]), ProbeReport)
-    assert_type(sbbf_tool.verify_standalone(path, "INT64", [1]), StandaloneVerification)
 
 
 def change(path: Path) -> None:
