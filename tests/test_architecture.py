@@ -7,11 +7,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from sbbf_tool.cli import COMMANDS
+
+Node = TypeVar("Node", bound=ast.AST)
 
 PACKAGE = Path(__file__).parent.parent / "sbbf_tool"
 GENERATED = PACKAGE / "parquet" / "idl"
@@ -60,6 +64,12 @@ HOMES = {
 }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if GENERATED not in path.parents]
 
@@ -69,9 +79,17 @@ def room_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
+def named(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def nodes_of(path: Path, kind: type[Node]) -> Iterator[Node]:
+    return (node for node in ast.walk(tree_of(path)) if isinstance(node, kind))
+
+
 def imports_of(path: Path) -> Iterator[str]:
     """Every module that is imported anywhere in the file, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -145,7 +163,7 @@ def describe_packages() -> str:
 
 def caches_of(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the size of each cache that a module keeps as long as its process lives."""
-    for node in ast.parse(path.read_text()).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
                 name = ast.unparse(decorator).removeprefix("functools.")
@@ -202,22 +220,20 @@ def test_every_room_is_on_the_plan():
     assert {room_of(path) for path in modules()} <= ROOMS.keys()
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_one_way(path):
-    room = room_of(path)
-    for module in imports_of(path):
-        parts = module.split(".")
-        if parts[0] == "sbbf_tool":
-            target = parts[1] if len(parts) > 1 else room
-            assert target == room or target in ROOMS[room], f"{room} must not import {module}"
-        elif parts[0] in HOMES:
-            assert room in HOMES[parts[0]], f"{parts[0]} lives in {sorted(HOMES[parts[0]])}, not in {room}"
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "operations").rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_operation_imports_another(path):
-    """What two of them stand on belongs into a room below."""
-    assert not [module for module in imports_of(path) if module.startswith("sbbf_tool.operations")]
+def test_imports_go_one_way():
+    wrong = []
+    for path in modules():
+        room = room_of(path)
+        for module in imports_of(path):
+            parts = module.split(".")
+            if parts[0] == "sbbf_tool":
+                target = parts[1] if len(parts) > 1 else room
+                # What two operations stand on belongs into a room below.
+                if (target != room and target not in ROOMS[room]) or (room == "operations" and target == room):
+                    wrong.append(f"{named(path)} must not import {module}")
+            elif room not in HOMES.get(parts[0], {room}):
+                wrong.append(f"{named(path)}: {parts[0]} lives in {sorted(HOMES[parts[0]])}")
+    assert wrong == []
 
 
 def test_imports_make_no_circle():
@@ -244,39 +260,38 @@ def test_circles_are_found(tmp_path, texts, expected):
     assert circles(import_graph(tmp_path / "p", (tmp_path / "p").rglob("*.py"))) == expected
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_chunk_is_looked_into_by_chunk_meta_alone(path):
+CHUNK_FIELDS = {
+    "meta_data",
+    "total_compressed_size",
+    "null_count",
+    "crypto_metadata",
+    "bloom_filter_offset",
+    "bloom_filter_length",
+}
+
+
+def test_a_chunk_is_looked_into_by_chunk_meta_alone():
     """Code that reads the structs directly would decide again what a missing or negative number means."""
-    if room_of(path) in ("parquet", "conformance"):  # the latter builds them
-        return
-    attributes = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
-    assert not attributes & {
-        "meta_data",
-        "total_compressed_size",
-        "null_count",
-        "crypto_metadata",
-        "bloom_filter_offset",
-        "bloom_filter_length",
-    }
+    others = [path for path in modules() if room_of(path) not in ("parquet", "conformance")]  # the latter builds them
+    assert [named(path) for path in others if {node.attr for node in nodes_of(path, ast.Attribute)} & CHUNK_FIELDS] == []
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_modules_keep_no_state(path):
+def test_modules_keep_no_state():
     """What is worth keeping from one call to the next has an object with a lifetime, such as `file.reuse.Reuse`."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
-    if path.name != "kernels.py":  # which of them works is chosen once a process
-        assert not any(isinstance(node, ast.Global) for node in nodes)
-    if path.name != "__main__.py":
-        assert not {"gc.disable", "gc.set_threshold", "os.umask"} & {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    process_wide = {"gc.disable", "gc.set_threshold", "os.umask"}
+    for path in modules():
+        assert not any(nodes_of(path, ast.Global)), path
+        if path.name != "__main__.py":
+            assert not {ast.unparse(node) for node in nodes_of(path, ast.Attribute)} & process_wide, path
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_modules_are_short_and_introduce_themselves(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 500
-    if path.name != "__init__.py" or text.strip():
-        assert ast.get_docstring(ast.parse(text)), "a module opens with what it is"
-    assert path.stem not in {"utils", "common", "helpers", "base", "core", "misc"}
+def test_modules_are_short_and_introduce_themselves():
+    for path in modules():
+        text = path.read_text()
+        assert len(text.splitlines()) <= 500, path
+        if path.name != "__init__.py" or text.strip():
+            assert ast.get_docstring(tree_of(path)), f"{path}: a module opens with what it is"
+        assert path.stem not in {"utils", "common", "helpers", "base", "core", "misc"}, path
 
 
 ALLOWED_OPTIONS = {
@@ -290,19 +305,18 @@ OPTION = re.compile(rf"(?<![\w-])--[a-z]|(?<![\w-])-[a-zA-Z](?![\w-])|\bsbbf (?:
 
 def texts_of(path: Path) -> Iterator[str]:
     """Every string literal of a module but for docstrings and texts on their own, which document what stands above them."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_cli_spells_options(path):
-    """Below it, hints and fixes are values: `Hint`, `Fix`."""
-    options = [text for text in texts_of(path) if OPTION.search(text)]
-    if room_of(path) not in ("cli", "__main__"):
-        assert bool(options) == (str(path.relative_to(PACKAGE)) in ALLOWED_OPTIONS), options
+def test_only_cli_spells_options():
+    """Below it, hints are plain words and fixes are values."""
+    spelling = {named(path): options for path in modules() if (options := [text for text in texts_of(path) if OPTION.search(text)])}
+    others = {name: options for name, options in spelling.items() if not name.startswith(("cli/", "__main__"))}
+    assert others.keys() == ALLOWED_OPTIONS.keys(), others
 
 
 def loaded_after(code: str) -> set[str]:
