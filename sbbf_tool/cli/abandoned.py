@@ -43,7 +43,7 @@ DURATION = _Duration()
 
 def repair_abandoned(change: Change, columns: tuple[str, ...], older_than: float | None) -> int:
     """List the abandoned copies of a table; delete them if the command changes it in place."""
-    from sbbf_tool.tables.copies import OLD_SECONDS, delete_abandoned, find_abandoned
+    from sbbf_tool.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
 
     table = change.files.table
     if table is None:
@@ -53,12 +53,11 @@ def repair_abandoned(change: Change, columns: tuple[str, ...], older_than: float
     if change.files.where is not None or columns:
         raise click.UsageError("--abandoned is for the whole table: it takes neither --where nor --column")
     age = OLD_SECONDS if older_than is None else older_than
-    all_copies = find_abandoned(table, 0.0)
-    copies = tuple(copy for copy in all_copies if copy.age_seconds > age)
+    copies, younger = find_unreferenced(table, age)
     deletes = change.in_place and not change.dry_run
     if deletes:
         delete_abandoned(table, copies, age)
-    report = AbandonedReport(table.name, copies, deletes, len(all_copies) - len(copies))
+    report = AbandonedReport(table.name, tuple(copies), deletes, len(younger))
     view = _AbandonedView()
     change.outputs.print(Run(view, AbandonedReport, is_single=True), view.schema, report)
     return 0

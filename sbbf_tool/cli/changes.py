@@ -133,6 +133,7 @@ class Change:
             dry_run=self.dry_run,
             keys=self.files.keys,
             may_lack_columns=spec is not None and spec.if_present,
+            on_cluster=self.files.spark is not None,
         )
         table.ensure_changeable(conditional_put=self.conditional_put)
         run.ensure_columns(selection)

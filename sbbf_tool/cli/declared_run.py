@@ -78,6 +78,7 @@ class DeclaredRun(Files):
             dry_run=not changes,
             keys=self.keys,
             may_lack_columns=True,
+            on_cluster=self.spark is not None,
         )
         if changes:
             show_cost(run, estimate_cost(part.selection, None, self.keys))
@@ -105,6 +106,10 @@ class _AllCommits(Commits):
     @property
     def exit_code(self) -> int:
         return max(commits.exit_code for commits in self._commits)
+
+    @property
+    def may_leave_copies(self) -> bool:
+        return any(commits.may_leave_copies for commits in self._commits)
 
     def show(self, page: Page) -> None:
         for commits in self._commits:

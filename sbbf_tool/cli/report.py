@@ -294,6 +294,8 @@ def _end_early(view: View[Any], outcomes: _Outcomes, report: Output | None, code
     message = f"{progress}; files in work may be changed too, changed files stay, and the same command continues"
     if view.commits is not None:
         message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
+        if view.commits.may_leave_copies:
+            message += "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned"
     complain(f"sbbf: interrupted; {message}", kind="note")
     _note_commits(view)
     if report is not None:

@@ -79,8 +79,14 @@ class Commits:
 
     @property
     def exit_code(self) -> int:
-        """The exit code that the commits call for: that of a refusal if other commits came first for every file."""
-        return RefusedError.exit_code if self._run.vanished and not self._run.commits else 0
+        """The exit code that the commits call for: that of a refusal if copies were lost, or other commits came first for every file."""
+        run = self._run
+        return RefusedError.exit_code if run.files_without_copy or (run.vanished and not run.commits) else 0
+
+    @property
+    def may_leave_copies(self) -> bool:
+        """Whether workers may write copies after the run was interrupted."""
+        return self._run.on_cluster
 
     def show(self, page: Page) -> None:
         """Print the commits and how to undo them."""
@@ -107,9 +113,14 @@ class Commits:
             again = f", built again {format_count(commit.rebuilds, 'time')} for commits that came first" if commit.rebuilds else ""
             files = f"{format_count(commit.num_files, 'file')} {'as' if commit.is_new_version else 'in'} {commit.version}"
             yield f"committed {files}{again}; no row changed"
-        if vanished := self._run.vanished:
-            names = ", ".join(map(redact, vanished[:_MOST_NAMES])) + (", ..." if len(vanished) > _MOST_NAMES else "")
-            yield f"another commit replaced or removed {format_count(len(vanished), 'file')} meanwhile; run the command again: {names}"
+        without_copy = set(self._run.files_without_copy)
+        for paths, event in (
+            ([path for path in self._run.vanished if path not in without_copy], "another commit replaced or removed {} meanwhile"),
+            (self._run.files_without_copy, "the copies of {} were deleted meanwhile"),
+        ):
+            if paths:
+                names = ", ".join(map(redact, paths[:_MOST_NAMES])) + (", ..." if len(paths) > _MOST_NAMES else "")
+                yield f"{event.format(format_count(len(paths), 'file'))}; run the command again: {names}"
 
     def document(self) -> dict[str, Any]:
         """Return commits and vanished files for the summary document."""

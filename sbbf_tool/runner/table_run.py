@@ -8,7 +8,6 @@ succeeded, nothing is deleted.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from sbbf_tool.tables.table import Change, Commit, Table
 
 Row = TypeVar("Row", bound=FileRow)
+_CONCURRENT_REQUESTS = 16
 
 
 class TableRun:
@@ -47,11 +47,12 @@ class TableRun:
         dry_run: bool = False,
         keys: KeysLike = None,
         may_lack_columns: bool = False,
+        on_cluster: bool = False,
     ) -> None:
         """Describe the run; nothing is read or written before `rows`. One commit contains all files if `files_per_commit` is None.
 
-        `keys` are those of encrypted files. With `may_lack_columns`, the table need not have all columns of the change. Raises UsageError
-        if the table cannot have the change.
+        `keys` are those of encrypted files. With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says
+        that workers may write copies after the run was interrupted. Raises UsageError if the table cannot have the change.
         """
         if files_per_commit is not None and files_per_commit < 1:
             raise UsageError(Hint(f"{{files_per_commit}} must be at least 1, not {files_per_commit}", files_per_commit=None))
@@ -64,7 +65,9 @@ class TableRun:
         self.commits: list[Commit] = []
         """The commits so far. Nothing has been committed if it is empty after the run."""
         self.vanished: list[str] = []
-        """Paths of the files that other commits replaced or removed before this run could; their copies are deleted."""
+        """Paths of the files that other commits replaced or removed before this run could, and of those whose copies are lost."""
+        self.files_without_copy: list[str] = []
+        """Paths of the files whose copies were deleted or changed before the commit, as by a clean-up of the table's folder."""
         self.old_bytes = 0
         """Bytes of the files that the commits replaced. They stay until the table's own clean-up deletes the files."""
         self.sets_properties_alone = False
@@ -75,6 +78,7 @@ class TableRun:
         self._dry_run = dry_run
         self._keys = keys
         self._may_lack_columns = may_lack_columns
+        self.on_cluster = on_cluster
         self._pending: list[Replacement] = []
         self._bytes_by_path: dict[str, int] = {}
         self._new_paths: set[str] = set()
@@ -93,15 +97,19 @@ class TableRun:
         for live in selection.live_files():
             if live.unchangeable:
                 yield work.row(path=live.path, status=SKIPPED, reason=live.unchangeable, exit_code=0, seconds=0.0)
+        recorded = {live.path: live.bytes for live in selection.live_files()}
         if self._dry_run:
-            yield from run(selection, work)
+            yield from (_refuse_other_length(row, work, recorded.get(row.path)) for row in run(selection, work))
             return
         assert selection.run is not None
         with ExitStack() as stack:
-            stack.enter_context(RunMarker(self.table.location, selection.run, self.table.marker_text))
+            stack.enter_context(
+                RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster)
+            )
             # Rows end, and with them the processes that make copies, before copies are deleted.
             stack.callback(self._delete_copies, selection)
-            for row in stack.enter_context(closing(_generator(run(selection, work)))):
+            for row_of_copy in stack.enter_context(closing(_generator(run(selection, work)))):
+                row = _refuse_other_length(row_of_copy, work, recorded.get(row_of_copy.path))
                 self._collect(row)
                 yield row
                 if self._files_per_commit is not None and len(self._pending) >= self._files_per_commit:
@@ -129,20 +137,15 @@ class TableRun:
         report: Any = getattr(row, "report", None)
         if row.status not in (OK, REFUSED) or report is None or report.output == report.file:
             return
-        modified = time.time()
-        if not places.is_url(report.output):
-            try:
-                status = os.stat(report.output)
-            except OSError as error:
-                raise WriteError("the copy has disappeared before the commit", file=report.output) from error
-            if status.st_size != report.new_bytes:
-                raise WriteError(f"the copy has {status.st_size:,} bytes instead of {report.new_bytes:,}", file=report.output)
-            modified = status.st_mtime
+        modified = (None if places.is_url(report.output) else places.modified(report.output)) or time.time()
         self._pending.append(Replacement(row.path, report.output, report.new_bytes, int(modified * 1000)))
         self._bytes_by_path[row.path] = report.old_bytes
 
     def _commit(self) -> None:
         """Commit the pending copies; delete those of files that vanished. Raises the errors of `Table.commit`."""
+        self._leave_out_missing()
+        if not self._pending:
+            return
         self._is_commit_uncertain = True
         try:
             commit = self.table.commit(tuple(self._pending), self.change)
@@ -162,6 +165,19 @@ class TableRun:
         self._bytes_by_path.clear()
         _delete([copy.new_path for copy in committed if copy.old_path in vanished])
         self._new_paths.update(copy.new_path for copy in committed if copy.old_path not in vanished)
+
+    def _leave_out_missing(self) -> None:
+        """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may have deleted it since."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
+            sizes = list(pool.map(places.size, (copy.new_path for copy in self._pending)))
+        missing = [copy for copy, size in zip(self._pending, sizes, strict=True) if size != copy.new_bytes]
+        self.files_without_copy += [copy.old_path for copy in missing]
+        self.vanished += [copy.old_path for copy in missing]
+        for copy in missing:
+            del self._bytes_by_path[copy.old_path]
+        self._pending = [copy for copy in self._pending if copy not in missing]
 
     def _set_properties(self) -> None:
         """Set the properties of the change if no commit of files has done so, and if the table does not have them."""
@@ -190,6 +206,20 @@ def _delete(paths: Sequence[str]) -> None:
         except SbbfError as error:
             # No version refers to it, so that a later clean-up can delete it.
             log.info("%s", error)
+
+
+def _refuse_other_length(row: Row, work: Work[Row], recorded: int | None) -> Row:
+    """Return the row, or a refusal if the file has another length than the table records: what it records may be of other rows."""
+    report: Any = getattr(row, "report", None)
+    if row.status != OK or recorded in (None, getattr(report, "old_bytes", recorded)):
+        return row
+    if report.output != report.file and not report.dry_run:
+        _delete([report.output])
+    reason = (
+        f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its statistics and deleted rows may be of another file;"
+        " restore the file, or let a writer of the table replace it"
+    )
+    return work.row(path=row.path, status=REFUSED, reason=reason, exit_code=RefusedError.exit_code, seconds=row.seconds)
 
 
 def _generator(rows: Iterator[Row]) -> Generator[Row, None, None]:

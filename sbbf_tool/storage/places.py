@@ -158,6 +158,21 @@ def modified(name: str) -> float | None:
     return store_of(location).modified(location.key)
 
 
+def size(name: str) -> int | None:
+    """Return the present size of a file or object; None if it does not exist."""
+    if not is_url(name):
+        try:
+            return os.stat(local_path(name)).st_size
+        except OSError:
+            return None
+    from sbbf_tool.storage.objects.location import parse_location
+    from sbbf_tool.storage.objects.stores import store_of
+
+    location = parse_location(name)
+    version = store_of(location).version(location.key)
+    return None if version is None else version.size
+
+
 def is_listed_here(name: str) -> bool:
     """Return whether `entries` can list this name; Hadoop lists HDFS and the schemes that this package does not support."""
     if not is_url(name):

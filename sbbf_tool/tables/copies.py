@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _PREFIX = "_sbbf-run-"
 _MARKER = re.compile(rf"{_PREFIX}(?P<run>[0-9a-f]{{16}})-(?P<seconds>[0-9]{{1,12}})")
 _RENEWAL_SECONDS = 60.0
+_AT_WORK_SECONDS = 300.0
+"""A run that renewed its marker within this time may be at work; its copies are not abandoned at any requested age."""
 OLD_SECONDS = 24 * 3600.0
 """Age from which copies count as abandoned, by default."""
 
@@ -41,7 +43,8 @@ OLD_SECONDS = 24 * 3600.0
 class RunMarker:
     """The marker of a run in a table's folder. Use as a context manager; a thread renews the marker meanwhile."""
 
-    def __init__(self, location: str, run: str, text: str = "") -> None:
+    def __init__(self, location: str, run: str, text: str = "", *, stays_after_error: bool = False) -> None:
+        self._stays_after_error = stays_after_error
         self._location = location
         self._run = run
         self._text = text
@@ -64,7 +67,7 @@ class RunMarker:
     def __exit__(self, *exc_info: object) -> None:
         self._end.set()
         self._thread.join()
-        if self._path is not None:
+        if self._path is not None and not (self._stays_after_error and exc_info[0] is not None):
             _remove_quietly(self._path)
 
     def _create(self) -> None:
@@ -86,8 +89,14 @@ class RunMarker:
 
 def find_abandoned(table: Table, older_than: float = OLD_SECONDS) -> list[AbandonedCopy]:
     """Return the abandoned copies in the table's folders, ordered by path. `older_than` is in seconds."""
-    renewals = _renewals(table)
+    return find_unreferenced(table, older_than)[0]
+
+
+def find_unreferenced(table: Table, older_than: float) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
+    """Return the abandoned copies, and the younger ones, which a run may still commit. Both are ordered by path."""
+    # A run that begins between the two listings has a marker, and no copy in the list.
     copies = dict(_copies_below(table.location))
+    renewals = _renewals(table)
     unmarked = set() if table.marker_text else {path for path, run in copies.items() if run not in renewals}
     if places.is_url(table.location):
         # The time of each object is a request of its own, and most copies are in the table.
@@ -97,12 +106,17 @@ def find_abandoned(table: Table, older_than: float = OLD_SECONDS) -> list[Abando
     candidates = []
     for path, run in copies.items():
         begin = renewals.get(run, times.get(path))
-        if begin is not None and now - begin > older_than:
+        if begin is not None:
             candidates.append(AbandonedCopy(path, run, now - begin))
     in_versions = table.referenced({copy.path for copy in candidates})
     formats: dict[str, str | None] = {}
-    abandoned = (copy for copy in candidates if copy.path not in in_versions and not _is_in_inner_table(table.location, copy.path, formats))
-    return sorted(abandoned, key=lambda copy: copy.path)
+    own = (copy for copy in candidates if copy.path not in in_versions and not _is_in_inner_table(table.location, copy.path, formats))
+    abandoned: list[AbandonedCopy] = []
+    younger: list[AbandonedCopy] = []
+    for copy in sorted(own, key=lambda copy: copy.path):
+        is_old = copy.age_seconds > (max(older_than, _AT_WORK_SECONDS) if copy.run in renewals else older_than)
+        (abandoned if is_old else younger).append(copy)
+    return abandoned, younger
 
 
 def delete_abandoned(table: Table, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS) -> None:
@@ -110,7 +124,7 @@ def delete_abandoned(table: Table, copies: Iterable[AbandonedCopy], older_than: 
     for copy in copies:
         delete_copy(copy.path)
     for run, seconds in _renewals(table).items():
-        if time.time() - seconds > older_than:
+        if time.time() - seconds > max(older_than, _AT_WORK_SECONDS):
             for name in _list(table.location, f"{_PREFIX}{run}-"):
                 _remove_quietly(f"{table.location}/{name}")
     if not places.is_url(table.location):

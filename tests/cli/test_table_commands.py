@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
+from sbbf_tool.runner.table_run import TableRun
 from sbbf_tool.tables.delta.table import DeltaTable
 
 RUN = "0123456789abcdef"
@@ -192,6 +193,22 @@ def test_files_that_another_commit_replaces_meanwhile(table, capsys, monkeypatch
     assert code == 4
     assert out.splitlines()[-3:-1] == ["3 files: 3 vanished; 0 filters added, 0 bytes", "nothing was committed"]
     assert out.splitlines()[-1].startswith("another commit replaced or removed 3 files meanwhile; run the command again: ")
+
+
+def test_copies_that_a_clean_up_deletes_before_the_commit(table, capsys, monkeypatch):
+    commit = TableRun._commit
+
+    def delete_first(self):
+        next(table.rglob("sbbf-*.parquet")).unlink()
+        commit(self)
+
+    monkeypatch.setattr(TableRun, "_commit", delete_first)
+    before = sorted(deltalake.DeltaTable(table).to_pyarrow_table()["id"].to_pylist())
+    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert code == 4
+    assert "3 files: 2 done, 1 vanished; 2 filters added" in out
+    assert "the copies of 1 file were deleted meanwhile; run the command again: " in out
+    assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == before
 
 
 def test_a_live_file_that_is_missing_fails_and_others_are_committed(table, capsys):

@@ -16,7 +16,7 @@ from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.file.table_file import copy_name, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.reports.rows import FAILED, OK, SKIPPED
+from sbbf_tool.reports.rows import FAILED, OK, REFUSED, SKIPPED
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
@@ -207,6 +207,43 @@ def test_copies_of_files_that_vanished_are_deleted(tmp_path):
     run, _ = change_with(table, add("id"), "id")
     assert [os.path.basename(path) for path in run.commits[0].vanished] == ["part-0.parquet"]
     assert len(copies_in(table)) == 2
+
+
+@pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 100)])
+@pytest.mark.parametrize("files_per_commit", [None, 2])
+def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(tmp_path, damage, files_per_commit):
+    """As by a clean-up of the table's folder: a commit that named the copy would lose the rows of its file."""
+    table = make_table(tmp_path / "t", 4)
+    before = rows_of(table)
+    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), files_per_commit=files_per_commit)
+    for row in run.rows(LocalRunner(1).run, add("id")):
+        if row.path.endswith(("part-0.parquet", "part-2.parquet")):
+            damage(row.report.output)
+    assert [os.path.basename(path) for path in run.files_without_copy] == ["part-0.parquet", "part-2.parquet"]
+    assert (run.vanished, sum(commit.num_files for commit in run.commits)) == (run.files_without_copy, 2)
+    assert rows_of(table) == before
+
+
+@pytest.mark.parametrize("is_dry", [False, True])
+def test_a_file_of_another_length_than_the_table_records_is_refused(tmp_path, is_dry):
+    table = make_table(tmp_path / "t", 2)
+    path = Path(table.location, table.entries()[0]["path"])
+    pq.write_table(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), path)
+    run, rows = change_with(table, add("id", dry_run=is_dry), "id", dry_run=is_dry)
+    assert [(row.status, row.exit_code) for row in rows] == [(REFUSED, 4), (OK, 0)]
+    assert rows[0].reason.startswith(f"the file has {path.stat().st_size:,} bytes, but the table records ")
+    assert ([commit.num_files for commit in run.commits], len(copies_in(table))) == (([], 0) if is_dry else ([1], 1))
+
+
+def test_the_marker_stays_if_workers_may_still_write(tmp_path):
+    """After an interrupt on Spark, a clean-up must not take copies that a worker is writing."""
+    table = make_table(tmp_path / "t", 2)
+    for on_cluster in (False, True):
+        rows = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), on_cluster=on_cluster).rows(LocalRunner(1).run, add("id"))
+        next(rows)
+        with pytest.raises(KeyboardInterrupt):
+            rows.throw(KeyboardInterrupt())
+        assert (len(list(tmp_path.rglob("_sbbf-run-*"))), copies_in(table)) == (on_cluster, [])
 
 
 def test_copies_are_deleted_if_the_commit_is_refused(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from sbbf_tool.errors import WriteError
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.tables import copies
-from sbbf_tool.tables.copies import RunMarker, delete_abandoned, find_abandoned
+from sbbf_tool.tables.copies import RunMarker, delete_abandoned, find_abandoned, find_unreferenced
 from tests.support.json_table import copies_in, make_table
 
 RUN = "0123456789abcdef"
@@ -48,6 +48,18 @@ def test_a_run_at_work_keeps_its_copies(tmp_path, monkeypatch):
         assert second.name > first.name
     assert list((tmp_path / "t").glob("_sbbf-run-*")) == []
     assert len(find_abandoned(table, 2)) == 1
+
+
+@pytest.mark.parametrize(("seconds", "is_abandoned"), [(-60, False), (2, False), (290, False), (310, True)])
+def test_a_marker_of_the_last_five_minutes_protects_copies_of_any_age(tmp_path, seconds, is_abandoned):
+    table = make_table(tmp_path / "t", 1)
+    path = add_copy(tmp_path / "t", hours=1000)
+    marker = tmp_path / "t" / f"_sbbf-run-{RUN}-{int(time.time() - seconds)}"
+    marker.touch()
+    abandoned, younger = find_unreferenced(table, 0)
+    assert [len(abandoned), len(younger)] == [is_abandoned, not is_abandoned]
+    delete_abandoned(table, abandoned, 0)
+    assert (path.exists(), marker.exists()) == (not is_abandoned,) * 2
 
 
 def test_the_marker_of_a_killed_run_gets_old_and_is_deleted_with_its_copies(tmp_path):

@@ -125,7 +125,7 @@ def test_only_copies_of_runs_of_the_catalog_are_abandoned(tmp_path):
     dead = Path(table.location, f"sbbf-{run}-11111111-x.parquet")
     dead.touch()
     assert find_abandoned(table, 0) == find_abandoned(foreign, 0) == []
-    marker = Path(table.location, f"_sbbf-run-{run}-{int(time.time()) - 10}")
+    marker = Path(table.location, f"_sbbf-run-{run}-{int(time.time()) - 310}")
     marker.write_text(table.marker_text)
     assert find_abandoned(foreign, 0) == []
     delete_abandoned(foreign, (), 0)

@@ -119,6 +119,18 @@ def test_a_version_that_is_a_folder_or_a_fifo_is_named(tmp_path: Path):
         DeltaTable(str(tmp_path))
 
 
+@pytest.mark.parametrize("data", [b"", b"\n \n"])
+def test_a_version_without_actions_is_no_version(tmp_path: Path, data: bytes):
+    """A write that was interrupted left it: what it removed and added is unknown."""
+    make_table(tmp_path, 1)
+    table = DeltaTable(str(tmp_path))
+    (tmp_path / "_delta_log" / f"{1:020d}.json").write_bytes(data)
+    with pytest.raises(UnreadableError, match=r"00001\.json: the file has no action"):
+        DeltaTable(str(tmp_path))
+    with pytest.raises(UnreadableError, match="the file has no action"):
+        table.commit(copies_of(table), CHANGE)
+
+
 def test_numbers_of_versions_without_limits(tmp_path: Path):
     make_table(tmp_path, 1)
     (tmp_path / "_delta_log" / f"{10**19 - 1:020d}.json").write_text("{}")
