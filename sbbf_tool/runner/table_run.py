@@ -103,9 +103,7 @@ class TableRun:
             return
         assert selection.run is not None
         with ExitStack() as stack:
-            stack.enter_context(
-                RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster)
-            )
+            stack.enter_context(RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster))
             # Rows end, and with them the processes that make copies, before copies are deleted.
             stack.callback(self._delete_copies, selection)
             for row_of_copy in stack.enter_context(closing(_generator(run(selection, work)))):
