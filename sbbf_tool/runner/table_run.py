@@ -214,7 +214,7 @@ def _refuse_other_length(row: Row, work: Work[Row], recorded: int | None) -> Row
     if report.output != report.file and not report.dry_run:
         _delete([report.output])
     reason = (
-        f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its statistics and deleted rows may be of another file;"
+        f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its statistics and deletions may be of another file;"
         " restore the file, or let a writer of the table replace it"
     )
     return work.row(path=row.path, status=REFUSED, reason=reason, exit_code=RefusedError.exit_code, seconds=row.seconds)

@@ -17,7 +17,7 @@ _LARGEST = (1 << 63) - 1
 
 
 def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
-    """Yield name and fields of each action in a file of JSON lines. Raises UnreadableError with the line, and for a file without actions."""
+    """Yield name and fields of each action in a file of JSON lines. Raises UnreadableError with the line, or for a file without any."""
     if not data.strip():
         # No writer commits nothing: the write of the file was interrupted.
         raise UnreadableError("the file has no action", hint="restore it from a copy; remove it only if no reader has seen its version")
