@@ -17,6 +17,7 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.distinct import Distinct, containment
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
@@ -147,7 +148,7 @@ def _survey_filter(file: ParquetFile, number: int, column: Column) -> FilterSurv
         return FilterSurvey(0, ())
     if stored is None:
         return None
-    if stored.header.unsupported_reason:
+    if doubt_of_filter(file, stored):
         return FilterSurvey(stored.length, ())
     bloom = BloomFilter(file.read_bitset(stored))
     return FilterSurvey(stored.length, tuple((fold.num_bytes, fold.fpp) for fold in bloom.folds()))

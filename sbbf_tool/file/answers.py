@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.file.missing_column import doubt_of_folder
+from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals, literals
@@ -31,17 +31,17 @@ _WINDOW = 1 << 16
 
 def query_filter(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> FilterAnswers:
     """Query one row group's filter for all values; in `dialect` if the filter follows that dialect."""
-    reason = file.encryption_of(row_group, question.column) or doubt_of_folder(file, question.column, question.values)
+    reason = doubt_of_chunk(file, row_group, question.column, question.values)
     stored = None if reason else file.stored_filter(row_group, question.column)
     row = question.row
     if stored is not None:
-        reason = stored.header.refusal
         if dialect is not None:
             from sbbf_tool.file.drafts import in_dialect
 
             stored, hasher, reason = in_dialect(file, stored, dialect)
             if hasher is not None:
                 row = question.rehash(hasher).row
+        reason = reason or doubt_of_filter(file, stored)
     if reason:
         return FilterAnswers(row_group, b"", literals.CANNOT_SAY, reason)
     if stored is None:

@@ -7,19 +7,22 @@ bytes are never dropped.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import NamedTuple
+from itertools import accumulate, chain
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, ChunkKey, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.structs import parse_prefix
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 PAGES = "pages"
@@ -110,6 +113,36 @@ def end_of_data(footer: Footer) -> int:
     return min(max(ends, default=len(MAGIC)), limit)
 
 
+class StatedRanges:
+    """The pages and page indexes of a file, and its filters as the footer states them, by position."""
+
+    def __init__(self, footer: Footer) -> None:
+        self._pages = sorted(_owned(footer))
+        self._page_ends = list(accumulate((end for _, end in self._pages), max))
+        places = footer.filter_places()
+        self._filters = sorted((place.offset, place.offset + (place.length or 0), key) for key, place in places.items())
+        self._filter_ends = list(accumulate((end for _, end, _ in self._filters), max))
+
+    def shared_with(self, file: ParquetFile, stored: StoredFilter) -> bool:
+        """Return whether another range shares a byte with a filter; of a filter before it without a stated length, read the header."""
+        start, end = stored.place.offset, stored.end
+        at = bisect_left(self._pages, (end,))
+        if at and self._page_ends[at - 1] > start:
+            return True
+        at, first = bisect_left(self._filters, (end,)), bisect_left(self._filters, (start,))
+        if at - first > 1 or (first and self._filter_ends[first - 1] > start):
+            return True
+        row_group, column = self._filters[first - 1][2] if first else (0, 0)
+        place = file.footer.filter_place(row_group, column) if first else None
+        if place is None or place.length is not None:
+            return False
+        try:
+            before = file.stored_filter(row_group, file.footer.columns[column])
+        except UnreadableError:
+            return False
+        return before is not None and before.end > start
+
+
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
     for stored in filters:
         yield stored.place.offset, max(stored.end, stored.place.offset + (stored.place.length or 0))
@@ -136,10 +169,15 @@ def _parts(footer: Footer) -> list[_Part]:
         *("data_page_offset", "dictionary_page_offset", "index_page_offset", "total_compressed_size", "file_path"),
         *("column_index_offset", "column_index_length", "offset_index_offset", "offset_index_length"),
     )
-    starts = _lower(_lower(data, dictionary), index)
+    parts = [
+        _Part(PAGES, _lower(_lower(data, dictionary), index), lengths),
+        _Part("column index", *indexes[:2]),
+        _Part("offset index", *indexes[2:]),
+    ]
     if any(paths):
-        starts = [0 if path else start for start, path in zip(starts, paths, strict=True)]
-    return [_Part(PAGES, starts, lengths), _Part("column index", *indexes[:2]), _Part("offset index", *indexes[2:])]
+        is_here = [not path or footer.elsewhere(*divmod(at, len(footer.columns))) is None for at, path in enumerate(paths)]
+        parts = [part._replace(starts=[*map(mul, part.starts, is_here)]) for part in parts]
+    return parts
 
 
 def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:

@@ -59,8 +59,6 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
     tally, check = _Tally(column, bloom, hasher), StatisticsCheck(file.footer, stored.row_group, column)
     problem = None
     try:
-        if file.footer.chunk_meta(stored.row_group, column.index).external:
-            raise UnreadableError("its pages are in another file")
         pages = file.pages(stored.row_group, column)
         for values in read_chunk(pages.open_arrow, file.footer, stored.row_group, column, pages.meta):
             tally.add(values)

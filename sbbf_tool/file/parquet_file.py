@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ from sbbf_tool.storage.source import Source
 # Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.layout import StatedRanges
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
@@ -72,6 +73,7 @@ class ParquetFile:
         max_page_bytes: MaxPageBytes = None,
         reuse: Reuse | None = None,
         names: ColumnNames | None = None,
+        file_name: str | None = None,
     ) -> None:
         self.source = source
         self.ring = ring
@@ -89,6 +91,7 @@ class ParquetFile:
                 # Only the beginning of a Parquet file.
                 raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
             self.footer = self._parse_footer(tail)
+            self.footer.file_name = (file_name or source.name).rpartition("/")[2]
 
     @classmethod
     def open(
@@ -178,6 +181,13 @@ class ParquetFile:
         """The fingerprint of length and footer. A rewritten file, or a file with filters of another pipeline, has another footer."""
         return fingerprint_of(self.source.size, self.footer.raw)
 
+    @cached_property
+    def stated_ranges(self) -> StatedRanges:
+        """The bytes that the footer states for pages, page indexes and filters."""
+        from sbbf_tool.file.layout import StatedRanges
+
+        return StatedRanges(self.footer)
+
     def _parse_footer(self, tail: Tail) -> Footer:
         stored = self.source.read(tail.start, tail.length)
         if self.ring is None and not tail.encrypted:
@@ -188,7 +198,7 @@ class ParquetFile:
 
     def parse_copy(self, source: Source) -> ParquetFile:
         """Open a new version of this file, with its keys and the same names of columns. The caller closes the source."""
-        return ParquetFile(source, self.ring, self.limit, self._reuse, self._names)
+        return ParquetFile(source, self.ring, self.limit, self._reuse, self._names, self.footer.file_name)
 
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""

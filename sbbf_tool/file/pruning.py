@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sbbf_tool.file.missing_column import doubt_of_folder
+from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet.columns import Column
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
     """Return for each value whether it is between the min and max of the chunk; for null, whether the null count allows it."""
     column = question.column
-    if reason := file.encryption_of(row_group, column) or doubt_of_folder(file, column, question.values):
+    if reason := doubt_of_chunk(file, row_group, column, question.values):
         return [Answer(CANNOT_SAY, reason)] * len(question.literals)
     is_empty = file.footer.chunk_meta(row_group, column.index).has_only_nulls
     statistics = bounds(file.footer, row_group, column)
@@ -70,7 +70,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     from sbbf_tool.parquet.plain_pages import PlainChunk
 
     column = question.column
-    if file.encryption_of(row_group, column) or doubt_of_folder(file, column, question.values):
+    if doubt_of_chunk(file, row_group, column, question.values):
         return None
     if not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
         return None

@@ -232,6 +232,10 @@ def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) ->
     if chunk.encryption or chunk.module_defect == PLAINTEXT:
         # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and that no new footer removes.
         return None
+    is_verified = chunk.verification is not None and chunk.verification.is_verified
+    if rule.name == "wrong-length" and not is_verified:
+        # The length in the header may be the wrong one, and a filter of that length would lose rows.
+        footer_fix, data_fix = None, FilterFix.REBUILD
     is_buildable = column.physical != "BOOLEAN" and not (chunk.verification is not None and chunk.verification.problem)
     return data_fix if rebuild and is_buildable else footer_fix
 

@@ -21,6 +21,7 @@ from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
@@ -171,9 +172,9 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
                 raise RefusedError(encryption, file=file.name, place=place, hint="leave the column out")
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            if stored.header.unsupported_reason:
+            if reason := doubt_of_filter(file, stored):
                 hint = Hint("{fix} replaces it", fix=Fix("repair", (file.changeable_name,), rebuild=True))
-                raise RefusedError(stored.header.unsupported_reason, file=file.name, place=place, hint=hint)
+                raise RefusedError(reason, file=file.name, place=place, hint=hint)
             count[column.index] += 1
             yield stored
     for column in columns:

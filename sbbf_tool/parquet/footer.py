@@ -78,6 +78,8 @@ class Footer:
         self.start = start
         self.stored_bytes = len(raw) if stored_bytes is None else stored_bytes
         self.cipher = cipher
+        self.file_name: str | None = None
+        """Name of the file in its folder, by which its own chunks may name it."""
         # The metadata of encrypted chunks are replaced when they are decrypted, so these footers have all their chunks as objects.
         try:
             self.metadata, row_groups = parse_metadata(raw, whole=cipher is not None)
@@ -194,10 +196,17 @@ class Footer:
             counts = f"{'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows"
             raise UnreadableError(f"the footer states {counts}")
 
+    def elsewhere(self, row_group: int, column: int) -> str | None:
+        """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if this file holds it."""
+        path = self.chunk_meta(row_group, column).external
+        return None if path is None or path.removeprefix("./") == self.file_name else path
+
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
-        """Return the position of this chunk's filter, or None. Offsets of 0 or less, by builds before parquet-mr 1.12, mean none."""
+        """Return the position of this chunk's filter in this file, or None. Offsets of 0 or less, by parquet-mr before 1.12, mean none."""
         meta = self.chunk(row_group, column)
         if meta is None or meta.bloom_filter_offset is None or meta.bloom_filter_offset <= 0:
+            return None
+        if self.elsewhere(row_group, column) is not None:
             return None
         return FilterPlace(meta.bloom_filter_offset, meta.bloom_filter_length)
 
@@ -206,14 +215,14 @@ class Footer:
         if columns is not None and len(columns) * LEAST_SHARE < len(self.columns):
             keys = ((row_group, column) for row_group in range(self.num_row_groups) for column in sorted(columns))
             return {key: place for key in keys if (place := self.filter_place(*key)) is not None}
-        offsets, lengths = self.numbers("bloom_filter_offset", "bloom_filter_length")
+        offsets, lengths, paths = self.numbers("bloom_filter_offset", "bloom_filter_length", "file_path")
         if not any(offsets):
             return {}
         (has_length,) = self.presence("bloom_filter_length")
         places = {
             divmod(at, len(self.columns)): FilterPlace(offset, lengths[at] if has_length[at] else None)
             for at, offset in enumerate(offsets)
-            if offset > 0
+            if offset > 0 and not (paths[at] and self.elsewhere(*divmod(at, len(self.columns))))
         }
         return places if columns is None else {key: place for key, place in places.items() if key[1] in columns}
 

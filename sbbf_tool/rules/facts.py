@@ -18,6 +18,7 @@ from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.layout import OwnedRange, owned_ranges
 from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.parallel import in_parallel
@@ -289,10 +290,10 @@ def _judge(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: Bl
     from sbbf_tool.parquet import equals
 
     size = stored.header.num_bytes
-    if stored.header.unsupported_reason is not None:
-        return Judgment(BROKEN, stored.header.unsupported_reason)
     if chunk.overlaps:
         return Judgment(BROKEN, f"it shares bytes with {chunk.overlaps[0].words}")
+    if doubt := stored.header.unsupported_reason or doubt_of_filter(file, stored):
+        return Judgment(BROKEN, doubt)
     if size % BLOCK_BYTES or size < sizing.MIN_BYTES:
         return Judgment(BROKEN, f"some readers fail on a bitset of {size:,} bytes")
     return judge_filter(bloom, target, chunk.meta.non_null_values, equals.forms_per_value(file.footer, file.footer.columns[stored.column]))

@@ -1,0 +1,37 @@
+"""Whether what a file states of a column chunk may exclude values: the one decision for every command, for Spark and for the data source.
+
+What the file contradicts, or what another part of the table may contradict, is reported as a reason and excludes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sbbf_tool.file.missing_column import doubt_of_folder
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.parquet.filters import StoredFilter
+
+
+def doubt_of_chunk(file: ParquetFile, row_group: int, column: Column, values: Iterable[object]) -> str | None:
+    """Return why neither statistics nor dictionary nor filter of a chunk may exclude any of `values`; None if they may."""
+    if reason := file.encryption_of(row_group, column):
+        return reason
+    if (path := file.footer.elsewhere(row_group, column.index)) is not None:
+        return f"its pages and its filter are in another file: {path}"
+    return doubt_of_folder(file, column, values)
+
+
+def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:
+    """Return why a filter may exclude nothing, whatever its bits: its header is unknown, or the footer contradicts its length or place.
+
+    `rules` reports the same as findings; a filter in doubt is neither folded nor counted as useful.
+    """
+    if stored.header.refusal:
+        return stored.header.refusal
+    if stored.place.length not in (None, stored.length):
+        return f"the footer states {stored.place.length:,} bytes for it, but its header and bitset take {stored.length:,}"
+    return "it shares bytes with other contents of the file" if file.stated_ranges.shared_with(file, stored) else None

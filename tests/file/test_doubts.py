@@ -1,0 +1,131 @@
+"""A filter that footer, header or another part of the file contradicts excludes nothing, whichever command queries it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sbbf_tool
+from sbbf_tool import RefusedError
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.parquet.filters import build_header
+from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.runner.lookup import probe_values
+from support.corpus_edits import edit_footer
+from support.defects import SIZE, SOUND, Edit
+
+
+def edited(change: Callable[[Edit], None]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        edit = Edit()
+        change(edit)
+        edit.write(path)
+
+    return write
+
+
+def with_footer(change: Callable[[FileMetaData], None]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(SOUND.read_bytes())
+        edit_footer(path, change)
+
+    return write
+
+
+def halve_header(path: Path) -> None:
+    place = Edit().place(0, "id")
+    data = bytearray(SOUND.read_bytes())
+    header = build_header(SIZE // 2)
+    assert len(header) == len(build_header(SIZE))
+    data[place.offset : place.offset + len(header)] = header
+    path.write_bytes(data)
+
+
+def lengthen_pages(metadata: FileMetaData) -> None:
+    """Let the pages of the last column reach into the filter."""
+    meta = metadata.row_groups[1].columns[3].meta_data
+    place = Edit().place(0, "id")
+    meta.total_compressed_size = place.offset + 20 - meta.data_page_offset
+
+
+def name_other_file(metadata: FileMetaData) -> None:
+    for chunk in metadata.row_groups[0].columns:
+        chunk.file_path = "other.parquet"
+
+
+def reach_in(edit: Edit) -> None:
+    """Let the filter before state bytes up to the one of `id`, or that one up to the filter before."""
+    places = sorted((edit.place(group, column), group, column) for group in (0, 1) for column in ("id", "name", "tag"))
+    mine = edit.place(0, "id")
+    before = [entry for entry in places if entry[0].offset < mine.offset]
+    if before:
+        place, group, column = before[-1]
+        edit.set_place(group, column, FilterPlace(place.offset, mine.offset + 1 - place.offset))
+    else:
+        after = [entry for entry in places if entry[0].offset > mine.offset][0]
+        edit.set_place(after[1], after[2], FilterPlace(mine.offset + 20, None))
+
+
+CONTRADICTIONS = {
+    "the header states half the bytes": halve_header,
+    "the footer states the bitset alone": edited(lambda edit: edit.set_place(0, "id", edit.place(0, "id")._replace(length=SIZE))),
+    "the footer states too many bytes": edited(lambda edit: edit.set_place(0, "id", edit.place(0, "id")._replace(length=3 * SIZE))),
+    "two columns have one filter": edited(lambda edit: edit.set_place(0, "id", edit.place(0, "name"))),
+    "two row groups have one filter": edited(lambda edit: edit.set_place(0, "id", edit.place(1, "id"))),
+    "one filter reaches into the other": edited(reach_in),
+    "pages reach into the filter": with_footer(lengthen_pages),
+    "the chunk is in another file": with_footer(name_other_file),
+}
+
+
+@pytest.mark.parametrize("write", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_contradicted_filter_excludes_nothing(write: Callable[[Path], None], tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    write(path)
+    absent = 10**15 + 7
+    answer = sbbf_tool.probe(path, "id", [absent]).values[0].row_groups[0]
+    assert answer.answer == "cannot say"
+    assert answer.reason
+    assert probe_values(path, "id", [absent]).inconclusive
+    explanation = sbbf_tool.explain(path, "id", absent)
+    assert explanation.row_groups[0].filter == "cannot say"
+    assert all(engine.steps[0] != "filter" for engine in explanation.engines)
+    stored = Edit().values(0, "id")[3]
+    assert 0 in {number for file in sbbf_tool.prune(path, "id", [int.from_bytes(stored, "little")]).files for number in file.row_groups}
+    if write is not CONTRADICTIONS["the chunk is in another file"]:
+        with pytest.raises(RefusedError):
+            sbbf_tool.resize_filters(path, ["id"], fpp=0.5, output=tmp_path / "b.parquet")
+        assert {finding.severity for finding in sbbf_tool.check(path).findings if finding.column == "id"} >= {"error"}
+
+
+def test_other_filters_of_such_a_file_are_used(tmp_path: Path):
+    halve_header(tmp_path / "a.parquet")
+    assert sbbf_tool.probe(tmp_path / "a.parquet", "tag", ["no such tag"]).is_absent
+    assert [row.answer for row in sbbf_tool.probe(tmp_path / "a.parquet", "id", [10**15 + 7]).values[0].row_groups] == ["cannot say", "absent"]
+
+
+def test_repair_trusts_no_unverified_header(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    halve_header(path)
+    sbbf_tool.repair(path, in_place=True, quick=True)
+    assert sbbf_tool.probe(path, "id", [10**15 + 7]).values[0].row_groups[0].answer == "cannot say"
+    sbbf_tool.repair(path, in_place=True, quick=True, rebuild=True)
+    assert sbbf_tool.verify(path).is_sound
+    assert sbbf_tool.probe(path, "id", [10**15 + 7]).is_absent
+
+
+def test_a_chunk_may_name_its_own_file(tmp_path: Path):
+    def name(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            for chunk in group.columns:
+                chunk.file_path = "./a.parquet" if chunk is group.columns[0] else "a.parquet"
+
+    with_footer(name)(tmp_path / "a.parquet")
+    assert sbbf_tool.probe(tmp_path / "a.parquet", "id", [10**15 + 7]).is_absent
+    assert sbbf_tool.verify(tmp_path / "a.parquet").is_sound
+    assert not sbbf_tool.check(tmp_path / "a.parquet").findings
+    (tmp_path / "a.parquet").rename(tmp_path / "b.parquet")
+    assert not sbbf_tool.probe(tmp_path / "b.parquet", "id", [10**15 + 7]).is_absent
