@@ -41,7 +41,7 @@ def query_filter(file: ParquetFile, row_group: int, question: Question, dialect:
             stored, hasher, reason = in_dialect(file, stored, dialect)
             if hasher is not None:
                 row = question.rehash(hasher).row
-        reason = reason or doubt_of_filter(file, stored)
+        reason = reason or stored.header.refusal or doubt_of_filter(file, stored)
     if reason:
         return FilterAnswers(row_group, b"", literals.CANNOT_SAY, reason)
     if stored is None:

@@ -30,8 +30,8 @@ def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:
 
     `rules` reports the same as findings; a filter in doubt is neither folded nor counted as useful.
     """
-    if stored.header.refusal:
-        return stored.header.refusal
+    if stored.header.unsupported_reason:
+        return stored.header.unsupported_reason
     if stored.place.length not in (None, stored.length):
         return f"the footer states {stored.place.length:,} bytes for it, but its header and bitset take {stored.length:,}"
     return "it shares bytes with other contents of the file" if file.stated_ranges.shared_with(file, stored) else None

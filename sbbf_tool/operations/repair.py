@@ -21,7 +21,6 @@ from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.targets import check_changeable, choose_columns
-from sbbf_tool.errors import RefusedError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
@@ -261,9 +260,6 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
     if steps:
         check_changeable(file)
     for key, step in steps.items():
-        if (external := file.footer.chunk_meta(*key).external) is not None:
-            hint = f"repair {external}"
-            raise RefusedError("its pages and its filter are in another file", file=file.name, place=place_of(file, key), hint=hint)
         if step.fix is FilterFix.REBUILD:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
 

@@ -192,7 +192,9 @@ def gather(
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
         file.expect_filters(columns, whole=True, row_groups=numbers)
-    chunks = {(number, column.index): _chunk(file, number, column, reads) for number in numbers for column in columns}
+    # What another file holds is judged there.
+    keys = [(number, column) for number in numbers for column in columns if file.footer.elsewhere(number, column.index) is None]
+    chunks = {(number, column.index): _chunk(file, number, column, reads) for number, column in keys}
     if reads >= Reads.FILTERS:
         overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
         stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
@@ -209,14 +211,14 @@ def gather(
             return facts
 
         chunks |= in_parallel(look, stored, 1 if is_little else jobs)
-    for key, target in (sizes or {}).items():
+    for key, target in ((key, target) for key, target in (sizes or {}).items() if key in chunks):
         chunks[key] = replace(chunks[key], judgment=chunks[key].judgment or _judge_unmeasured(chunks[key], target), target=target)
     return tuple(
         ColumnFacts(
             file.name,
             file.footer,
             column,
-            tuple(chunks[number, column.index] for number in numbers),
+            tuple(chunks[number, column.index] for number in numbers if (number, column.index) in chunks),
             file.ring.keys.path if file.ring is not None else None,
             file.source.can_reopen,
             file.table,
@@ -292,7 +294,7 @@ def _judge(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: Bl
     size = stored.header.num_bytes
     if chunk.overlaps:
         return Judgment(BROKEN, f"it shares bytes with {chunk.overlaps[0].words}")
-    if doubt := stored.header.unsupported_reason or doubt_of_filter(file, stored):
+    if doubt := doubt_of_filter(file, stored):
         return Judgment(BROKEN, doubt)
     if size % BLOCK_BYTES or size < sizing.MIN_BYTES:
         return Judgment(BROKEN, f"some readers fail on a bitset of {size:,} bytes")

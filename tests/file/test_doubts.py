@@ -9,7 +9,6 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool import RefusedError
-from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
@@ -65,7 +64,7 @@ def reach_in(edit: Edit) -> None:
         place, group, column = before[-1]
         edit.set_place(group, column, FilterPlace(place.offset, mine.offset + 1 - place.offset))
     else:
-        after = [entry for entry in places if entry[0].offset > mine.offset][0]
+        after = next(entry for entry in places if entry[0].offset > mine.offset)
         edit.set_place(after[1], after[2], FilterPlace(mine.offset + 20, None))
 
 
@@ -98,13 +97,14 @@ def test_a_contradicted_filter_excludes_nothing(write: Callable[[Path], None], t
     if write is not CONTRADICTIONS["the chunk is in another file"]:
         with pytest.raises(RefusedError):
             sbbf_tool.resize_filters(path, ["id"], fpp=0.5, output=tmp_path / "b.parquet")
-        assert {finding.severity for finding in sbbf_tool.check(path).findings if finding.column == "id"} >= {"error"}
+        assert any(finding.severity == "error" for finding in sbbf_tool.check(path).findings)
 
 
 def test_other_filters_of_such_a_file_are_used(tmp_path: Path):
-    halve_header(tmp_path / "a.parquet")
-    assert sbbf_tool.probe(tmp_path / "a.parquet", "tag", ["no such tag"]).is_absent
-    assert [row.answer for row in sbbf_tool.probe(tmp_path / "a.parquet", "id", [10**15 + 7]).values[0].row_groups] == ["cannot say", "absent"]
+    path = tmp_path / "a.parquet"
+    halve_header(path)
+    assert sbbf_tool.probe(path, "tag", ["no such tag"]).is_absent
+    assert [row.answer for row in sbbf_tool.probe(path, "id", [10**15 + 7]).values[0].row_groups] == ["cannot say", "absent"]
 
 
 def test_repair_trusts_no_unverified_header(tmp_path: Path):
