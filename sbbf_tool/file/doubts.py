@@ -34,4 +34,6 @@ def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:
         return stored.header.unsupported_reason
     if stored.place.length not in (None, stored.length):
         return f"the footer states {stored.place.length:,} bytes for it, but its header and bitset take {stored.length:,}"
-    return "it shares bytes with other contents of the file" if file.stated_ranges.shared_with(file, stored) else None
+    from sbbf_tool.file.layout import shares_bytes
+
+    return "it shares bytes with other contents of the file" if shares_bytes(file, stored) else None

@@ -11,18 +11,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, ChunkKey, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.structs import parse_prefix
-
-if TYPE_CHECKING:
-    from sbbf_tool.file.parquet_file import ParquetFile
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 PAGES = "pages"
@@ -111,6 +109,13 @@ def end_of_data(footer: Footer) -> int:
         if 0 < start < limit and length > 0
     ]
     return min(max(ends, default=len(MAGIC)), limit)
+
+
+def shares_bytes(file: ParquetFile, stored: StoredFilter) -> bool:
+    """Return whether a filter shares a byte with pages, page indexes or other filters, whose lengths the footer states."""
+    if file.ranges is None:
+        file.ranges = StatedRanges(file.footer)
+    return bool(file.ranges.shared_with(file, stored))
 
 
 class StatedRanges:

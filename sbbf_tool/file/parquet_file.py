@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool import log
 from sbbf_tool.arguments import as_names
@@ -41,7 +41,6 @@ from sbbf_tool.storage.source import Source
 # Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.layout import StatedRanges
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
@@ -81,6 +80,8 @@ class ParquetFile:
         leaves = leaf_columns if names is None else names.leaf_columns
         self._leaves = leaves if reuse is None else partial(reuse.leaf_columns, names=names)
         self.limit = PageLimit.of(max_page_bytes)
+        self.ranges: Any = None
+        """The `StatedRanges` of `file.layout`, once they are needed."""
         with self.locate_errors():
             size = source.size
             try:
@@ -180,13 +181,6 @@ class ParquetFile:
     def fingerprint(self) -> str:
         """The fingerprint of length and footer. A rewritten file, or a file with filters of another pipeline, has another footer."""
         return fingerprint_of(self.source.size, self.footer.raw)
-
-    @cached_property
-    def stated_ranges(self) -> StatedRanges:
-        """The bytes that the footer states for pages, page indexes and filters."""
-        from sbbf_tool.file.layout import StatedRanges
-
-        return StatedRanges(self.footer)
 
     def _parse_footer(self, tail: Tail) -> Footer:
         stored = self.source.read(tail.start, tail.length)
