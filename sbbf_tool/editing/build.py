@@ -21,8 +21,9 @@ from sbbf_tool.file.meter import Meter
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
-from sbbf_tool.parquet.columns import Column, ensure_length
+from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
+from sbbf_tool.parquet.statistics import NO_ROW_LOST
 from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.storage.spool import Spool
 
@@ -164,7 +165,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
     with file.locate_errors(here):
         file.footer.ensure_type(row_group, column)
-        ensure_length(column, here)
+        ensure_readable(column, here)
 
 
 def build_filters(
@@ -213,8 +214,7 @@ def mistake(file: ParquetFile, problem: str) -> SbbfError:
 def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     """Yield warnings about the chunks whose statistics are wrong."""
     for key, spooled_filter in sorted(filters.items(), key=lambda item: item[0]):
-        if spooled_filter.verdict.wrong_statistics:
-            facts = "; ".join(spooled_filter.verdict.wrong_statistics)
+        if facts := "; ".join(fact for fact in spooled_filter.verdict.wrong_statistics if not fact.endswith(NO_ROW_LOST)):
             place = place_of(file, key)
             yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: rewrite the file"
 

@@ -31,7 +31,7 @@ from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
-from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, FilterPlace, Footer, Tail, parse_tail
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, FilterPlace, Footer, Tail, name_other_kind, parse_tail
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.reports.rows import NOT_APPLICABLE
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # A filter up to this size is fetched with its header, because a second request would cost more.
 _SMALL_FILTER = 4 << 10
+_FIRST_BYTES = 512
+"""Bytes from which the kind of a file that is not Parquet is named."""
 # parquet-java's module of a header takes 132 bytes.
 _ENCRYPTED_HEADER = 192
 
@@ -87,7 +89,10 @@ class ParquetFile:
             try:
                 tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
             except NotParquetError as error:
-                if source.read(0, min(size, len(MAGIC))) != MAGIC:
+                start = source.read(0, min(size, _FIRST_BYTES))
+                if not start.startswith((MAGIC, MAGIC_ENCRYPTED)):
+                    if kind := name_other_kind(start):
+                        raise NotParquetError(f"not a Parquet file, but {kind[0]}", hint=kind[1]) from None
                     raise
                 # Only the beginning of a Parquet file.
                 raise UnreadableError(error.message, place=error.place, hint=error.hint) from None

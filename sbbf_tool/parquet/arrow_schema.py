@@ -9,7 +9,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.columns import Column, is_leaf
 from sbbf_tool.parquet.footer import Footer
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
     if stored is None or column.nested or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY"):
         return None
     # A table may have another name for the column.
-    leaves = [element.name for element in footer.metadata.schema[1:] if not element.num_children]
+    leaves = [element.name for element in footer.metadata.schema[1:] if is_leaf(element)]
     return _types_of(stored).get(leaves[column.index])
 
 

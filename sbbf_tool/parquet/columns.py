@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, SchemaElement, Type
@@ -19,6 +19,8 @@ from sbbf_tool.parquet.logical import Logical, contradiction_of, doubt_of, logic
 
 MAX_DEPTH = 100
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+UNKNOWN = "UNKNOWN"
+"""Physical type of a column whose pages cannot be read, because its part of the schema has something that the format does not have."""
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
 FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
@@ -60,9 +62,9 @@ class Column:
         return f"{physical} {self.logical}" if self.logical else physical
 
 
-def ensure_length(column: Column, place: str) -> None:
-    """Ensure that the schema states the length of FIXED_LEN_BYTE_ARRAY values, which separates them in pages. Raises UnreadableError."""
-    if column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length:
+def ensure_readable(column: Column, place: str) -> None:
+    """Ensure that the schema states a physical type and, if it separates values in pages, their length. Raises UnreadableError."""
+    if column.physical == UNKNOWN or (column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length):
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
@@ -142,16 +144,18 @@ class Leaf(NamedTuple):
     """Positions in `path` of the parts that are not scaffolding of lists and maps."""
     definition: int
     repetition: int
+    doubt: str | None
+    """What the format does not have in its part of the schema."""
 
     @property
     def short_path(self) -> tuple[str, ...]:
         return tuple(self.path[at] for at in self.name_positions) or self.path
 
     def column(self, index: int, path: tuple[str, ...], short_path: tuple[str, ...]) -> Column:
-        """Return the column with this name. Raises UnreadableError if the format has no such type."""
+        """Return the column with this name; its physical type is UNKNOWN if no reader can read its pages."""
         element = self.element
-        if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
-            raise UnreadableError(f"the format has no physical type {element.type}", place=f"column {quote(path)}")
+        if self.doubt:
+            return Column(index, path, short_path, UNKNOWN, 0, None, self.definition, self.repetition, self.doubt)
         length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
         physical = PHYSICAL_TYPES[element.type]
         logical = logical_of(element)
@@ -165,15 +169,23 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
 
 def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
-    """List the leaves of a schema with their paths in the file. Raises UnreadableError if they do not form a tree."""
+    """List the leaves of a schema with their paths in the file. Raises UnreadableError if they do not form a tree.
+
+    A group without children, such as an empty struct of Go, has no column chunk.
+    """
     leaves: list[Leaf] = []
     pos = 1
 
     def walk(
-        path: tuple[str, ...], names: tuple[int, ...], children: int, parent: SchemaElement, levels: tuple[int, int], depth: int
+        path: tuple[str, ...],
+        names: tuple[int, ...],
+        children: int,
+        parent: SchemaElement,
+        levels: tuple[int, int],
+        doubt: str | None,
     ) -> None:
         nonlocal pos
-        if depth > MAX_DEPTH:
+        if len(path) > MAX_DEPTH:
             raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
         for _ in range(children):
             if pos >= len(schema):
@@ -182,30 +194,32 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
             pos += 1
             if element.name is None:
                 raise UnreadableError("a schema element has no name", place=f"schema element {pos - 1}")
-            kind = _repetition(element, pos - 1)
+            # If none is stated, it is REQUIRED (0 in the enum), as in pyarrow, DuckDB and ClickHouse.
+            kind = element.repetition_type or FieldRepetitionType.REQUIRED
+            odd = doubt
+            if kind not in FieldRepetitionType._VALUES_TO_NAMES:
+                odd = f"the format has no repetition type {kind}"
+            elif is_leaf(element) and not 0 <= element.type < len(PHYSICAL_TYPES):
+                odd = f"the format has no physical type {element.type}"
             definition = levels[0] + (kind != FieldRepetitionType.REQUIRED)
             repetition = levels[1] + (kind == FieldRepetitionType.REPEATED)
             here, names_here = (*path, element.name), names if _is_scaffolding(element, parent, path) else (*names, len(path))
             if (element.num_children or 0) < 0:
                 raise UnreadableError(f"the group states {element.num_children} children", place=f"column {quote(here)}")
             if element.num_children:
-                walk(here, names_here, element.num_children, element, (definition, repetition), depth + 1)
-            else:
-                leaves.append(Leaf(element, here, names_here, definition, repetition))
+                walk(here, names_here, element.num_children, element, (definition, repetition), odd)
+            elif is_leaf(element):
+                leaves.append(Leaf(element, here, names_here, definition, repetition, odd))
 
-    walk((), (), schema[0].num_children or 0, schema[0], (0, 0), 0)
+    walk((), (), schema[0].num_children or 0, schema[0], (0, 0), None)
     if pos != len(schema):
         raise UnreadableError(f"the schema has {len(schema)} elements, but the child counts of its groups add up to {pos}")
     return leaves
 
 
-def _repetition(element: SchemaElement, number: int) -> Any:
-    """Return the repetition type; if none is stated, REQUIRED (0 in the enum), as in pyarrow, DuckDB and ClickHouse."""
-    if element.repetition_type is None:
-        return FieldRepetitionType.REQUIRED
-    if element.repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:
-        raise UnreadableError(f"the format has no repetition type {element.repetition_type}", place=f"schema element {number}")
-    return element.repetition_type
+def is_leaf(element: SchemaElement) -> bool:
+    """Return whether a schema element below the root is that of a leaf column."""
+    return element.type is not None and not element.num_children
 
 
 def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]) -> bool:

@@ -5,6 +5,7 @@ A writer may shorten both, min downwards and max upwards: they enclose the value
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any, NamedTuple
 
@@ -12,7 +13,13 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.extremes import DECIMAL, FLOAT, SIGNED, UNSIGNED, Extremes, has_extremes, order_of
 from sbbf_tool.parquet.footer import Footer
 
+NO_ROW_LOST = "no row is lost"
+"""End of the description of a contradiction by which no reader loses a row."""
 _FLOAT_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
+# parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds (PARQUET-251).
+_RELIABLE_FOR_BYTES = re.compile(
+    r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
+)
 
 
 class Bounds(NamedTuple):
@@ -35,18 +42,19 @@ def may_hold(bounds: Bounds, column: Column, plain: bytes) -> bool:
 
 
 class StatisticsCheck:
-    """A comparison of a chunk's values, run by run, with the `min_value`, `max_value` and `null_count` that the footer states.
+    """A comparison of a chunk's values, run by run, with the bounds and the `null_count` that the footer states.
 
-    The older `min` and `max` are ignored, since their order depends on the writer.
+    The older `min` and `max` are used if the newer fields are missing, as DuckDB does, except those of unsigned integers.
     """
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
         meta = footer.chunk(row_group, column.index)
         statistics = meta.statistics if meta is not None else None
-        ordered = statistics if statistics is not None and has_extremes(column) and _has_order(footer, column) else None
         self._column = column
-        self._low = _key(column, ordered.min_value) if ordered is not None else None
-        self._high = _key(column, ordered.max_value) if ordered is not None else None
+        self._has_newer = statistics is not None and (statistics.min_value is not None or statistics.max_value is not None)
+        self._names = ("min_value", "max_value") if self._has_newer else ("min", "max")
+        is_comparable = has_extremes(column) and (_has_order(footer, column) if self._has_newer else order_of(column) != UNSIGNED)
+        self._low, self._high = (_key(column, getattr(statistics, name, None)) if is_comparable else None for name in self._names)
         self._null_count = statistics.null_count if statistics is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
@@ -59,7 +67,7 @@ class StatisticsCheck:
         if self._null_count is None and self._column.max_definition:
             return False
         is_empty = self._null_count is not None and self._null_count == self._num_values
-        return is_empty or (self._low is not None and self._high is not None)
+        return is_empty or (self._has_newer and self._low is not None and self._high is not None)
 
     def add(self, extremes: Extremes | None) -> None:
         """Add the extremes of a run of values; None for a run without any."""
@@ -70,22 +78,30 @@ class StatisticsCheck:
         self.largest = largest if self.largest is None else max(self.largest, largest)
 
     def contradictions(self, values: int | None) -> tuple[str, ...]:
-        """Describe how the values contradict the footer. `values` is the number of non-null values; None if it is unknown."""
+        """Describe how the values contradict the footer, and what follows. `values` is the number of non-null values; None if unknown."""
         contradictions = []
         if self._low is not None and self.smallest is not None and self.smallest < self._low:
-            contradictions.append("a value is below min_value")
+            contradictions.append(f"a value is below {self._names[0]}")
         if self._high is not None and self.largest is not None and self.largest > self._high:
-            contradictions.append("a value is above max_value")
-        if values is not None and self._null_count is not None:
-            nulls = self._num_values - values
-            # Writers disagree on whether an empty list counts as a null.
-            if self._null_count > nulls or (self._null_count < nulls and not self._column.max_repetition):
-                contradictions.append(f"null_count is {self._null_count:,}, the chunk has {nulls:,} nulls")
+            contradictions.append(f"a value is above {self._names[1]}")
+        stated = self._null_count
+        if values is not None and stated is not None and stated != (nulls := self._num_values - values):
+            # Readers compare the count with 0 and with the number of values. Writers disagree on whether an empty list counts as a null.
+            harm = f"counts of nulls are wrong, but {NO_ROW_LOST}"
+            if stated >= self._num_values and values:
+                harm = "queries for a value lose rows"
+            elif stated <= 0:
+                harm = "queries for null lose rows"
+            if stated > nulls or not self._column.max_repetition:
+                contradictions.append(f"null_count is {stated:,}, the chunk has {nulls:,} nulls: {harm}")
         return tuple(contradictions)
 
 
 def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
-    """Return min and max as bytes: those in the column's order, or the older ones, which writers compared as signed numbers or bytes."""
+    """Return min and max as bytes: those in the column's order, or the older ones, which writers compared as signed numbers or bytes.
+
+    Equal bounds need no order, but are those of bytes only if the writer is known to be reliable.
+    """
     meta = footer.chunk(row_group, column.index)
     if meta is None or meta.statistics is None:
         return None
@@ -95,7 +111,13 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
     if statistics.min is None or statistics.max is None:
         return None
     is_signed = column.physical in ("INT32", "INT64", *_FLOAT_FORMATS) and not (column.logical is not None and not column.logical.signed)
-    return (statistics.min, statistics.max) if is_signed or statistics.min == statistics.max else None
+    is_reliable = is_signed or (statistics.min == statistics.max and _is_reliable_for_bytes(footer, column))
+    return (statistics.min, statistics.max) if is_reliable else None
+
+
+def _is_reliable_for_bytes(footer: Footer, column: Column) -> bool:
+    is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+    return not is_bytes or bool(_RELIABLE_FOR_BYTES.match(str(footer.metadata.created_by)))
 
 
 def _has_order(footer: Footer, column: Column) -> bool:

@@ -20,7 +20,7 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet import equals, extremes, int96
 from sbbf_tool.parquet.batches import FEWEST_BYTES, plan_batches
-from sbbf_tool.parquet.columns import Column, ensure_length
+from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
@@ -122,7 +122,7 @@ def read_chunk(
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
-    ensure_length(column, place)
+    ensure_readable(column, place)
     normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
     meta = footer.chunk(row_group, column.index) if meta is None else meta
     try:
@@ -266,7 +266,7 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
 
 def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaElement]:
     """Return the root and the groups above one leaf, each with one child and without annotations, then the leaf."""
-    leaves = [position for position, element in enumerate(schema) if position and not element.num_children]
+    leaves = [position for position, element in enumerate(schema) if position and is_leaf(element)]
     narrow = [_bare_leaf(schema[leaves[column.index]])]
     # Walking backwards, a group contains the leaf if it has as many children as whole subtrees follow it, including the leaf's.
     subtrees = 1

@@ -7,6 +7,7 @@ from functools import partial
 
 from sbbf_tool.file import misses
 from sbbf_tool.parquet.idl.ttypes import Type
+from sbbf_tool.parquet.statistics import NO_ROW_LOST
 from sbbf_tool.reports.findings import ERROR, INFO, WARNING
 from sbbf_tool.reports.verify import FilterVerification
 from sbbf_tool.rules import fixes
@@ -80,8 +81,8 @@ def _excluded_nans(verification: FilterVerification) -> str | None:
     return " and ".join(filter(None, (stored, canonical))) or None
 
 
-def _wrong_statistics(verification: FilterVerification) -> str | None:
-    return "; ".join(verification.wrong_statistics) or None
+def _wrong_statistics(verification: FilterVerification, *, harmless: bool) -> str | None:
+    return "; ".join(fact for fact in verification.wrong_statistics if fact.endswith(NO_ROW_LOST) == harmless) or None
 
 
 RULES = (
@@ -171,9 +172,17 @@ RULES = (
         name="wrong-statistics",
         reads=Reads.DATA,
         message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
-        why="min_value, max_value and null_count come from the writer, and query engines skip row groups by them before they read a "
+        why="Bounds and null_count come from the writer, and query engines skip row groups by them before they read a "
         "filter. No filter helps: rewrite the file.",
-        look=_at_each_verification(_wrong_statistics),
+        look=_at_each_verification(partial(_wrong_statistics, harmless=False)),
+    ),
+    _info(
+        name="wrong-null-count",
+        reads=Reads.DATA,
+        message="The number of nulls in the footer is wrong, but no reader loses a row by it.",
+        why="parquet-java counts nulls in a REQUIRED column if it writes without validation. Readers skip a row group only if the count "
+        "is 0 or that of all values; numbers of nulls or values that they take from the footer are wrong.",
+        look=_at_each_verification(partial(_wrong_statistics, harmless=True)),
     ),
     _warning(
         name="zero-form-missing",

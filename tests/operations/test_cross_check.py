@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, check, probe, repair, resize_filters
+from sbbf_tool import add_filters, check, probe, repair, resize_filters, verify
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -107,9 +107,9 @@ def test_a_known_writer_that_states_too_little(tmp_path, left_out):
     assert add_filters(path, ["v"], in_place=True).cross_checked == 1
 
 
-def test_older_bounds_are_no_statistics(tmp_path):
-    """`min` and `max` compare as each writer pleased."""
-    path = write_column(tmp_path / "g.parquet", NUMBERS, use_dictionary=False)
+def test_older_bounds_are_not_enough(tmp_path):
+    """`min` and `max` compare as each writer pleased; those of unsigned numbers are used by no reader."""
+    path = write_column(tmp_path / "g.parquet", NUMBERS.cast(pa.uint64()), use_dictionary=False)
     state(path, min_value=None, max_value=None, min=(7).to_bytes(8, "little"), max=(8).to_bytes(8, "little"))
     report = add_filters(path, ["v"], in_place=True)
     assert (report.cross_checked, messages_of(report)) == (1, [])
@@ -175,8 +175,13 @@ COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
     "float": (pa.array([1.5, float("nan"), -7.0], pa.float64()), {"min_value": bytes(8)}),
     "null-count": (pa.array([1, None, 2, None], pa.int32()), {"null_count": 1}),
     "null-count-of-none": (pa.array([1, 2, 3], pa.int32()), {"null_count": 1}),
+    "null-count-of-all": (pa.array([1, 2, 3], pa.int32()), {"null_count": 3}),
     "nulls-only": (pa.array([None, None], pa.int32()), {"null_count": 0}),
+    "older": (NUMBERS, {"min_value": None, "max_value": None, "min": bytes(8), "max": (1500).to_bytes(8, "little")}),
+    "older-in-signed-order": (pa.array(["a", "k", "é"]), {"min_value": None, "max_value": None, "min": "é".encode(), "max": b"k"}),
+    "older-of-reused-buffers": (pa.array(["a", "k", "z"]), {"min_value": None, "max_value": None, "min": b"z", "max": b"z"}),
 }
+HARMLESS = ("null-count", "null-count-of-none")
 
 
 @pytest.mark.parametrize("use_dictionary", [False, True])
@@ -189,9 +194,17 @@ def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case,
     state(path, **statistics)
     report = add_filters(path, ["v"], in_place=True)
     assert all(not probe(path, "v", [value]).is_absent for value in values.drop_null().to_pylist())
-    finding = next((finding for finding in check(path).findings if finding.rule == "wrong-statistics"), None)
-    assert finding is not None
-    assert (finding.severity, finding.column) == ("error", "v")
+    (finding,) = (finding for finding in check(path).findings if finding.rule in ("wrong-statistics", "wrong-null-count"))
+    severity = "info" if case in HARMLESS else "error"
+    assert (finding.rule, finding.severity, finding.column) == (
+        "wrong-null-count" if case in HARMLESS else "wrong-statistics",
+        severity,
+        "v",
+    )
+    if case in HARMLESS:
+        assert verify(path).is_sound
+        assert messages_of(report) == []
+        return
     if use_dictionary and "null_count" in statistics and case != "nulls-only":
         return  # pages that refer to a dictionary are not read, and where the nulls are decides on no value
     (warning,) = messages_of(report)

@@ -65,11 +65,23 @@ def test_a_repetition_type_that_is_left_out_is_required(left_out):
     assert (column.max_definition, column.max_repetition) == (1, 1)
 
 
-@pytest.mark.parametrize("repetition", [-1, 3, 2**31 - 1])
-def test_a_repetition_type_that_the_format_does_not_have(repetition):
-    with pytest.raises(UnreadableError, match=f"the format has no repetition type {repetition}") as caught:
-        columns_of(leaf("x"), leaf("y", repetition), top_level=2)
-    assert caught.value.place == "schema element 2"
+@pytest.mark.parametrize(
+    ("element", "reason"),
+    [
+        *((leaf("y", repetition), f"no repetition type {repetition}") for repetition in (-1, 3, 2**31 - 1)),
+        *((SchemaElement(name="y", type=kind, repetition_type=OPTIONAL), f"no physical type {kind}") for kind in (-1, 8)),
+    ],
+)
+def test_an_element_that_the_format_does_not_have_is_a_column_that_cannot_be_read(element, reason):
+    x, y, z = columns_of(leaf("x"), element, leaf("z"), top_level=3)
+    assert (y.physical, y.logical, y.doubt) == ("UNKNOWN", None, f"the format has {reason}")
+    assert (x.doubt, z.doubt, z.index) == (None, None, 2)
+
+
+def test_a_group_without_children_has_no_column():
+    """parquet-go writes an empty struct so."""
+    elements = (leaf("x"), group("g", 1), SchemaElement(name="empty", num_children=0, repetition_type=OPTIONAL), leaf("z"))
+    assert [column.name for column in columns_of(*elements, top_level=3)] == ["x", "z"]
 
 
 # Names
@@ -279,10 +291,6 @@ MALFORMED = {
     "elements that nobody claims": ([leaf("a"), leaf("b")], 1, "has 3 elements, but the child counts of its groups add up to 2"),
     "a negative number of children": ([group("a", -1), leaf("b")], 2, "group states -1 children"),
     "no name": ([leaf(None)], 1, "has no name"),
-    "no type": ([leaf("a", type=None)], 1, "physical type None"),
-    "a group without children": ([group("a", 0)], 1, "physical type None"),
-    "a type that does not exist": ([leaf("a", type=8)], 1, "physical type 8"),
-    "a negative type": ([leaf("a", type=-7)], 1, "physical type -7"),
     "groups without end": ([*(group("g", 1) for _ in range(5000)), leaf("a")], 1, "nested more than 100 deep"),
 }
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import FilterPlace, Footer, Tail, build_tail, parse_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.patch import plan_append
@@ -33,6 +36,34 @@ def test_a_file_of_less_than_12_bytes_is_no_parquet_file(size):
 def test_another_magic_is_no_parquet_file(magic):
     with pytest.raises(UnreadableError, match="does not end with PAR1"):
         parse_tail(b"\0\0\0\0" + magic, 1000)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 9\n", "Git LFS"),
+        (gzip.compress(b"PAR1", mtime=0), "gzip"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), "Zstandard"),
+        (b"PK\x03\x04" + bytes(20), "ZIP"),
+        (b"ORC" + bytes(20) + b"ORC", "ORC"),
+        (b"Obj\x01" + bytes(20), "Avro"),
+        (b"ARROW1\0\0" + bytes(20), "Arrow"),
+        (bytes(8) + b"DUCK" + bytes(20), "DuckDB"),
+        (b"\xef\xbb\xbfid,name\n1,J\xc3\xbcrgen\n", "CSV"),
+        (b'{"id": 1}\n', "JSON"),
+        (b"\n<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "XML"),
+        (b"Not found: the object does not exist", "a file of text"),
+        (bytes(1000), "zero bytes"),
+        (b"PAR1" + bytes(20), "truncated"),
+        (b"PARE" + bytes(20), "truncated"),
+        (b"\x93\x01\x02" * 9, "truncated"),
+    ],
+)
+def test_what_is_not_parquet_is_named(tmp_path, content, kind):
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(UnreadableError, match=kind) as caught:
+        ParquetFile.open(tmp_path / "x.parquet")
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("length", [989, 1000, 2**31, 2**32 - 1])

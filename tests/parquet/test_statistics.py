@@ -72,7 +72,9 @@ def test_no_statistics_where_none_are_stated(values: pa.Array, options: dict[str
 class TestDoubtful:
     """Bounds as some writers state them, put into a footer by hand."""
 
-    def bounds_with(self, tmp_path: Path, values: pa.Array, *, order: bool = True, **fields: bytes) -> object:
+    def bounds_with(
+        self, tmp_path: Path, values: pa.Array, *, order: bool = True, writer: str | None = "DuckDB version v2", **fields: bytes
+    ) -> object:
         path = tmp_path / "stated.parquet"
         pq.write_table(pa.table({"c": values}), path)
         footer = footer_of(path)
@@ -80,6 +82,7 @@ class TestDoubtful:
         statistics.min = statistics.max = statistics.min_value = statistics.max_value = None
         for name, plain in fields.items():
             setattr(statistics, name, plain)
+        footer.metadata.created_by = writer
         if not order:
             footer.metadata.column_orders = None
         return bounds(footer, 0, footer.columns[0])
@@ -95,6 +98,27 @@ class TestDoubtful:
         assert self.bounds_with(tmp_path, pa.array([1], pa.uint64()), min=first, max=second) is None
         assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"b") is None
         assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"a") == (b"a", b"a")
+
+    @pytest.mark.parametrize(
+        ("writer", "is_reliable"),
+        [
+            ("parquet-mr version 1.8.0 (build 0)", True),
+            ("parquet-mr version 1.12.3", True),
+            ("parquet-cpp version 1.5.1", True),
+            ("impala version 2.9.0-cdh5.12.0 (build 0)", True),
+            ("parquet-mr version 1.7.0 (build 0)", False),
+            ("parquet-mr version 1.6.0rc3", False),
+            ("parquet-mr", False),
+            ("unknown", False),
+            ("", False),
+            (None, False),
+        ],
+    )
+    def test_equal_older_bounds_of_bytes_depend_on_the_writer(self, tmp_path: Path, writer: str | None, is_reliable: bool):
+        """Java writers before parquet-java 1.8.0 reused buffers, and could state the last value as both bounds."""
+        for values in (pa.array(["a", "k"]), pa.array([b"a", b"k"], pa.binary(1))):
+            stated = self.bounds_with(tmp_path, values, writer=writer, min=b"k", max=b"k")
+            assert stated == ((b"k", b"k") if is_reliable else None)
 
     def test_nan_bounds_nothing(self, tmp_path: Path):
         number, nan = (struct.pack("<d", x) for x in (1.0, float("nan")))

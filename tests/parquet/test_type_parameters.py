@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.columns import Column, ensure_length, leaf_columns
+from sbbf_tool.parquet.columns import Column, ensure_readable, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import (
     ConvertedType,
     DecimalType,
@@ -92,6 +92,6 @@ def test_fixed_lengths(length):
     assert_distinguished(column, is_known=is_known)
     if not is_known:
         with pytest.raises(UnreadableError, match="the length of its FIXED_LEN_BYTE_ARRAY values"):
-            ensure_length(column, "column v")
+            ensure_readable(column, "column v")
     # Of other types the length means nothing.
     assert column_of(type=Type.INT32, type_length=length).doubt is None

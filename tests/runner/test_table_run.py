@@ -119,7 +119,7 @@ def test_files_that_cannot_have_the_change_are_left_out_and_the_others_committed
         "rows are deleted by position: compact them first",
         "no such file or directory",
         "not a Parquet file: it has 0 bytes, and the smallest possible file has 12",
-        "byte 31: not a Parquet file, or truncated: it does not end with PAR1",
+        "not a Parquet file, but an ORC file",
         "there is no column 'id'",
     ]
     assert run.commits[0].num_files == 1

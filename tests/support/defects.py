@@ -223,14 +223,24 @@ def int96_stored_form_only(path: Path) -> None:
 
 
 def wrong_statistics(path: Path) -> None:
-    """Bounds of fewer values than there are, and nulls in a column that has none."""
+    """Bounds of fewer values than there are, and only nulls in a column that has none."""
     shutil.copyfile(SOUND, path)
 
     def change(metadata: FileMetaData) -> None:
         first, second = ([chunk.meta_data.statistics for chunk in group.columns] for group in metadata.row_groups)
         first[0].max_value = (2000).to_bytes(8, "little")
         second[1].min_value = b"user-7"
-        second[0].null_count = 3
+        second[0].null_count = metadata.row_groups[1].num_rows
+
+    edit_footer(path, change)
+
+
+def wrong_null_count(path: Path) -> None:
+    """Nulls in a column that has none, besides its values."""
+    shutil.copyfile(SOUND, path)
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].columns[0].meta_data.statistics.null_count = 3
 
     edit_footer(path, change)
 
@@ -412,6 +422,7 @@ DEFECTS = {
     "interval-not-normalised": Defect(interval_not_normalised, ("--ignore", "efficiency")),
     "int96-form-missing": Defect(int96_stored_form_only, ("--ignore", "efficiency")),
     "wrong-statistics": Defect(wrong_statistics),
+    "wrong-null-count": Defect(wrong_null_count),
     "zero-form-missing": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "efficiency", "--ignore", "nan-forms-missing")),
     "nan-forms-missing": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "efficiency", "--ignore", "zero-form-missing")),
     "unreadable-filter": Defect(unreadable_filter),
