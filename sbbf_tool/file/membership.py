@@ -111,8 +111,10 @@ class _Tally:
     def add(self, values: PlainValues) -> None:
         hashes = values.hashes(self._hasher)
         self.values += len(values)
-        if self._bloom.count_missing(hashes):
+        shown = values.hashes_shown(self._hasher) if equals.narrow_bits(self._column) is not None else hashes
+        if self._bloom.count_missing(hashes) or self._bloom.count_missing(shown):
             absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
+            absent |= np.frombuffer(self._bloom.check_hashes(shown), np.bool_) == 0
             nans = values.are_nan()
             self.excluded_nans += int(np.count_nonzero(absent & nans))
             self._count_false_negatives(values, np.flatnonzero(absent & ~nans))

@@ -17,6 +17,7 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file.drafts import hasher_for, holds
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.equals import narrow_bits
 
 TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
 
@@ -123,6 +124,10 @@ def _integer_of(width: int, *, signed: bool = True) -> Form:
     return form
 
 
+def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    return narrow_bits(column) is not None and bloom.check_hash(hash_value(plain))
+
+
 def _float_of(layout: str) -> Form:
     def form(column: Column, plain: bytes) -> bytes | None:
         is_half = column.logical is not None and column.logical.kind == "FLOAT16"
@@ -183,6 +188,7 @@ def _list_hypotheses() -> Iterator[Hypothesis]:
         ("their text was hashed instead of their bytes", _text_of_value),
     ):
         yield Hypothesis(TEXT, explanation, _check_form(form))
+    yield Hypothesis(WIDTH, "they were hashed as stored, with bits above their width that readers ignore", _holds_as_stored)
     for explanation, form in (
         ("they were hashed as integers of 8 bytes", _integer_of(8)),
         ("they were hashed as integers of 8 bytes, without their sign", _integer_of(8, signed=False)),

@@ -4,6 +4,8 @@ A filter contains hashes of bytes, a query looks up a value, and some values hav
 filter of a superset of the stored values is always valid, and protects readers that look up one form only. numpy is imported only if there
 are numbers to examine, since most columns have none.
 
+    INT of few bits          the number in the low bits, if the bits above them are not those of its annotation: readers ignore them
+    TIME in UTC              the time of day, if the stored number is outside the day: readers wrap it
     FLOAT, DOUBLE, FLOAT16   for 0.0 or -0.0, both; for any NaN, the canonical ones (parquet-format issue 407)
     INTERVAL                 the normalized form, if a key of DuckDB in the file says so; DuckDB looks up no other form
     INT96                    both forms in which writers store an instant before 1970, one form of any other instant (`int96`)
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.bloom import hashing
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.iso8601 import NANOS_PER_DAY, UNIT_NANOS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 INTERVAL_KEY, INTERVAL_FORM = "duckdb.interval_bloom_filter", "normalized-v1"
 _DUCKDB = "DuckDB"
 
+_INTEGERS = {"INT32": "<i4", "INT64": "<i8"}
 _FLOATS = {"FLOAT": "<f4", "DOUBLE": "<f8"}
 _ZEROS = {"<f2": ("0000", "0080"), "<f4": ("00000000", "00000080"), "<f8": ("00" * 8, "00" * 7 + "80")}
 _NANS = {"<f2": ("007e", "00fe"), "<f4": ("0000c07f", "0000c0ff"), "<f8": ("000000000000f87f", "000000000000f8ff")}
@@ -66,6 +70,43 @@ def uncertainty(footer: Footer, column: Column) -> str | None:
     return "DuckDB compares intervals as months, days and hours carried over, and the file's filters are not known to hold that form"
 
 
+def narrow_bits(column: Column) -> int | None:
+    """Return the bits of an integer that is annotated as narrower than it is stored; None for other columns."""
+    bits = column.logical.bits if column.logical is not None and column.logical.kind == "INT" else 0
+    return bits if column.physical in _INTEGERS and bits < 8 * (column.width or 0) and bits else None
+
+
+def times_beside(column: Column, time: int) -> list[int]:
+    """Return the numbers that may be stored for a time of day in UTC: a time with an offset may be outside the day."""
+    day = _day(column)
+    assert day is not None
+    time_of_day = time % day if time != day else day
+    return [number for number in (time_of_day, time_of_day - day, time_of_day + day) if number != time]
+
+
+def _day(column: Column) -> int | None:
+    """Return the length of a day in the unit of a TIME in UTC; None for other columns."""
+    if column.logical is None or column.logical.kind != "TIME" or not column.logical.utc:
+        return None
+    is_valid = column.physical == ("INT32" if column.logical.unit == "MILLIS" else "INT64")
+    return NANOS_PER_DAY // UNIT_NANOS[column.logical.unit] if is_valid else None
+
+
+def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return the stored numbers of narrow integers and of times, and the numbers that readers show; None for columns of other types."""
+    bits, day = narrow_bits(column), _day(column)
+    if bits is None and day is None:
+        return None
+    import numpy as np
+
+    stored = np.frombuffer(plain, _INTEGERS[column.physical])
+    if day is not None:
+        return stored, np.where(stored == day, stored, stored % day)
+    unused = 8 * stored.itemsize - (bits or 0)
+    is_signed = column.logical is not None and column.logical.signed
+    return stored, (stored << unused) >> unused if is_signed else stored & (1 << (bits or 0)) - 1
+
+
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
     """Return the numbers of a floating-point column, including FLOAT16; None for columns of other types."""
     dtype = "<f2" if column.logical is not None and column.logical.kind == "FLOAT16" else _FLOATS.get(column.physical)
@@ -94,6 +135,9 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
         return hashes_of_normalised_intervals(plain)
     if column.physical == "INT96":
         return hashing.hash_fixed(int96.forms_beside(plain), int96.INT96_BYTES)
+    if (numbers := numbers_shown(column, plain)) is not None:
+        stored, shown = numbers
+        return hashing.hash_fixed(shown[shown != stored].tobytes(), shown.itemsize)
     return memoryview(native_array("Q", map(hashing.hash_value, of_floats(column, plain))))
 
 

@@ -14,14 +14,16 @@ NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
 UNIT_NANOS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
-_DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)"
-_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
-_ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)?"
+_DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)(?P<bc> \(BC\))?"
+_TIME = r"(?P<hour>\d\d+):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
+_ZONE = r"(?: ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?(?: (?P<name>[A-Za-z][A-Za-z0-9_/+-]*))?"
+"""An offset, the name of a zone, or both: BigQuery and Athena print `2026-01-31 03:03:00 UTC`, Trino a name, Go `+0100 CET`."""
 _DATE_ONLY = re.compile(_DATE, re.ASCII)
-_TIME_ONLY = re.compile(_TIME + _ZONE, re.ASCII)
+_TIME_ONLY = re.compile(f"(?P<sign>-)?{_TIME}{_ZONE}", re.ASCII)
+_UTC = ("UTC", "UT", "GMT", "Z")
 _TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_ZONE})?", re.ASCII)
 _DURATION = re.compile(
-    r"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d+))?S)?)?",
     re.ASCII,
 )
@@ -33,6 +35,13 @@ class Instant(NamedTuple):
     nanos: int
     finer: bool
     zoned: bool
+    repeated: int | None = None
+    """The nanoseconds of the second instant with this text, if the clocks of the zone were set back then."""
+
+    @property
+    def each(self) -> tuple[int, ...]:
+        """The nanoseconds of each instant that the text may mean."""
+        return (self.nanos,) if self.repeated is None else (self.nanos, self.repeated)
 
     def in_unit(self, unit: str) -> int | None:
         """Return the number of `unit`s; None if the time is finer than the unit."""
@@ -49,12 +58,15 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> Instant:
-    """Parse a time of day into nanoseconds since midnight; 24:00 is the end of the day. Raises ValueError, also for zones except UTC."""
+    """Parse a time of day into nanoseconds since midnight. Raises ValueError, also for zones except UTC.
+
+    A time before midnight, or after the end of the day at 24:00, is one that a writer may have stored.
+    """
     match = _TIME_ONLY.fullmatch(text)
-    if not match or _zone_seconds(match["zone"]):
+    if not match or _zone_seconds(match["zone"]) or (match["name"] or "UTC").upper() not in _UTC:
         raise ValueError("not a time of day")
     nanos, finer = _time_of_day(match)
-    return Instant(nanos, finer, match["zone"] is not None)
+    return Instant(-nanos if match["sign"] else nanos, finer, bool(match["zone"] or match["name"]))
 
 
 def parse_timestamp(text: str) -> Instant:
@@ -63,8 +75,13 @@ def parse_timestamp(text: str) -> Instant:
     if not match:
         raise ValueError("not a timestamp")
     nanos, finer = _time_of_day(match) if match["hour"] else (0, False)
+    if nanos + finer > NANOS_PER_DAY:
+        raise ValueError("not a time of day")
     nanos += _days(match) * NANOS_PER_DAY - _zone_seconds(match["zone"]) * NANOS_PER_SECOND
-    return Instant(nanos, finer, match["zone"] is not None)
+    if match["name"] and not match["zone"] and match["name"].upper() not in _UTC:
+        first, second = _offsets(match["name"], nanos)
+        return Instant(nanos - first, finer, True, None if first == second else nanos - second)
+    return Instant(nanos, finer, bool(match["zone"] or match["name"]))
 
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
@@ -85,12 +102,10 @@ def format_date(days: int) -> str:
 
 
 def format_time(count: int, unit: str) -> str:
-    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed. Raises ValueError outside a day."""
-    if not 0 <= count * UNIT_NANOS[unit] <= NANOS_PER_DAY:
-        raise ValueError("not a time of day")
-    seconds, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_SECOND)
+    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed, also outside a day."""
+    seconds, nanos = divmod(abs(count) * UNIT_NANOS[unit], NANOS_PER_SECOND)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+    return f"{'-' if count < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
 
 
 def format_timestamp(count: int, unit: str, *, utc: bool) -> str:
@@ -107,7 +122,7 @@ def _time_of_day(match: re.Match[str]) -> tuple[int, bool]:
     fraction = match["fraction"] or ""
     nanos = ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + int(fraction[:9].ljust(9, "0"))
     finer = bool(fraction[9:].strip("0"))
-    if minute > 59 or second > 59 or nanos + finer > NANOS_PER_DAY:
+    if minute > 59 or second > 59:
         raise ValueError("not a time of day")
     return nanos, finer
 
@@ -122,8 +137,25 @@ def _zone_seconds(zone: str | None) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * (-1 if zone[0] == "-" else 1)
 
 
+def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
+    """Return the offsets in nanoseconds that a zone of the tz database has at a local time, which differ if clocks are set back then.
+
+    Raises ValueError for an unknown zone, and OverflowError outside the years 1 to 9999.
+    """
+    from datetime import datetime, timedelta
+    from zoneinfo import ZoneInfo
+
+    try:
+        local = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)) + timedelta(microseconds=local_nanos // 1000)
+    except (KeyError, OSError):
+        raise ValueError("not a zone") from None
+    first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+    return first // timedelta(microseconds=1) * 1000, second // timedelta(microseconds=1) * 1000
+
+
 def _days(match: re.Match[str]) -> int:
-    days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
+    year = int(match["year"])
+    days = days_of(Date(1 - year if match["bc"] else year, int(match["month"]), int(match["day"])))
     if days is None:
         raise ValueError("not a day of the calendar")
     return days

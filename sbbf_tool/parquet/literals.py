@@ -10,6 +10,7 @@ from __future__ import annotations
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.equals import narrow_bits
 from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation, width_of
 from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS, parse_integers
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
@@ -148,7 +149,7 @@ def are_text(column: Column) -> bool:
 
 def are_integers(column: Column) -> bool:
     """Return whether `parse_integers` can parse values of the column."""
-    return column.physical in ("INT32", "INT64") and not column.doubt and _notation(column) is INTEGERS
+    return column.physical in ("INT32", "INT64") and not column.doubt and _notation(column) is INTEGERS and narrow_bits(column) is None
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:

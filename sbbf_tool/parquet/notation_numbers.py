@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Literal as OneOf
 
+from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, Notation, logical_of, width_of
 
@@ -24,6 +25,7 @@ _ARRAY_CODES = {(4, True): "i", (4, False): "I", (8, True): "q", (8, False): "Q"
 
 
 def _integer_range(column: Column) -> tuple[int, int]:
+    """Return the smallest and the largest number that readers show."""
     bits, signed = width_of(column) * 8, True
     if column.logical is not None and column.logical.kind == "INT":
         bits, signed = min(column.logical.bits or bits, bits), column.logical.signed
@@ -33,11 +35,17 @@ def _integer_range(column: Column) -> tuple[int, int]:
 def _parse_integer(column: Column, text: str) -> Literal:
     if not text.isascii() or not text.lstrip("+-").isdecimal() or len(text) > _MAX_DIGITS:
         raise ValueError
-    value = int(text)
+    value, width, bits = int(text), width_of(column), equals.narrow_bits(column)
+    if bits is not None:
+        # Readers take the low bits, whatever a writer extended them with, so that -1 and 255 are one number of 8 bits.
+        if not -(1 << bits - 1) <= value < 1 << bits:
+            raise ValueError
+        low_bits = value & (1 << bits) - 1
+        extended = dict.fromkeys((value, low_bits, low_bits - (1 << bits) if low_bits >> bits - 1 else low_bits))
+        return Literal(text, tuple(number.to_bytes(width, "little", signed=number < 0) for number in extended))
     low, high = _integer_range(column)
     if not low <= value <= high:
         raise ValueError
-    width = width_of(column)
     return Literal(text, ((value & (1 << width * 8) - 1).to_bytes(width, "little"),))
 
 
@@ -48,13 +56,10 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
     """
     if b"".join(texts).translate(None, _SIGNS_AND_DIGITS) or max(map(len, texts), default=0) > _MAX_DIGITS:
         return None
-    low, high = _integer_range(column)
+    low, _ = _integer_range(column)
     try:
         numbers = array(_ARRAY_CODES[width_of(column), low < 0], map(int, texts))
     except (ValueError, OverflowError):
-        return None
-    is_narrow = (high - low).bit_length() < 8 * width_of(column)
-    if is_narrow and numbers and not (low <= min(numbers) and max(numbers) <= high):
         return None
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -62,10 +67,13 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
 
 
 def _format_integer(column: Column, plain: bytes) -> str:
-    low, high = _integer_range(column)
-    value = int.from_bytes(plain, "little", signed=low < 0)
-    if not low <= value <= high:
-        raise ValueError
+    low, _ = _integer_range(column)
+    bits, value = equals.narrow_bits(column), int.from_bytes(plain, "little", signed=low < 0)
+    if bits is not None:
+        number = int.from_bytes(plain, "little", signed=True)
+        if not -(1 << bits - 1) <= number < 1 << bits:
+            raise ValueError
+        value = (number - low) % (1 << bits) + low
     return str(value)
 
 
@@ -131,7 +139,6 @@ def _parse_decimal(column: Column, text: str) -> Literal:
         raise ValueError
     scaled_value = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
     unscaled = int(scaled_value)
-    _check_precision(column, unscaled)
     if unscaled != scaled_value:
         return Literal(text, verdict=ABSENT, note=f"more digits than the column's scale of {logical.scale}")
     if column.physical != "BYTE_ARRAY":
@@ -142,12 +149,6 @@ def _parse_decimal(column: Column, text: str) -> Literal:
         tuple(unscaled.to_bytes(width, "big", signed=True) for width in widths),
         note=f"a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of {widths[0]} to {widths[-1]} bytes",
     )
-
-
-def _check_precision(column: Column, unscaled: int) -> None:
-    precision = logical_of(column).precision
-    if precision and abs(unscaled) >= 10**precision:
-        raise ValueError
 
 
 def _widths(unscaled: int, precision: int) -> range:
@@ -169,7 +170,6 @@ def _format_decimal(column: Column, plain: bytes) -> str:
     if not plain:
         raise ValueError
     unscaled = int.from_bytes(plain, _byte_order(column), signed=True)
-    _check_precision(column, unscaled)
     scale = logical_of(column).scale
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
     whole, fraction = (digits[:-scale], f".{digits[-scale:]}") if scale > 0 else (digits + "0" * -scale, "")

@@ -11,8 +11,18 @@ from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, Literal, Notation, logical_of, width_of
 
+_INFINITIES = ("infinity", "-infinity")
+"""DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
+
+
+def _infinity(column: Column, text: str) -> Literal:
+    most = (1 << 8 * width_of(column) - 1) - 1
+    return Literal(text, ((-most if text.startswith("-") else most).to_bytes(width_of(column), "little", signed=True),))
+
 
 def _parse_date(column: Column, text: str) -> Literal:
+    if text.lower() in _INFINITIES:
+        return _infinity(column, text)
     return Literal(text, (iso8601.parse_date(text).to_bytes(4, "little", signed=True),))
 
 
@@ -25,11 +35,13 @@ def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal
     logical = logical_of(column)
     if instant.zoned and not logical.utc:
         raise ValueError
-    count = instant.in_unit(logical.unit)
-    if count is None:
+    if instant.in_unit(logical.unit) is None:
         return _finer(text, logical.unit)
+    counts = [nanos // iso8601.UNIT_NANOS[logical.unit] for nanos in instant.each]
+    if logical.kind == "TIME" and logical.utc:
+        counts = [*counts, *equals.times_beside(column, counts[0])]
     note = "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
-    return Literal(text, (count.to_bytes(width_of(column), "little", signed=True),), note=note)
+    return Literal(text, tuple(count.to_bytes(width_of(column), "little", signed=True) for count in counts), note=note)
 
 
 def _finer(text: str, unit: str) -> Literal:
@@ -45,7 +57,7 @@ def _format_time(column: Column, plain: bytes) -> str:
 
 
 def _parse_timestamp(column: Column, text: str) -> Literal:
-    return _count_units(column, text, iso8601.parse_timestamp(text))
+    return _infinity(column, text) if text.lower() in _INFINITIES else _count_units(column, text, iso8601.parse_timestamp(text))
 
 
 def _format_timestamp(column: Column, plain: bytes) -> str:
@@ -64,7 +76,8 @@ def _parse_int96(column: Column, text: str) -> Literal:
     instant = iso8601.parse_timestamp(text)
     if instant.finer:
         return _finer(text, "NANOS")
-    return Literal(text, int96.forms_of(instant.nanos), note=None if instant.zoned else "read as UTC")
+    forms = tuple(form for nanos in instant.each for form in int96.forms_of(nanos))
+    return Literal(text, forms, note=None if instant.zoned else "read as UTC")
 
 
 def _format_int96(column: Column, plain: bytes) -> str:
@@ -78,7 +91,8 @@ def _parse_interval(column: Column, text: str) -> Literal:
     parts = iso8601.parse_duration(text)
     if parts is None:
         return _finer(text, "MILLIS")
-    plain = b"".join(part.to_bytes(4, "little") for part in parts)
+    # Months and days have no sign in the format; DuckDB stores and shows them as signed.
+    plain = b"".join(part.to_bytes(4, "little", signed=part < 0) for part in parts)
     return Literal(text, tuple(dict.fromkeys((plain, equals.normalised_interval(plain)))))
 
 

@@ -80,6 +80,13 @@ class PlainValues:
         plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
         return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
 
+    def hashes_shown(self, hasher: ValueHasher) -> memoryview:
+        """Hash the number that readers show for each value of a column of narrow integers."""
+        assert self._width is not None
+        numbers = equals.numbers_shown(self.column, self._fixed(self._width))
+        assert numbers is not None
+        return hasher.hash_fixed(numbers[1].tobytes(), self._width)
+
     def hashes_of_instants_rounded_down(self) -> memoryview:
         """Hash the rounded-down form of the INT96 values that are stored in another form."""
         return hashing.hash_fixed(int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES)
