@@ -26,7 +26,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact, redact_text
-from sbbf_tool.hints import Hint, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,7 @@ class SbbfError(Exception):
         self.message = redact_text(message)
         self.file = None if file is None else redact(file)
         self.place = place
-        self.hint = hint if hint is None or isinstance(hint, Hint) else redact_text(hint)
+        self.hint = None if hint is None else redact_text(hint)
         super().__init__(self.message)
 
     def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
@@ -59,9 +58,9 @@ class SbbfError(Exception):
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def __str__(self) -> str:
-        """Return the whole error as text; a `Hint` if its hint or message is one, so that the command line can insert its option names."""
-        parts = [text for part in (self.file, self.place, self.message) if part for text in (": ", part)]
-        return join(*parts[1:], *(("; ", self.hint) if self.hint else ()))
+        """Return the whole error as text."""
+        text = ": ".join(part for part in (self.file, self.place, self.message) if part)
+        return f"{text}; {self.hint}" if self.hint else text
 
 
 class UsageError(SbbfError):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +23,12 @@ class Sizing:
     def __post_init__(self) -> None:
         sizing.ensure_fpp(self.fpp)
         if self.ndv is not None and self.ndv < 1:
-            raise UsageError(Hint(f"{{ndv}} must be at least 1, not {self.ndv}", ndv=None))
+            raise UsageError(f"ndv must be at least 1, not {self.ndv}")
         if self.ndv is not None and self.ndv > sizing.MOST_VALUES:
-            raise UsageError(Hint(f"{{ndv}} must be at most {sizing.MOST_VALUES}, not {self.ndv}", ndv=None))
+            raise UsageError(f"ndv must be at most {sizing.MOST_VALUES}, not {self.ndv}")
         if self.max_bytes < sizing.MIN_BYTES:
-            too_low = f"{{max_bytes}} must be at least {sizing.MIN_BYTES}, not {self.max_bytes}: some readers fail on smaller filters"
-            raise UsageError(Hint(too_low, max_bytes=None))
+            message = f"the largest size of a filter must be at least {sizing.MIN_BYTES} bytes, not {self.max_bytes}"
+            raise UsageError(message, hint="some readers fail on smaller filters")
 
     @property
     def is_stated(self) -> bool:

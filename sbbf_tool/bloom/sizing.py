@@ -16,7 +16,6 @@ from math import comb, exp, log1p, sqrt
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint
 
 MIN_BYTES = 64
 """The smallest size to write: Impala reads a filter of 32 bytes as two blocks."""
@@ -150,7 +149,7 @@ LEAST_FPP = fpp_of(1, MAX_BYTES)
 def ensure_fpp(fpp: float) -> None:
     """Ensure that some filter can have the FPP `fpp`. Raises UsageError."""
     if not 0.0 < fpp < 1.0:
-        raise UsageError(Hint(f"{{fpp}} must be above 0 and below 1, not {fpp}", fpp=None), hint="0.01 is one in a hundred")
+        raise UsageError(f"fpp must be above 0 and below 1, not {fpp}", hint="0.01 is one in a hundred")
     if fpp < LEAST_FPP:
         hint = f"that is the FPP of the largest filter, {MAX_BYTES >> 20} MiB, with one value"
-        raise UsageError(Hint(f"{{fpp}} must be at least {LEAST_FPP:.2g}, not {fpp}", fpp=None), hint=hint)
+        raise UsageError(f"fpp must be at least {LEAST_FPP:.2g}, not {fpp}", hint=hint)

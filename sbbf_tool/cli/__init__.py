@@ -16,7 +16,6 @@ import click
 
 from sbbf_tool.cli.group import CommandEntry, CommandsByName, debug_option
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import start_run, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
@@ -181,7 +180,7 @@ def _run(args: list[str]) -> int:
         return _fail(context, error, message, UsageError.exit_code)
     except SbbfError as error:
         sources = _sources(context) if isinstance(error, UsageError) else ""
-        return _fail(context, error, spell(str(error)) + sources, error.exit_code)
+        return _fail(context, error, str(error) + sources, error.exit_code)
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)

@@ -20,7 +20,6 @@ from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Column
-from sbbf_tool.hints import Hint, join
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import FileRow
 
@@ -236,7 +235,7 @@ def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     """Print how many existing filters do not satisfy the request."""
     kinds = [f"{counts[name]:,} {word}" for word, name in _KINDS.items() if counts[name]]
     if kinds:
-        page.say(join(f"existing filters: {', '.join(kinds)}; ", Hint("{ensure} rebuilds them", ensure=True)))
+        page.say(f"existing filters: {', '.join(kinds)}; --ensure rebuilds them")
 
 
 class _PlanView(View["AddPlan"]):

@@ -13,7 +13,7 @@ from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.resize import MOST_SIZES, SIZES
-from sbbf_tool.cli.spelling import command_of, spell
+from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
 from sbbf_tool.numbers import format_count, format_number
 
@@ -81,7 +81,7 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
         document["fix"]["command"] = command
     outputs.print(Run(_AdviceView(command), AdviceReport, is_single=True), "advise", report, document)
     for reason in report.unreadable:
-        complain(f"sbbf: {spell(reason)}")
+        complain(f"sbbf: {reason}")
     if plan_path is not None and report.plan is not None:
         # The names in the report lack URL signatures, which add-filter needs to apply the plan.
         for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):

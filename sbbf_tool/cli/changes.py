@@ -13,7 +13,6 @@ from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Change:
 
         if self.files.table is not None:
             if self.output is not None or not (self.in_place or self.dry_run):
-                raise UsageError("a table changes in one commit", hint=Hint("give {in_place}", in_place=True))
+                raise UsageError("a table changes in one commit", hint="change it in place")
             return
         ensure_one_way(self.output, self.in_place, self.dry_run)
         if self.output is not None and self.files.file is None:

@@ -21,7 +21,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.spelling import quote_command, spell
+from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.state import keeps_state, leave_out_unchanged
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 from sbbf_tool.errors import UnreadableError
@@ -237,7 +237,7 @@ def _reason_for_no_rule(outcomes: Sequence[RuleOutcome | RuleCount]) -> str:
     for outcome in outcomes:
         reasons[outcome.reason] += getattr(outcome, "rules", 1)
     ((reason, _),) = reasons.most_common(1)
-    return spell(reason or "")
+    return reason or ""
 
 
 def _sum(report: CheckReport) -> str:

@@ -235,10 +235,9 @@ class Files:
             runner = self.runner(progress)
             run, self.rest = runner.run, runner.rest
             if self.state is not None:
-                from sbbf_tool.cli.spelling import spell
                 from sbbf_tool.runner.incremental import IncrementalRunner
 
-                incremental = IncrementalRunner(runner, self.state, is_since=self.is_since, spell=spell)
+                incremental = IncrementalRunner(runner, self.state, is_since=self.is_since)
                 run = incremental.run
             for row in run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work):
                 if self.spark is None and not (work.changes or row.is_unchanged):
@@ -269,10 +268,9 @@ class Files:
         context = click.get_current_context()
         spark_runner: SparkRunner | None = context.meta.get("sbbf.runner")
         if spark_runner is None:
-            from sbbf_tool.cli.spelling import spell
             from sbbf_tool.spark.runner import SparkRunner
 
-            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell, progress))
+            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, progress))
         spark_runner.progress = progress
         return spark_runner
 

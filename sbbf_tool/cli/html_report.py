@@ -13,7 +13,7 @@ from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def command(
             quick=quick,
             keys=files.keys,
             max_page_bytes=max_page_bytes,
-            spell=spell,
+            write_fix=write_command,
             no_files=NO_PARTITION if files.where is not None else None,
         )
         outputs.print(Run(_PageView(), type(report), is_single=True), "report", report)

@@ -15,7 +15,6 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import MOST_ROWS, Page
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
@@ -116,7 +115,7 @@ class _InspectView(View["InspectReport"]):
 
     def add(self, report: InspectReport, row: FileRow) -> int:
         self._totals.add(report)
-        for warning in dict.fromkeys(spell(warning) for chunk in report.filters for warning in chunk.warnings):
+        for warning in dict.fromkeys(warning for chunk in report.filters for warning in chunk.warnings):
             if warning in self._first_files or len(self._first_files) < _MOST_WARNINGS:
                 self._first_files.setdefault(warning, report.file)
                 self._num_files[warning] += 1
@@ -226,7 +225,7 @@ def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool)
     numbers: dict[tuple[str, str], list[int]] = {}
     for row in report.filters:
         for warning in row.warnings:
-            numbers.setdefault((row.column, spell(warning)), []).append(row.row_group)
+            numbers.setdefault((row.column, warning), []).append(row.row_group)
     columns: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for (column, warning), row_groups in numbers.items():
         columns.setdefault((warning, tuple(row_groups)), []).append(column)
@@ -235,6 +234,6 @@ def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool)
     if has_bars and report.row_groups > _MOST_BLOCKS and any(row.fill_ratio is not None for row in report.filters):
         yield f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows the fullest filter"
     for note in report.notes:
-        yield f"note: {spell(note)}"
+        yield f"note: {note}"
     for unreferenced in report.unreferenced:
         yield f"unreferenced: {page.bytes(unreferenced.length)} at byte {unreferenced.offset:,}: {unreferenced.kind}"

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import LINK, NOT_APPLICABLE, SKIPPED, FileRow
@@ -60,7 +59,7 @@ class NamedColumns:
                 self._types[column.name][column.type] += 1
             else:
                 reasons = self._missing[column.name]
-                reason = spell(column.reason or "")
+                reason = column.reason or ""
                 reasons[reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"] += 1
 
     def unknown(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ from itertools import islice
 import click
 
 from sbbf_tool.cli import tables
-from sbbf_tool.cli.spelling import quote_command, spell
+from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.styles import paint_label, paint_last
 from sbbf_tool.cli.tables import NUMBERS, Column
 from sbbf_tool.cli.terminal import is_terminal, terminal
@@ -139,7 +139,7 @@ class TextPage(Page):
         self._color = write is None and terminal().has_color(sys.stdout)
 
     def say(self, line: str, word: str = "") -> None:
-        text = escape(spell(line))
+        text = escape(line)
         lines = [text] if self.width is None else list(tables.wrap(text, self.width, "  "))
         if self._color:
             lines = paint_last(lines, word) if word else [paint_label(lines[0]), *lines[1:]]
@@ -166,7 +166,7 @@ class TextPage(Page):
     def table(
         self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
-        cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        cells = [list(row) for row in rows]
         most = None if whole or self.width is None else most_rows
         count = len(cells) if most is None else min(most, len(cells))
         if count < len(cells) and matters is not None:
@@ -193,7 +193,7 @@ class TextPage(Page):
     def say_all(self, lines: Iterable[str]) -> None:
         remaining = iter(lines)
         if self.width is None:
-            while block := [escape(spell(line)) for line in islice(remaining, _LINES_AT_ONCE)]:
+            while block := [escape(line) for line in islice(remaining, _LINES_AT_ONCE)]:
                 self._print("\n".join(block), len(block))
             return
         super().say_all(islice(remaining, MOST_LINES))
@@ -251,10 +251,10 @@ class MarkdownPage(Page):
         self._write = write
 
     def say(self, line: str, word: str = "") -> None:
-        self._block(_markdown(spell(line).strip()))
+        self._block(_markdown(line.strip()))
 
     def heading(self, text: str) -> None:
-        self._block(f"## {_markdown(spell(text))}")
+        self._block(f"## {_markdown(text)}")
 
     def command(self, words: Sequence[str], label: str = "") -> None:
         if label.strip():
@@ -273,7 +273,7 @@ class MarkdownPage(Page):
     def table(
         self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
-        cells = [[spell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        cells = [list(row) for row in rows]
         if not cells:
             return
         visible, lines = tables.format_cells(columns, cells, units=self.units)

@@ -16,7 +16,6 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError
@@ -213,7 +212,7 @@ class _ProbeView(_Answers):
         page.say_all(list_values())
         reasons: dict[str, list[int]] = {}
         for each in values.open_filters:
-            reasons.setdefault(f"{each.answer}: {spell(each.reason)}" if each.reason else each.answer, []).append(each.row_group)
+            reasons.setdefault(f"{each.answer}: {each.reason}" if each.reason else each.answer, []).append(each.row_group)
         for reason, row_groups in reasons.items():
             page.say(f"any of the values: {format_row_groups(row_groups)} ({reason})")
         ending = "; the row groups without an answer may hold any of them" if reasons else f", {len(values) - count:,} are absent"
@@ -245,7 +244,7 @@ class _LookupView(_Answers):
     def show_line(self, page: Page, report: LookupReport) -> None:
         page.say_all(f"{report.file}: {render.value(hit.value)}: {format_row_groups(hit.row_groups)}" for hit in report.hits)
         for inconclusive in report.inconclusive:
-            reason = f"{inconclusive.answer}: {spell(inconclusive.reason)}" if inconclusive.reason else inconclusive.answer
+            reason = f"{inconclusive.answer}: {inconclusive.reason}" if inconclusive.reason else inconclusive.answer
             page.say(f"{report.file}: any of the values: {format_row_groups(inconclusive.row_groups)} ({reason})")
 
     show = show_line

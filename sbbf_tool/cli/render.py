@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.spelling import command_of, spell
+from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, str):
-        return spell(value)
+        return value
     if isinstance(value, Sequence) and not isinstance(value, tuple | list | bytes):
         return LongList(value)
     return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 def warn(message: str) -> None:
     """Print a warning on standard error, unless `--quiet` is given."""
     if not terminal().quiet:
-        complain(f"sbbf: warning: {spell(message)}", kind="warning")
+        complain(f"sbbf: warning: {message}", kind="warning")
 
 
 def note(line: str) -> None:
@@ -67,7 +67,7 @@ def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     """Print what could not be read (file, column or None, and reason) to standard error; return the exit code, 0 without problems."""
     for file, column, problem in problems[:MOST_FILES]:
         place = f"column {column}" if column is not None else None
-        complain(f"sbbf: {UnreadableError(spell(problem), file=file, place=place)}")
+        complain(f"sbbf: {UnreadableError(problem, file=file, place=place)}")
     if len(problems) > MOST_FILES:
         complain(f"sbbf: and {len(problems) - MOST_FILES:,} more; --json shows them")
     return UnreadableError.exit_code if problems else 0

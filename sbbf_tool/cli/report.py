@@ -16,11 +16,9 @@ from sbbf_tool.cli.interrupts import interrupts_later
 from sbbf_tool.cli.named_columns import NamedColumns, lacks_columns, reason_of
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.hints import join
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FAILED, HAS_EVERY_FILTER, LINK, NOT_APPLICABLE, OK, REFUSED, SKIPPED, FileRow
 
@@ -152,7 +150,7 @@ class _Outcomes:
         """
         for warning in warnings:
             if warning not in self._warnings:
-                render.warn(warning if path is None else join(f"{path}: ", warning))
+                render.warn(warning if path is None else f"{path}: {warning}")
             if len(self._warnings) < _MOST_IN_MEMORY or warning in self._warnings:
                 self._warnings[warning] += 1
 
@@ -160,7 +158,7 @@ class _Outcomes:
         """Print how many more files have the same warning."""
         for warning, files in self._warnings.items():
             if files > 1 and not terminal().quiet:
-                complain(f"sbbf: {format_count(files - 1, 'more file')}: {spell(warning)}", kind="warning")
+                complain(f"sbbf: {format_count(files - 1, 'more file')}: {warning}", kind="warning")
 
     def note_state(self, files: Files) -> None:
         """Count the files that were not opened, and print what of the state could not be read."""
@@ -340,9 +338,9 @@ def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], 
     # Other commands show the warnings of a report in their output.
     outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
     if view.commits is not None and row.status == SKIPPED and report is None:
-        render.note(f"sbbf: {row.path}: skipped: {spell(row.reason or '')}")
+        render.note(f"sbbf: {row.path}: skipped: {row.reason or ''}")
     if row.status in (REFUSED, FAILED):
-        complain(f"sbbf: {row.path}: {spell(row.reason or '')}")
+        complain(f"sbbf: {row.path}: {row.reason or ''}")
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
 

@@ -1,13 +1,13 @@
-"""The command-line form of the parameters, hints and fixes of the operations. No other package knows an option."""
+"""Fixes as commands. No other package knows an option."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from sbbf_tool.display import quote_word
-from sbbf_tool.hints import Fix, Hint, Parameter
+from sbbf_tool.hints import Fix, Parameter
 
-_OPTIONS = {"columns": "-c", "num_bytes": "--bytes", "output": "-o"}
+_OPTIONS = {"columns": "-c", "num_bytes": "--bytes"}
 """The option of a parameter, if it is not the parameter's name after two dashes."""
 _COMMANDS = {
     "add_filters": ("add-filter",),
@@ -19,11 +19,6 @@ _COMMANDS = {
 """The command of a function, if it is not the function's name."""
 
 
-def spell(text: str) -> str:
-    """Return a message of a report or an error for the command line: a `Hint` with its options, any other string unchanged."""
-    return text.spell(_spell_parameter) if isinstance(text, Hint) else text
-
-
 def command_of(fix: Fix) -> tuple[str, ...]:
     """Return the command that makes a change, as a list of program and arguments."""
     arguments = [word for name, value in fix.parameters().items() for word in _words(name, value)]
@@ -33,23 +28,19 @@ def command_of(fix: Fix) -> tuple[str, ...]:
     return (*words, *fix.files, *arguments)
 
 
+def write_command(fix: Fix) -> str:
+    """Return the command that makes a change, in shell syntax."""
+    return quote_command(command_of(fix))
+
+
 def quote_command(words: Iterable[str]) -> str:
     """Return a command in shell syntax."""
     return " ".join(map(quote_word, words))
 
 
-def option_of(parameter: str) -> str:
-    """Return the option of a parameter."""
-    return _OPTIONS.get(parameter) or f"--{parameter.replace('_', '-')}"
-
-
-def _spell_parameter(name: str, value: Parameter | Fix) -> str:
-    return quote_command(command_of(value)) if isinstance(value, Fix) else " ".join(_words(name, value))
-
-
 def _words(name: str, value: Parameter) -> list[str]:
-    option = option_of(name)
-    if value is ... or value is True or value is None:
+    option = _OPTIONS.get(name) or f"--{name.replace('_', '-')}"
+    if value is True:
         return [option]
     if isinstance(value, tuple):
         return [word for item in value for word in (option, item)]

@@ -20,7 +20,6 @@ from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.meter import Meter
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
@@ -159,7 +158,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         )
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
-        hint = Hint("a plaintext filter would leak its values; give its key with {keys} to build an encrypted filter", keys=...)
+        hint = f"a plaintext filter would leak its values; give the key of column {column.name} to build an encrypted filter"
         raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if external := file.footer.chunk_meta(row_group, column.index).external:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")

@@ -36,7 +36,7 @@ from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, fingerprint_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.hints import ELSEWHERE, Hint, join
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
@@ -109,7 +109,7 @@ class Edit:
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
-            raise UsageError(Hint(f"{{jobs}} must be at least 1, not {self.jobs}", jobs=None))
+            raise UsageError(f"the number of concurrent jobs must be at least 1, not {self.jobs}")
 
     def target_of(self, path: str | os.PathLike[str]) -> str:
         """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written.
@@ -118,12 +118,10 @@ class Edit:
         """
         if _is_copied(path):
             if not (self.in_place or self.dry_run):
-                raise UsageError("a table changes in one commit", file=path.table, hint=Hint("give {in_place}", in_place=True))
+                raise UsageError("a table changes in one commit", file=path.table, hint="change it in place")
             return path.path if self.dry_run else choose_copy(path)
         if self.append and not self.in_place:
-            raise UsageError(
-                Hint("{append} requires {in_place}: it changes the file itself", append=True, in_place=True), file=os.fsdecode(path)
-            )
+            raise UsageError("an append changes the file itself", file=os.fsdecode(path), hint="change it in place")
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
 
     @contextmanager
@@ -140,7 +138,7 @@ class Edit:
                 file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit, self.reuse))
             except ArchivedError as error:
                 if self.in_place:
-                    raise RefusedError(error.message, file=error.file, hint=join("restore it first, and ", ELSEWHERE)) from error
+                    raise RefusedError(error.message, file=error.file, hint=f"restore it first, and {ELSEWHERE}") from error
                 raise
             if prebuilt is None:
                 prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))

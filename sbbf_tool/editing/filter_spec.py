@@ -15,7 +15,6 @@ from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.rules.satisfaction import NOT_MEASURED, Judgment
 
@@ -65,7 +64,7 @@ class FilterSpec:
         if not self.columns:
             raise UsageError("no column was given")
         if self.replace and self.ensure:
-            raise UsageError(Hint("give either {replace} or {ensure}", replace=True, ensure=True))
+            raise UsageError("either replace all filters, or ensure that they satisfy the request")
         for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
             self._sizing(most)
 

@@ -12,7 +12,6 @@ from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.storage import places
 
@@ -52,7 +51,7 @@ def ensure_in_no_table(target: str, tables: places.TableFinder | None = None) ->
         raise RefusedError(
             f"the file belongs to {'an' if kind[0] in 'AEIOU' else 'a'} {kind} table ({folder}), which records the size of each file",
             file=target,
-            hint=Hint(f"{_WAYS.get(kind, _OTHER_WAY).format(folder)}, or allow it with {{allow_table_files}}", allow_table_files=True),
+            hint=f"{_WAYS.get(kind, _OTHER_WAY).format(folder)}, or allow changes to files of tables",
         )
 
 
@@ -75,8 +74,7 @@ def ensure_copy_readable(file: ParquetFile) -> None:
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
     """Raise UsageError unless either `output` or `in_place` is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
-        verb = "give only one of" if in_place else "give either"
-        hint = Hint(f"{verb} {{output}} {'and' if in_place else 'or'} {{in_place}}", output=..., in_place=True)
+        hint = f"{'either' if in_place else 'choose to'} name another file, or change the file in place"
         raise UsageError(f"{'two targets are' if in_place else 'no target is'} given for the result", file=file, hint=hint)
 
 
@@ -131,10 +129,10 @@ def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None
     """
     name = os.fsdecode(path)
     if dry_run:
-        return [] if (warning := interrupted.warning_of(name)) is None else [join(f"{name}: ", warning)], None
+        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"], None
     outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name)
     if target != name and outcome.truncated_to is not None:
-        hint = Hint("run {fix} first", fix=Fix("repair", (name,)))
+        hint = "repair the file in place first"
         raise RefusedError("an append to the file was interrupted, and undoing it would change the file", file=name, hint=hint)
     places.sweep(name)
     message = (
@@ -148,7 +146,7 @@ def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None
 def check_changeable(file: ParquetFile) -> None:
     """Raise RefusedError if the footer must not be rewritten without its keys."""
     if not file.footer.is_writable:
-        hint = Hint("a changed footer must be signed again with the file's key: give it with {keys}", keys=...)
+        hint = "a changed footer must be signed again: give the file's key"
         raise LockedError("the footer of the file is signed", file=file.name, hint=hint)
 
 

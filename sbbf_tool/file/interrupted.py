@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError
-from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.storage import places
@@ -74,7 +73,7 @@ def warning_of(name: str) -> str | None:
         return str(SbbfError(error.message, hint=error.hint))
     if length is None:
         return None
-    return Hint("an append to it was not finished: the next command that changes it, or {fix}, undoes the append", fix=_repair(name))
+    return "an append to it was not finished: the next command that changes it, such as repair, undoes the append"
 
 
 def explain(error: UnreadableError, name: str) -> None:
@@ -88,8 +87,4 @@ def explain(error: UnreadableError, name: str) -> None:
     else:
         if length is not None:
             error.message = f"an append to it was interrupted ({error.message})"
-            error.hint = Hint("{fix} undoes the append", fix=_repair(name))
-
-
-def _repair(name: str) -> Fix:
-    return Fix("repair", (name,))
+            error.hint = "repair undoes the append"

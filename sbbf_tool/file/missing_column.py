@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import NoColumnError, SbbfError, UsageError
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.hints import join
 from sbbf_tool.parquet.columns import quote, unquote
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -61,7 +60,7 @@ class MissingColumn:
 
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
-        reason = join(error.message, *(("; ", error.hint) if error.hint else ()))
+        reason = str(SbbfError(error.message, hint=error.hint))
         return NamedColumn(self.name, "partition") if self.is_partition else NamedColumn(self.name, None, reason)
 
 

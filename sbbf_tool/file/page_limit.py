@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sbbf_tool.errors import OversizedPageError, UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.storage.memory import memory_bytes
 
 _USUAL_BYTES = 256 << 20
@@ -32,7 +31,7 @@ class PageLimit:
 
     def __post_init__(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
-            raise UsageError(Hint(f"{{max_page_bytes}} must be above 0, not {self.max_page_bytes}", max_page_bytes=None))
+            raise UsageError(f"the limit of bytes of a page must be above 0, not {self.max_page_bytes}")
 
     @classmethod
     def of(cls, value: MaxPageBytes, jobs: int | None = None) -> PageLimit:
@@ -54,7 +53,7 @@ class PageLimit:
         if larger > (limit := self.bytes_of(stored)):
             raise OversizedPageError(
                 f"its page of {stored:,} bytes states {plain:,} uncompressed bytes; the limit is {limit:,}",
-                hint=Hint("if you trust the file, set {max_page_bytes}", max_page_bytes=larger),
+                hint=f"if you trust the file, allow pages of {larger:,} bytes",
             )
 
 

@@ -10,7 +10,7 @@ from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import escape
-from sbbf_tool.hints import Hint
+from sbbf_tool.hints import Fix
 from sbbf_tool.html_report import file_figures, lake_figures
 from sbbf_tool.html_report.comparison import EarlierRun, build_changes_figure
 from sbbf_tool.html_report.query_figures import build_query_figures
@@ -34,16 +34,16 @@ class Page:
     """What a page shows. Files are added one by one, and kept as totals; of the only file of a page, all is kept."""
 
     def __init__(
-        self, names: Iterable[str], *, is_single: bool, earlier: EarlierRun | None = None, spell: Callable[[str], str] = str
+        self, names: Iterable[str], *, is_single: bool, earlier: EarlierRun | None = None, write_fix: Callable[[Fix], str] = str
     ) -> None:
-        """Take the names that the page is about; `spell` writes the fixes of findings."""
+        """Take the names that the page is about; `write_fix` writes the fixes of findings."""
         self.totals = LakeTotals()
         self.unreadable: list[UnreadableFile] = []
         self.unreadable_files = 0
         self._names = tuple(names)
         self._is_single = is_single
         self._earlier = earlier
-        self._spell = spell
+        self._write_fix = write_fix
         self._single: FileContents | None = None
 
     def add(self, contents: FileContents) -> None:
@@ -153,16 +153,16 @@ class Page:
                 head = ("severity", "rule", "column", "row groups", "what is wrong", "evidence", "fix")
                 yield table("Findings", head, (self._row_of_finding(finding) for finding in check.findings))
             if check.unreadable:
-                yield table("Parts that could not be read", ("place and reason",), ((self._spell(each),) for each in check.unreadable))
+                yield table("Parts that could not be read", ("place and reason",), ((each,) for each in check.unreadable))
             notes = [*self._single.inspect.notes]
             if notes:
-                yield table("Notes", ("note",), ((self._spell(note),) for note in notes))
+                yield table("Notes", ("note",), ((note,) for note in notes))
         elif self.totals.rules:
             yield table(
                 "Findings by rule",
                 ("severity", "rule", "findings", "files", "what is wrong", "example"),
                 (
-                    (rule.severity, name, count(rule.findings), count(rule.files), self._spell(rule.message), rule.example)
+                    (rule.severity, name, count(rule.findings), count(rule.files), rule.message, rule.example)
                     for name, rule in self.totals.findings_by_rule()
                 ),
             )
@@ -171,16 +171,16 @@ class Page:
         row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
         place = format_row_groups(row_groups) if row_groups else None
         first = finding.evidence[0] if finding.evidence else None
-        fact = None if first is None else self._spell(first.fact)
+        fact = None if first is None else first.fact
         if first is not None and first.row_group is not None and len(row_groups) > 1:
             fact = f"{fact} (row group {first.row_group})"
-        fix = None if finding.fix is None else self._spell(Hint("{fix}", fix=finding.fix))
+        fix = None if finding.fix is None else self._write_fix(finding.fix)
         return (
             finding.severity,
             finding.rule,
             finding.column,
             place,
-            self._spell(finding.message),
+            finding.message,
             fact,
             fix,
         )

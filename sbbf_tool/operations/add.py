@@ -26,7 +26,7 @@ from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Fix, Hint, join
+from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -177,8 +177,8 @@ def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter])
         data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name
-            sizes = f"column {name}: its filters take {filter_bytes:,} bytes, more than its data ({data_bytes:,} bytes); "
-            yield join(sizes, Hint("give a higher {fpp}, or leave the column out", fpp=...))
+            sizes = f"column {name}: its filters take {filter_bytes:,} bytes, more than its data ({data_bytes:,} bytes)"
+            yield f"{sizes}; allow a higher false-positive rate, or leave the column out"
 
 
 def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names, check_time_limit
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,8 +58,7 @@ def run_conformance(
     from sbbf_tool.conformance.writers import run_writer
 
     if sum(command is not None for command in (reader, writer, paimon_reader)) != 1:
-        hint = Hint("give {reader}, {writer} or {paimon_reader}", reader=..., writer=..., paimon_reader=...)
-        raise UsageError("one command is needed", hint=hint)
+        raise UsageError("one command is needed", hint="give the command of a reader, of a writer, or of a reader of Paimon's indexes")
     check_time_limit(timeout)
     patterns = as_names(only, "file")
     with _folder_or_new(folder, patterns) as path:

@@ -23,7 +23,6 @@ from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_be
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.own_tail import addition_of, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer, decrypt_metadata
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
@@ -82,7 +81,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool, str
     columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
     for column in columns:
         if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
-            hint = Hint("give the column's key with {keys}, or choose other columns with {columns}", keys=..., columns=...)
+            hint = f"give the key of column {column.name}, or choose other columns"
             raise LockedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     chunks = file.footer.recorded_chunks()
     with_filter = {column for _, column in chunks}

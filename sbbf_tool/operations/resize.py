@@ -26,7 +26,6 @@ from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -49,13 +48,13 @@ class Target:
 
     def __post_init__(self) -> None:
         if (self.fpp is None) == (self.num_bytes is None):
-            raise UsageError(Hint("give either {fpp} or {num_bytes}", fpp=None, num_bytes=None))
+            raise UsageError("give either a false-positive rate or a size")
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
         size = self.num_bytes
         if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
-            no_size = f"{{num_bytes}} must be a power of two from 64 bytes to 128 MiB, not {size:,}"
-            raise UsageError(Hint(no_size, num_bytes=None), hint="some readers reject other sizes")
+            message = f"the size must be a power of two from 64 bytes to 128 MiB, not {size:,}"
+            raise UsageError(message, hint="some readers reject other sizes")
 
     def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
         """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""
@@ -133,7 +132,7 @@ def resize_filters(
         chunks_to_rebuild = sorted(plan.reasons) if rebuild else []
         if plan.reasons and not change.filters and not chunks_to_rebuild:
             key, reason = next(iter(plan.reasons.items()))
-            hint = Hint("{rebuild} builds the filter from the data", rebuild=True)
+            hint = "rebuild the filter from the data"
             raise RefusedError(f"folding does not reach the target: {reason}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in chunks_to_rebuild:
             ensure_buildable(file, row_group, file.footer.columns[column])
@@ -173,7 +172,7 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             if reason := doubt_of_filter(file, stored):
-                hint = Hint("{fix} replaces it", fix=Fix("repair", (file.changeable_name,), rebuild=True))
+                hint = "repair can rebuild it from the data"
                 raise RefusedError(reason, file=file.name, place=place, hint=hint)
             count[column.index] += 1
             yield stored

@@ -6,7 +6,6 @@ from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.dialects import DIALECTS, RAW_12, RAW_16
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import build_draft_header, build_header
 from sbbf_tool.reports.size import DialectSize, SizeChoice, SizeReport
 
@@ -64,13 +63,13 @@ _MOST_FPP = 1 - 2**-40
 def _check(ndv: int | None, fpp: float | None, num_bytes: int | None) -> None:
     """Raise UsageError unless the numbers determine a filter."""
     if ndv is None and num_bytes is None:
-        raise UsageError(Hint("give {ndv}, {num_bytes} or both", ndv=None, num_bytes=None))
+        raise UsageError("give ndv, a size in bytes, or both")
     if None not in (ndv, fpp, num_bytes):
-        raise UsageError(Hint("{ndv} and {num_bytes} determine {fpp}: give two of them", ndv=None, num_bytes=None, fpp=None))
+        raise UsageError("ndv and size determine fpp: give two of them")
     if ndv is not None and not 1 <= ndv <= sizing.MOST_VALUES:
-        raise UsageError(Hint(f"{{ndv}} must be from 1 to {sizing.MOST_VALUES}, not {ndv}", ndv=None))
+        raise UsageError(f"ndv must be from 1 to {sizing.MOST_VALUES}, not {ndv}")
     if num_bytes is not None and not BLOCK_BYTES <= num_bytes <= sizing.MAX_BYTES:
-        raise UsageError(Hint(f"{{num_bytes}} must be from {BLOCK_BYTES} to {sizing.MAX_BYTES}, not {num_bytes}", num_bytes=None))
+        raise UsageError(f"the size must be from {BLOCK_BYTES} to {sizing.MAX_BYTES} bytes, not {num_bytes}")
 
 
 def _neighbours(num_bytes: int) -> list[tuple[str, int]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.hints import Hint
 from sbbf_tool.paimon.files import Files, WritableFiles, parent
 
 
@@ -17,9 +16,8 @@ class OutsideError(UnreadableError):
     """A path in the metadata of a table leads out of the table."""
 
     def __init__(self, path: str, place: str) -> None:
-        super().__init__(
-            f"the path leads outside the table, to {place}", file=path, hint=Hint("{allow_outside} permits reading it", allow_outside=True)
-        )
+        hint = "to read it, allow files outside the table"
+        super().__init__(f"the path leads outside the table, to {place}", file=path, hint=hint)
 
 
 class ConfinedFiles:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
@@ -54,9 +53,7 @@ class FilterHeader:
     @property
     def refusal(self) -> str | None:
         """Why the filter cannot be queried, with a hint if it follows a draft; None if it can."""
-        return (
-            join(f"{self.unsupported_reason}; ", Hint("query it with {dialect}", dialect=...)) if self.readings else self.unsupported_reason
-        )
+        return f"{self.unsupported_reason}; name the dialect to query it" if self.readings else self.unsupported_reason
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
         """Return the header with only the readings of the stated length, or, if there are none, all that fit in `room` bytes."""

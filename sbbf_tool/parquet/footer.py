@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import LockedError, NotParquetError, UnreadableError
-from sbbf_tool.hints import Hint
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.chunk_index import ChunkIndex, index_chunks
@@ -383,7 +382,7 @@ def _edit_encrypted(
     raw: bytes, key: ChunkKey, field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
-        raise LockedError("the metadata of a column is encrypted", hint=Hint("give its key with {keys}", keys=...))
+        raise LockedError("the metadata of a column is encrypted", hint="give its key")
     length, start = compact.read_varint(raw, field.value)
     plain = cipher.decrypt_metadata(key, raw[start : start + length])
     if change is not None:

@@ -6,8 +6,7 @@ Parquet files. Bytes of file names that are not UTF-8 are escaped, since Arrow s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = TypeVar("Row")
-
-
-spelling: ContextVar[Callable[[str], str] | None] = ContextVar("spelling", default=None)
-"""Function that renders hints in Arrow rows, which contain only strings; if None, hints name Python parameters."""
 
 
 def schema_of(row: type) -> pa.Schema:
@@ -84,8 +79,6 @@ def _arrow_type(hint: Any) -> pa.DataType:
 def plain(value: object) -> object:
     """Convert a report, or a value in one, to dicts, lists and strings that any engine can store."""
     if isinstance(value, str):
-        spell = spelling.get()
-        value = value if spell is None else spell(value)
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, tuple):
         return [plain(item) for item in value]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sbbf_tool.hints import Hint
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.tabular import Tabular
 
@@ -43,7 +42,7 @@ class SaturatedFilter:
     """False-positive rate estimated from the bits that are set."""
 
 
-def explain_refusal(filters: Iterable[SaturatedFilter]) -> Hint:
+def explain_refusal(filters: Iterable[SaturatedFilter]) -> str:
     """Explain why these filters were left out, and how to write them."""
     by_column: dict[str, list[SaturatedFilter]] = {}
     for saturated in filters:
@@ -53,5 +52,4 @@ def explain_refusal(filters: Iterable[SaturatedFilter]) -> Hint:
         worst = max(members, key=lambda saturated: saturated.fpp)
         rate = f"{format_percent(worst.fpp)} with {worst.bitset_bytes:,} bytes"
         parts.append(f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}")
-    names = "; ".join(parts).replace("{", "{{").replace("}", "}}")
-    return Hint(f"{names}; allow larger filters, or write them with {{force}}", force=True)
+    return f"{'; '.join(parts)}; allow larger filters, or force that they are written"

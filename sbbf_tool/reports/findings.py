@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sbbf_tool.hints import Fix, Hint
+from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
@@ -63,7 +63,7 @@ class FindingRow:
     row_groups: tuple[int, ...]
     """Empty if the finding concerns the whole column or file."""
     fix: str | None
-    """A `Hint`, which the command line spells as a command."""
+    """The change as a call in Python, or as a command on the command line."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,9 +86,13 @@ class CheckReport(Tabular):
     """Fingerprint of length and footer of the file, for the state of a run; None in rows from other machines."""
 
     def _rows(self) -> Iterable[object]:
+        return self.rows()
+
+    def rows(self, write_fix: Callable[[Fix], str] = str) -> Iterator[FindingRow]:
+        """Yield the rows of the table, with fixes as `write_fix` writes them."""
         for finding in self.findings:
             row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
-            fix = None if finding.fix is None else Hint("{fix}", fix=finding.fix)
+            fix = None if finding.fix is None else write_fix(finding.fix)
             yield FindingRow(finding.file, finding.rule, finding.severity, finding.column, finding.message, tuple(row_groups), fix)
 
     def _summary(self) -> str:

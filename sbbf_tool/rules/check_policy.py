@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint, join
 from sbbf_tool.reports.findings import ERROR, SEVERITIES
 from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
 from sbbf_tool.rules.rule import Limits, Rule
@@ -35,7 +34,7 @@ class Policy:
         ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in RULES), *GROUPS], "rule", RENAMED, GROUPS)
         for rule in RULES:
             if rule.name in self.select and (reason := self.why_not(rule)) is not None:
-                raise UsageError(join(f"rule {rule.name} is selected but cannot run: ", reason))
+                raise UsageError(f"rule {rule.name} is selected but cannot run: {reason}")
         if all(self.why_not(rule) for rule in RULES):
             raise UsageError("the policy runs no rule")
 
@@ -53,5 +52,6 @@ class Policy:
         if rule.limit is not None and not {rule.name, rule.group} & {*self.ignore}:
             if rule.limit == "filters" and not self.limits.filters:
                 return "the policy declares no filter"
-            return None if self.limits.demands(rule.limit) else Hint(f"{{{rule.limit}}} is not given", **{rule.limit: ...})
+            name = "column to require" if rule.limit == "require" else rule.limit.replace("_", " ")
+            return None if self.limits.demands(rule.limit) else f"no {name} is given"
         return why_not_selected(rule.name, rule.group, rule.reads, self.select, self.ignore, self.quick)

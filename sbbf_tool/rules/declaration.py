@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.rules.rule import Target
 
 _ICEBERG = "write.parquet.bloom-filter-enabled.column."
@@ -87,7 +86,7 @@ def find_declaration(settings: Mapping[str, str], column_of: Callable[[str], str
     if declaration.columns:
         return declaration
     if declaration.is_for_all:
-        hint = Hint("name the columns with {require}", require=...)
+        hint = "name the columns that must have a filter"
         raise UsageError("parquet.bloom.filter.enabled=true declares filters for all columns, which is not checked", hint=hint)
     if declaration.paimon_columns:
         raise UsageError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Fix, Hint
+from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts
@@ -49,9 +49,9 @@ class Limits:
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise UsageError(Hint(f"{{{name}}} must be above 0, not {value}", **{name: None}))
+                raise UsageError(f"{name.replace('_', ' ')} must be above 0, not {value}")
         if self.max_fpp is not None and self.max_fpp >= 1:
-            raise UsageError(Hint(f"{{max_fpp}} must be above 0 and below 1, not {self.max_fpp}", max_fpp=None))
+            raise UsageError(f"max fpp must be above 0 and below 1, not {self.max_fpp}")
 
     def demands(self, name: str) -> bool:
         return getattr(self, name) not in (None, ()) or (name == "max_fpp" and bool(self.targets))

@@ -7,7 +7,6 @@ from typing import Any
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.html_report.comparison import EarlierRun
 from sbbf_tool.runner.past_run import read_documents
 
@@ -25,7 +24,7 @@ def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
             raise UnreadableError("it has no report of a file")
     except (UnreadableError, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = error.message if isinstance(error, SbbfError) else getattr(error, "strerror", None) or "it has other fields"
-        hint = Hint("save one with {report} of inspect, where its name ends with .json or .ndjson", report=None)
+        hint = "save the report of inspect in a file whose name ends with .json or .ndjson"
         raise UsageError(f"the file is not a report of inspect ({reason.lower()})", file=name, hint=hint) from None
     return earlier
 

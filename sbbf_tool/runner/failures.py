@@ -21,7 +21,6 @@ from sbbf_tool.errors import (
     describe_unexpected,
 )
 from sbbf_tool.file.table_file import FileName, TableFile
-from sbbf_tool.hints import join
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter, explain_refusal
 from sbbf_tool.reports.rows import FAILED, NOT_APPLICABLE, OK, REFUSED, SKIPPED, FileRow
 
@@ -64,10 +63,8 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
     table are skipped in any case.
     """
     if isinstance(error, SbbfError):
-        parts = [part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part]
-        # The message can be a hint too, so that the command line writes its options.
-        texts = [text for part in parts for text in (": ", part)]
-        reason = join(*texts[1:], *(("; ", error.hint) if error.hint else ()))
+        file = error.file if error.file != redact(path) else None
+        reason = str(SbbfError(error.message, file=file, place=error.place, hint=error.hint))
         if isinstance(error, NothingToDoError | NotApplicableError) or _is_unfit(path, error):
             return {"status": SKIPPED, "reason": reason, "exit_code": 0}
         status = REFUSED if isinstance(error, RefusedError) else FAILED

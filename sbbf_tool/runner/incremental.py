@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import fields
 from functools import cache, lru_cache
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_typ
 from sbbf_tool.display import redact
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.arrow import plain, spelling
+from sbbf_tool.reports.arrow import plain
 from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
 from sbbf_tool.reports.state import StateRow
 from sbbf_tool.reports.typed_text import from_text, to_text
@@ -50,16 +50,12 @@ _MOST_REPORT_CHARACTERS = 1 << 20
 class IncrementalRunner:
     """A runner that takes the rows of unchanged files from a state, and records the others there."""
 
-    def __init__(self, runner: Runner, state: State, *, is_since: bool = False, spell: Callable[[str], str] | None = None) -> None:
-        """With `is_since`, unchanged files have no rows, whatever was done with them; their number is `left_out`.
-
-        `spell` renders the hints in saved reports.
-        """
+    def __init__(self, runner: Runner, state: State, *, is_since: bool = False) -> None:
+        """With `is_since`, unchanged files have no rows, whatever was done with them; their number is `left_out`."""
         self.left_out = 0
         self._runner = runner
         self._state = state
         self._is_since = is_since
-        self._spell = spell
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group of files that is worked on."""
@@ -95,11 +91,7 @@ class IncrementalRunner:
             for row in rows:
                 file = by_path.get(row.path)
                 if file is not None and self._state.writes:
-                    token = spelling.set(self._spell)
-                    try:
-                        self._record(row, file, requests)
-                    finally:
-                        spelling.reset(token)
+                    self._record(row, file, requests)
                 yield row
 
     def _find(self, file: ListedFile, requests: _Requests[Row]) -> Row | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError, UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.reports.apply import NO_DECLARATION
 from sbbf_tool.reports.rows import LINK, FileRow
 from sbbf_tool.runner import works
@@ -224,7 +223,7 @@ class Files:
         if path is None:
             return runner.run
         if state is not None and since is not None:
-            raise UsageError(Hint("{since} reads a state without writing it: leave out {state}", since=..., state=None))
+            raise UsageError("give either a state to keep, or one to compare with: it is read without being written")
         from sbbf_tool.runner.incremental import IncrementalRunner
         from sbbf_tool.runner.state import State
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import ErrorPlace, SbbfError, UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
@@ -192,7 +191,7 @@ class TableFiles(Files):
             if options.get(name):
                 raise UsageError(f"{name} does not apply to a table, whose commit replaces files by copies", file=self.table.name)
         if commit not in (None, "conditional-put"):
-            raise UsageError(Hint(f"{{commit}} must be 'conditional-put', not {commit!r}", commit=None))
+            raise UsageError(f"there is no way to commit {commit!r}; there is 'conditional-put'")
         run = TableRun(
             self.table,
             Change(f"{verb} BLOOM FILTERS", as_names(columns), properties or {}),

@@ -11,13 +11,12 @@ from typing import Any
 from sbbf_tool.editing.past_change import PastChange
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.table_file import run_of_copy
-from sbbf_tool.hints import Hint
 from sbbf_tool.records import required
 
 MOST_BYTES = 1 << 30
 _FIELDS = ("file", "output", "dry_run", "old_bytes", "new_bytes", "old_end_hash", "new_end_hash")
 _NOT_OF_FILES = ("sbbf.summary", "sbbf.file")
-_HINT = Hint("save one with {report} of a command that changes files, where its name ends with .json, .ndjson or .parquet", report=None)
+_HINT = "save the report of a command that changes files in a file whose name ends with .json, .ndjson or .parquet"
 _BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
 
 

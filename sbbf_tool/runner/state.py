@@ -20,7 +20,6 @@ from pyarrow import parquet
 from sbbf_tool import log
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.file.row_file import RowFile
-from sbbf_tool.hints import Hint
 from sbbf_tool.reports.arrow import schema_of, to_batch
 from sbbf_tool.reports.state import StateRow
 from sbbf_tool.storage import local, places
@@ -141,7 +140,7 @@ class State:
             self._file = self._open_file()
         except MissingError:
             if must_exist:
-                raise UsageError("there is no such state", file=self.path, hint=Hint("a run with {state} writes one", state=...)) from None
+                raise UsageError("there is no such state", file=self.path, hint="a run that keeps a state writes one") from None
         except UnreadableError as error:
             hint = "name another; an old state can be removed: only the time that it saves is lost"
             raise UsageError(f"the file is not a state of this version of sbbf: {error.message}", file=self.path, hint=hint) from None

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sbbf_tool import log
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
 from sbbf_tool.file.table_file import new_run
-from sbbf_tool.hints import Hint
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, FileRow
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage import places
@@ -55,7 +54,7 @@ class TableRun:
         that workers may write copies after the run was interrupted. Raises UsageError if the table cannot have the change.
         """
         if files_per_commit is not None and files_per_commit < 1:
-            raise UsageError(Hint(f"{{files_per_commit}} must be at least 1, not {files_per_commit}", files_per_commit=None))
+            raise UsageError(f"the number of files per commit must be at least 1, not {files_per_commit}")
         if change.properties and not table.takes_properties:
             raise UsageError(
                 f"{table.format} has no properties by which later writers add filters", file=table.name, hint="run the command again later"

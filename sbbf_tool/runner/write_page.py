@@ -11,6 +11,7 @@ from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.hints import Fix
 from sbbf_tool.html_report.page import Page
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.page import PageFigure, PageReport
@@ -39,23 +40,23 @@ def write_page(
     quick: bool = False,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
-    spell: Callable[[str], str] = str,
+    write_fix: Callable[[Fix], str] = str,
     no_files: str | None = None,
 ) -> PageReport:
     """Write the page about the files on which `run` does the work; see `write_report`.
 
-    `is_single` says that `names` means one file, whose error is raised. `spell` writes the fixes and hints on the page. Raises
+    `is_single` says that `names` means one file, whose error is raised. `write_fix` writes the fixes on the page. Raises
     UnreadableError with the message `no_files`, if it is given, if there is no file; otherwise, the page then says so.
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     target = os.fsdecode(output)
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
-    page = Page(map(redact, names), is_single=is_single, earlier=earlier, spell=spell)
+    page = Page(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
     work = works.contents(
         parsed_queries, detailed=is_single, quick=quick, keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single
     )
-    exit_code = _add_rows(run(work), page, target, is_single=is_single, spell=spell)
+    exit_code = _add_rows(run(work), page, target, is_single=is_single)
     if no_files is not None and not (page.totals.files or page.unreadable_files):
         raise UnreadableError(no_files)
     for total in page.totals.queries.values():
@@ -78,7 +79,7 @@ def write_page(
     )
 
 
-def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single: bool, spell: Callable[[str], str]) -> int:
+def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single: bool) -> int:
     """Add the files to the page; return the highest exit code of those that could not be read."""
     codes: set[int] = set()
     first_usage_error: Exception | None = None
@@ -95,7 +96,7 @@ def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single
         if row.exit_code == UsageError.exit_code:
             first_usage_error = first_usage_error or error
         codes.add(row.exit_code)
-        page.add_unreadable(redact(row.path), spell(row.reason or row.status))
+        page.add_unreadable(redact(row.path), row.reason or row.status)
     if first_usage_error is not None and not page.totals.files:
         raise first_usage_error
     return max(codes, default=0)

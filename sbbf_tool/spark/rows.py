@@ -10,7 +10,7 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from sbbf_tool.reports.arrow import from_batch, from_dict, schema_of, spelling, to_batch
+from sbbf_tool.reports.arrow import from_batch, from_dict, schema_of, to_batch
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
@@ -142,13 +142,12 @@ def is_retry() -> bool | None:
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
-    """Call `mapInArrow` without its warning about pandas, which is not used here, and with the driver's `spelling` on executors."""
+    """Call `mapInArrow` without its warning about pandas, which is not used here."""
     with quiet_about_pandas():
-        return frame.mapInArrow(partial(_call_with_spelling, spelling.get(), function), schema)
+        return frame.mapInArrow(partial(_call, function), schema)
 
 
-def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[Batches], Batches], batches: Batches) -> Batches:
-    spelling.set(spell)
+def _call(function: Callable[[Batches], Batches], batches: Batches) -> Batches:
     with end_with_spark():
         yield from function(batches)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sbbf_tool.reports.arrow import spelling
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.runner.fill import AddToFile
 from sbbf_tool.runner.verify import VerifyFile
@@ -30,7 +29,7 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 class SparkRunner:
-    """Spark as a runner; a session that it starts ends with the block. `spell` renders the hints in rows."""
+    """Spark as a runner; a session that it starts ends with the block."""
 
     most_files: int | None = 100_000
 
@@ -39,7 +38,6 @@ class SparkRunner:
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
         remote: str | None = None,
-        spell: Callable[[str], str] | None = None,
         progress: RunProgress | None = None,
     ) -> None:
         self.progress = progress
@@ -49,7 +47,6 @@ class SparkRunner:
         self._session_options = master, conf, remote
         self._spark: SparkSession | None = None
         self._is_ours = False
-        self._spell = spell
 
     def __enter__(self) -> SparkRunner:
         # Several Python objects can represent one session, so a comparison of objects could stop a session of the caller.
@@ -96,12 +93,8 @@ class SparkRunner:
         assert self._spark is not None
         progress, tally = self.progress, Tally.of(self._spark)
         with update_progress(tally, progress):
-            before = spelling.set(self._spell)
-            try:
-                with convert_errors():
-                    frame = self._frame(selection, work, tally)
-            finally:
-                spelling.reset(before)
+            with convert_errors():
+                frame = self._frame(selection, work, tally)
             for row in rows_of(frame, work.row):
                 if tally is None and progress is not None:
                     progress.finish_file()

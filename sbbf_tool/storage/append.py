@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
-from sbbf_tool.hints import ELSEWHERE, Fix, Hint
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.journal import (
     TAIL_BYTES,
     EnsureFooter,
@@ -73,7 +73,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     tail.undo()
                     raise
         except OSError as error:
-            hint = Hint("the next change to this file, or {fix}, truncates it to its old length", fix=Fix("repair", (source.name,)))
+            hint = "the next change to this file, such as repair, truncates it to its old length"
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
     try:
         sync_folder(os.path.dirname(real))
@@ -170,7 +170,7 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
     except OSError as error:
         raise RefusedError(f"the file cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
     try:
-        _lock(fd, name, "writing", Hint("without a lock, concurrent appends could overwrite each other; leave out {append}", append=True))
+        _lock(fd, name, "writing", "without a lock, concurrent appends could overwrite each other; do not append")
         try:
             names = os.fstat(fd).st_nlink
         except OSError as error:
@@ -178,7 +178,7 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
         if names > 1:
             # The journal is stored beside one of the names; a process that opens the file by another name does not find it.
             reason = f"the file has {names} names (hard links), and an interrupted append can be undone through only one of them"
-            hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
+            hint = f"do not append, or {ELSEWHERE}"
             raise RefusedError(reason, file=name, hint=hint)
         yield fd
     finally:

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
-from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
 from sbbf_tool.storage.locks import lock, open_to_change
@@ -152,7 +151,7 @@ def replace(
         raise RefusedError(
             "no permission to write the file",
             file=target,
-            hint=Hint("make it writable (chmod u+w), or write elsewhere with {output}", output=...),
+            hint=f"make it writable (chmod u+w), or {_ELSEWHERE}",
         )
     if not in_place:
         ensure_free(target)

@@ -11,7 +11,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.hints import Hint
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
 from sbbf_tool.storage.source import Piece, Source, blocks_of
@@ -245,7 +244,7 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
             raise RefusedError(
                 "an object cannot be appended to",
                 file=target,
-                hint=Hint("leave out {append}: the store copies the old bytes itself", append=True),
+                hint="do not append: the store copies the old bytes itself",
             )
         publish.ensure_writable(target, in_place=in_place)
         return
@@ -321,7 +320,7 @@ def replace(
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Append to a local file: see `storage.append`."""
     if not isinstance(source, local.LocalSource):
-        raise RefusedError("an object cannot be appended to", file=source.name, hint=Hint("leave out {append}", append=True))
+        raise RefusedError("an object cannot be appended to", file=source.name, hint="do not append")
     return local_append.append(source, pieces, verify)
 
 

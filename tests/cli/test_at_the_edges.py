@@ -127,7 +127,7 @@ def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
     assert run([*command, str(path), *column, "--fpp", rate]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.startswith("sbbf: --fpp must be at least ")
+    assert err.startswith("sbbf: fpp must be at least ")
     assert f", not {float(rate)}; " in err
     assert err.count("\n") == 1
 
@@ -279,7 +279,7 @@ def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
 @pytest.mark.parametrize("rate", ["2", "1", "1e9", "0", "-1", "nan", "inf"])
 def test_an_fpp_out_of_range_is_no_limit(fixtures, capfd, rate):
     assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--max-fpp", rate]) == 2
-    assert "--max-fpp must be above 0" in capfd.readouterr().err
+    assert "max fpp must be above 0" in capfd.readouterr().err
 
 
 def test_a_file_without_columns(tmp_path, capfd):

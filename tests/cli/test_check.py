@@ -66,7 +66,7 @@ class TestExitCodes:
             (["--fail-on", "fatal"], "choose from error, warning, info"),
             (["--require", "flagg"], "did you mean flag?"),
             (["--select", "false-negatives", "--quick"], "a quick check does not read the data"),
-            (["--max-fpp", "0"], "--max-fpp must be above 0, not 0.0"),
+            (["--max-fpp", "0"], "max fpp must be above 0, not 0.0"),
             (["--max-fpp", "much"], "'much' is not a valid float"),
             (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),
             (["--format", "yaml"], "'yaml' is not one of"),

@@ -236,8 +236,12 @@ class TestAddAndRemove:
     @pytest.mark.parametrize(
         ("options", "code", "message"),
         [
-            (["-c", "user_id"], 2, "give either -o or --in-place"),
-            (["-c", "user_id", "--in-place", "-o", "x"], 2, "two targets are given for the result; give only one of -o and --in-place"),
+            (["-c", "user_id"], 2, "name another file, or change the file in place"),
+            (
+                ["-c", "user_id", "--in-place", "-o", "x"],
+                2,
+                "two targets are given for the result; either name another file",
+            ),
             (["-c", "usr_id", "--in-place"], 2, "did you mean user_id?"),
             (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
             (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),

@@ -108,7 +108,7 @@ class TestUnusableFiles:
             ("[check]\njobs = 0", "sbbf.toml: [check]: jobs"),
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
-            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: --max-fpp must be above 0 and below 1"),
+            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 'x'", "[[check.paths]]: max-fpp must be a number"),
             ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
         ],

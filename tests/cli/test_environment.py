@@ -88,7 +88,7 @@ class TestValues:
         ("variable", "value", "message"),
         [
             ("SBBF_CHECK_MAX_FPP", "much", "SBBF_CHECK_MAX_FPP must be a number, not 'much'"),
-            ("SBBF_CHECK_MAX_FPP", "2", "max-fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),
+            ("SBBF_CHECK_MAX_FPP", "2", "max fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),
             ("SBBF_CHECK_QUICK", "perhaps", "SBBF_CHECK_QUICK must be true or false, not 'perhaps'"),
             ("SBBF_CHECK_FORMAT", "yaml", "SBBF_CHECK_FORMAT: 'yaml' is not one of"),
             ("SBBF_CHECK_SELECT", "it's", "SBBF_CHECK_SELECT is split into words as a shell splits them: no closing quotation"),

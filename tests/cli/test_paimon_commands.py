@@ -580,7 +580,7 @@ class TestRemoveIndex:
         index.write_bytes(b"noise")
         assert sbbf("remove-index", orders, "-n") == 3
         out, err = capfd.readouterr()
-        assert "; --unreadable removes it" in out
+        assert "; removing unreadable indexes removes it" in out
         assert err.count("\n") == 1
         assert sbbf("remove-index", orders, "--unreadable") == 0
         assert "unreadable index" in capfd.readouterr().out
@@ -590,4 +590,4 @@ class TestRemoveIndex:
         assert sbbf("remove-index", orders, "-c", "nowhere") == 2
         assert "there is no column 'nowhere'" in one_error(capfd)
         assert sbbf("remove-index", orders, "-c", "customer", "--unreadable") == 2
-        assert "--unreadable removes whole indexes: leave out -c" in one_error(capfd)
+        assert "unreadable indexes are removed as a whole: name no column" in one_error(capfd)

@@ -78,7 +78,7 @@ def test_filters_that_are_left_out(path, capfd):
     before = contents()
     assert run(["resize", "--bytes", "64", path, "--in-place"]) == 4
     err = capfd.readouterr().err
-    assert "left out, whose false-positive rate would be 100 % with 64 bytes; allow larger filters, or write them with --force\n" in err
+    assert "left out, whose false-positive rate would be 100 % with 64 bytes; allow larger filters, or force that they are written\n" in err
     assert "force=" not in err
     assert contents() == before
 
@@ -106,8 +106,8 @@ def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, mess
     assert contents() == before
 
 
-WHERE = "no target is given for the result; give either -o or --in-place"
-BOTH = "two targets are given for the result; give only one of -o and --in-place"
+WHERE = "no target is given for the result; choose to name another file, or change the file in place"
+BOTH = "two targets are given for the result; either name another file, or change the file in place"
 
 
 @pytest.mark.parametrize(

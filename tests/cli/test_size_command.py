@@ -50,6 +50,6 @@ def test_formats_of_rows_have_the_sizes(capfd: pytest.CaptureFixture[str]) -> No
 
 def test_errors_name_the_options(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["size"]) == 2
-    assert capfd.readouterr().err == "sbbf: give --ndv, --bytes or both\n"
+    assert capfd.readouterr().err == "sbbf: give ndv, a size in bytes, or both\n"
     assert run(["size", "--ndv", "5", "--bytes", "64", "--fpp", "0.1"]) == 2
-    assert capfd.readouterr().err == "sbbf: --ndv and --bytes determine --fpp: give two of them\n"
+    assert capfd.readouterr().err == "sbbf: ndv and size determine fpp: give two of them\n"

@@ -172,7 +172,7 @@ def test_a_second_run_says_that_there_is_nothing_to_do(partitioned, capsys):
 @pytest.mark.parametrize("options", [(), ("-o", "a.parquet")])
 def test_a_table_has_one_target(partitioned, capsys, options):
     code, _, err = call(capsys, "add-filter", partitioned, "-c", "id", *options)
-    assert (code, err) == (2, "sbbf: a table changes in one commit; give --in-place\n")
+    assert (code, err) == (2, "sbbf: a table changes in one commit; change it in place\n")
 
 
 def test_a_dry_run_reports_what_the_commit_would_refuse(partitioned, capsys):

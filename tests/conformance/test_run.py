@@ -213,7 +213,7 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "one command is needed; give reader=..., writer=... or paimon_reader=..."),
+        ({}, "one command is needed; give the command of a reader, of a writer, or of a reader of Paimon's indexes"),
         ({"reader": "true {questions}", "writer": "true {in} {out}"}, "one command is needed"),
         ({"reader": "probe {file} {column}"}, r"the command 'probe \{file\} \{column\}' lacks \{value\}"),
         ({"reader": "probe {file} {column} {value} {size}"}, r"has the unknown placeholder \{size\}; the placeholders are \{file\}"),

@@ -147,7 +147,7 @@ def test_the_command_on_s3(moto_bucket, tmp_path, capsys):
     url = upload(moto_bucket, tmp_path / "original")
     arguments = ["add-filter", url, "-c", "id", "--in-place", "--jobs", "1"]
     assert run(arguments) == RefusedError.exit_code
-    assert "--commit conditional-put" in capsys.readouterr().err
+    assert "choosing the commit conditional-put" in capsys.readouterr().err
     assert run([*arguments, "--commit", "conditional-put"]) == 0
     assert "committed 2 files as version 2" in capsys.readouterr().out
     assert run(["probe", url, "id", "5"]) == 0

@@ -110,7 +110,7 @@ def test_archives_and_locks_are_refused(bucket):
     url = bucket.put("cold.parquet", small(), StorageClass="DEEP_ARCHIVE")
     archived = "the object is archived in storage class DEEP_ARCHIVE; restore it first"
     for change in (sbbf_tool.add_filters, sbbf_tool.remove_filters):
-        with pytest.raises(RefusedError, match=f"{archived}, and write elsewhere with output=..."):
+        with pytest.raises(RefusedError, match=f"{archived}, and write the result to another file"):
             change(url, ["id"], in_place=True)
     with pytest.raises(UnreadableError, match=archived):
         sbbf_tool.add_filters(url, ["id"], output=bucket.url("new.parquet"))

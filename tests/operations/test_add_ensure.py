@@ -88,7 +88,7 @@ def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int
 
 
 def test_ensure_and_replace_exclude_each_other(path: Path):
-    with pytest.raises(UsageError, match="give either replace=True or ensure=True"):
+    with pytest.raises(UsageError, match="either replace all filters"):
         add_filters(path, ["id"], ensure=True, replace=True, in_place=True)
 
 

@@ -125,7 +125,7 @@ class TestChoice:
             ({"select": ("W7",)}, "choose from false-negatives"),
             ({"fail_on": "warnings"}, "did you mean warning"),
             ({"select": ("false-negatives",), "quick": True}, "a quick check does not read the data"),
-            ({"select": ("fpp-above-limit",)}, "max_fpp=... is not given"),
+            ({"select": ("fpp-above-limit",)}, "no max fpp is given"),
             ({"select": ("saturated",), "ignore": ("efficiency",)}, "ignored"),
             ({"ignore": GROUPS}, "the policy runs no rule"),
         ],

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import RefusedError, UnreadableError, add_filters, inspect, repair, resize_filters
+from sbbf_tool import RefusedError, UnreadableError, add_filters, repair
 from sbbf_tool.cli import run
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.parquet.footer import build_tail, parse_tail
 from support.journals import PLANTS, STRANGER, entry_of, place, planted
 from support.places import needs_root, open_folder, without_privileges
@@ -319,45 +318,3 @@ def test_every_reading_command_reports_a_killed_append_as_interrupted(path, cont
         assert path.read_bytes() == contents[0] + tail
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
     assert path.read_bytes() == contents[0]
-
-
-NAMES = ["a b.parquet", "it's.parquet", "$(touch pwned).parquet", "a;b&c.parquet", "*.parquet", "-n.parquet", "a\nb.parquet"]
-
-
-def suggested(text: str) -> list[str]:
-    """The words of the `sbbf` command in a message."""
-    text = spell(text)
-    command = text[text.index("sbbf ") :].partition(" --in-place")[0] + " --in-place"
-    # A shell, because words with control characters are quoted as $'...'.
-    script = f"printf '%s\\0' {command}"
-    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_suggested_command_names_the_file_whatever_it_is_called(contents, tmp_path, name, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = Path("./" + name) if not name.startswith("-") else tmp_path / name
-    old, new = contents
-    hints = []
-    path.write_bytes(new)
-    place(path, entry_of(old, new))
-    hints += [note for note in inspect(path).notes if "append" in note]
-    with pytest.raises(RefusedError) as refused:
-        add_filters(path, ["session"], output="out.parquet")
-    hints.append(refused.value.hint)
-    path.write_bytes(new[:-50])
-    with pytest.raises(UnreadableError) as unreadable:
-        inspect(path)
-    hints.append(unreadable.value.hint)
-    assert len(hints) == 3
-    for hint in hints:
-        assert suggested(hint)[:4] == ["sbbf", "repair", str(path), "--in-place"]
-    assert run([*suggested(hints[0])[1:4], "--quick"]) == 0
-    assert path.read_bytes() == old
-
-
-def test_the_command_that_resize_suggests(fixtures, tmp_path):
-    path = Path(shutil.copy(fixtures / "drafts" / "draft1-thrift.parquet", tmp_path / "it's a draft.parquet"))
-    with pytest.raises(RefusedError) as refused:
-        resize_filters(path, num_bytes=64, output=tmp_path / "out.parquet")
-    assert suggested(refused.value.hint)[:5] == ["sbbf", "repair", str(path), "--rebuild", "--in-place"]

@@ -154,7 +154,7 @@ def test_the_text_names_the_option_for_filters_of_a_draft(fixtures, tmp_path, ca
     values_file = tmp_path / "values"
     values_file.write_text("".join(f"{value}\n" for value in VALUES))
     assert run(["probe", str(fixtures / "drafts" / "draft1-thrift.parquet"), "id", "--values-file", str(values_file)]) == 0
-    assert "; query it with --dialect)\n" in capfd.readouterr().out
+    assert "; name the dialect to query it)\n" in capfd.readouterr().out
 
 
 def test_formats_for_programs_are_complete(path, tmp_path, capfd):

@@ -123,7 +123,7 @@ def test_a_dictionary_is_a_page_too_where_a_query_is_explained(tmp_path, capsys)
     path = bomb(tmp_path / "bomb.parquet", "ZSTD", "dictionary", GIB)
     assert run(["explain", str(path), "v", "1"]) == 4
     assert run(["advise", str(path), "--query", "v = 1"]) == 4
-    assert "--max-page-bytes" in capsys.readouterr().err
+    assert "allow pages of" in capsys.readouterr().err
 
 
 def test_the_message_names_file_place_sizes_and_option(tmp_path, capsys):
@@ -132,7 +132,7 @@ def test_the_message_names_file_place_sizes_and_option(tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"sbbf: {path}: column v, row group 0, page header at byte ")
     assert f"states {GIB:,} uncompressed bytes" in line
-    assert line.endswith(f"set --max-page-bytes {GIB}")
+    assert line.endswith(f"allow pages of {GIB:,} bytes")
 
 
 def test_the_other_files_are_done(tmp_path, capsys):
@@ -190,7 +190,7 @@ def test_the_usual_limit():
     assert PageLimit(jobs=4).bytes_of(1 << 40) == share // 4
     assert PageLimit(jobs=1 << 40).bytes_of(1) == MIB
     assert PageLimit(5, jobs=4).bytes_of(1 << 40) == 5
-    with pytest.raises(UsageError, match="max_page_bytes must be above 0, not 0"):
+    with pytest.raises(UsageError, match="the limit of bytes of a page must be above 0, not 0"):
         PageLimit(0)
 
 

@@ -83,7 +83,7 @@ def test_a_signed_footer(filtered, tmp_path, change):
 
     edit_footer(filtered, sign)
     work = lambda: change(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, error=LockedError, message="the footer of the file is signed", hint="signed again with the file's key")
+    assert_refused(work, tmp_path, error=LockedError, message="the footer of the file is signed", hint="give the file's key")
 
 
 def test_a_column_under_a_key(plain, tmp_path):
@@ -147,7 +147,7 @@ def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_
     assert_refused(work, tmp_path, message="the target exists", hint="name another")
     (tmp_path / "_delta_log").mkdir()
     work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="allow_table_files=True")
+    assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="or allow changes to files of tables")
     assert change(filtered, columns, dry_run=True).output == str(filtered)
 
 
@@ -198,7 +198,7 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     outside = write_events(tmp_path / "loose.parquet")
     refused = {
         "message": f"the file belongs to {'an' if kind == 'Iceberg' else 'a'} {kind} table ({table})",
-        "hint": "allow_table_files=True",
+        "hint": "or allow changes to files of tables",
     }
     assert_refused(lambda: add_filters(path, ["id"], in_place=True), tmp_path, **refused)
     assert_refused(lambda: add_filters(outside, ["id"], output=data / "part-1.parquet"), tmp_path, **refused)

@@ -98,13 +98,13 @@ def test_extreme_rates_have_sizes(size: dict[str, int], fpp: float) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give ndv, num_bytes or both"),
-        ({"fpp": 0.01}, "give ndv, num_bytes or both"),
+        ({}, "give ndv, a size in bytes, or both"),
+        ({"fpp": 0.01}, "give ndv, a size in bytes, or both"),
         ({"ndv": 1, "fpp": 0.01, "num_bytes": 64}, "give two of them"),
         ({"ndv": 0}, "ndv must be from 1 to 9223372036854775807, not 0"),
         ({"ndv": 10**400}, "ndv must be from 1 to 9223372036854775807, not 1000"),
-        ({"num_bytes": 31}, "num_bytes must be from 32 to 134217728, not 31"),
-        ({"num_bytes": 256 * MIB}, "num_bytes must be from 32 to 134217728, not 268435456"),
+        ({"num_bytes": 31}, "size must be from 32 to 134217728 bytes, not 31"),
+        ({"num_bytes": 256 * MIB}, "size must be from 32 to 134217728 bytes, not 268435456"),
         ({"ndv": 1, "fpp": 1.0}, "fpp must be above 0 and below 1, not 1.0"),
         ({"num_bytes": 64, "fpp": 1e-12}, "a bitset of 64 bytes holds no value at 1e-12; one value has 1.9e-10"),
     ],

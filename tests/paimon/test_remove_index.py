@@ -194,7 +194,7 @@ def test_unreadable_indexes(new_table: NewTable, tmp_path: Path) -> None:
     report = remove_paimon_index(str(maker.root), ["s"], dry_run=True)
     assert [row.data_file for row in report.removed_indexes] == ["good.parquet"]
     assert len(report.unreadable) == 3
-    assert all("unreadable=True removes it" in file.reason for file in report.unreadable)
+    assert all("removing unreadable indexes removes it" in file.reason for file in report.unreadable)
     assert len(add_paimon_index(str(maker.root), ["s"]).unreadable) == 3
     report = remove_paimon_index(str(maker.root), unreadable=True)
     assert [(row.data_file, row.columns, row.place) for row in report.removed_indexes] == [
@@ -204,7 +204,7 @@ def test_unreadable_indexes(new_table: NewTable, tmp_path: Path) -> None:
     assert files["several.parquet"].extra_files == ("kept",)
     assert not inspect_paimon(str(maker.root)).errors
     assert read_as_paimon_does(maker.root) == sorted(files)
-    with pytest.raises(UsageError, match="unreadable removes whole indexes: leave out columns"):
+    with pytest.raises(UsageError, match="unreadable indexes are removed as a whole: name no column"):
         remove_paimon_index(str(maker.root), ["s"], unreadable=True)
 
 
@@ -274,11 +274,10 @@ def test_the_table_of_paimons_java(fixtures: Path, tmp_path: Path) -> None:
 
 
 def test_braces_in_names_are_text(new_table: NewTable) -> None:
-    """The reason for a skipped file has a template, in which braces have a meaning."""
     maker = new_table()
     maker.commit(NewFile(columns(0), name="{x}.parquet", extra_files=("{a}.index", "{b}.index")))
     (file,) = remove_paimon_index(str(maker.root)).skipped
-    assert "{a}.index, {b}.index; unreadable=True removes it" in file.reason
+    assert "{a}.index, {b}.index; removing unreadable indexes removes it" in file.reason
     assert "{a}.index" in add_paimon_index(str(maker.root), ["s"]).skipped[0].reason
 
 
@@ -288,13 +287,13 @@ def test_filters_that_exclude_hardly_any_value_are_left_out(new_table: NewTable,
     assert [[column.column for column in row.columns] for row in report.new_indexes] == [["id"], ["id"]]
     assert len(report.refused) == 2
     assert re.fullmatch(
-        r"the filter of column s would have a false-positive rate of \d+(\.\d+)? %: items = 1 for 50 values; write it with force=True",
+        r"the filter of column s would have a false-positive rate of [\d.]+ %: items = 1 for 50 values; it is written only if forced",
         report.refused[0].reason,
     )
     assert not verify_paimon(str(maker.root)).has_false_negatives
     assert run(["paimon", "add-index", str(maker.root), "-c", "s:items=1"]) == 4
     out, err = capfd.readouterr()
-    assert "write it with --force" in out
+    assert "only if forced" in out
     assert err == ""
     assert run(["paimon", "add-index", str(maker.root), "-c", "s:items=1", "--force"]) == 0
     assert filters_of(maker.root) == {"a.parquet": ["id", "s"], "b.parquet": ["id", "s"]}

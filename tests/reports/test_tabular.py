@@ -18,9 +18,7 @@ import pytest
 
 import sbbf_tool
 import sbbf_tool.reports
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.reports.abandoned import AbandonedCopy, AbandonedReport
-from sbbf_tool.reports.arrow import spelling
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rules import RulesReport
@@ -210,16 +208,11 @@ def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular])
     assert reports("probe.ProbeReport").to_arrow().schema == reports("lookup.LookupReport").to_arrow().schema
 
 
-def test_a_fix_is_a_call_or_a_command(reports: Callable[[str], Tabular]) -> None:
+def test_a_fix_is_a_call(reports: Callable[[str], Tabular]) -> None:
     report = reports("findings.CheckReport")
     assert isinstance(report, CheckReport)
     file = report.file
     assert report.to_arrow()["fix"][0].as_py() == f"repair({file!r}, in_place=True)"
-    token = spelling.set(spell)
-    try:
-        assert report.to_arrow()["fix"][0].as_py() == f"sbbf repair {file} --in-place"
-    finally:
-        spelling.reset(token)
 
 
 def test_the_repr_is_one_short_line(reports: Callable[[str], Tabular]) -> None:

@@ -61,7 +61,7 @@ def test_where_selects_partitions(tmp_path: Path):
         ({"paths": "a", "columns": "id", "fpp": 2}, "fpp must be above 0 and below 1, not 2"),
         ({"paths": "a", "columns": "id", "ndv": 0}, "ndv must be at least 1, not 0"),
         ({"paths": "a", "columns": "id", "ndv": 1.5}, "ndv must be an integer, not 1.5"),
-        ({"paths": "a", "columns": "id", "max_bytes": 1}, "max_bytes must be at least 64, not 1"),
+        ({"paths": "a", "columns": "id", "max_bytes": 1}, "size of a filter must be at least 64 bytes, not 1"),
         ({"paths": "a", "columns": "id", "max_bytes": "much"}, "max_bytes must be an integer or a size such as 1MiB, not 'much'"),
         ({"paths": "a", "columns": "id", "share_of_data": 0}, "share_of_data must be above 0 and at most 1"),
         ({"paths": "a", "columns": "id", "share_of_data": float("inf")}, "share_of_data must be above 0 and at most 1"),

@@ -73,9 +73,9 @@ def test_a_draft_filter_answers_only_with_its_dialect(lake, capsys):
     assert look_up()["hits"] == []
     (inconclusive,) = look_up()["inconclusive"]
     assert inconclusive["answer"] == "cannot say"
-    assert inconclusive["reason"].endswith("; query it with --dialect")
+    assert inconclusive["reason"].endswith("; name the dialect to query it")
     run(["probe", str(lake), "-c", "id", "--value", "1000"])
-    assert "; query it with --dialect)\n" in capsys.readouterr().out
+    assert "; name the dialect to query it)\n" in capsys.readouterr().out
     report = look_up("--dialect", "draft1-thrift")
     assert report["inconclusive"] == []
     assert [hit["value"] for hit in report["hits"]] == ["1000"]

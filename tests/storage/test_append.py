@@ -14,7 +14,6 @@ import time
 import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.editing.targets import undo_append
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
@@ -228,7 +227,7 @@ class TestOfRealFiles:
 
     def test_the_next_command_undoes_an_interrupted_append(self, events, fixtures):
         killed_while(events, "writing")
-        with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*repair\("):
+        with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*repair undoes the append"):
             inspect(events)
         report = add_filters(events, ["user_id"], in_place=True)
         assert "had been interrupted" in report.warnings[0]
@@ -247,8 +246,7 @@ class TestOfRealFiles:
         )
         assert subprocess.run([sys.executable, "-c", program, str(events)], input=tail).returncode == -signal.SIGKILL
         (note,) = [note for note in inspect(events).notes if "append" in note]
-        assert f"repair({str(events)!r}, in_place=True), undoes the append" in note
-        assert f"sbbf repair {events} --in-place, undoes the append" in spell(note)
+        assert "such as repair, undoes the append" in note
         assert repair(events, in_place=True).truncated_to == events.stat().st_size
         assert not any("append" in note for note in inspect(events).notes)
 

@@ -208,7 +208,7 @@ def test_a_file_of_several_names_is_not_appended_to(fixtures, tmp_path, names):
     for number in range(1, names):
         os.link(path, tmp_path / f"name {number}")
     for dry_run in (True, False):
-        with pytest.raises(RefusedError, match=rf"has {names} names \(hard links\).*leave out append=True"):
+        with pytest.raises(RefusedError, match=rf"has {names} names \(hard links\).*do not append"):
             add_filters(path, ["user_id"], in_place=True, append=True, dry_run=dry_run)
     assert path.read_bytes() == old
     assert len(os.listdir(tmp_path)) == names

@@ -160,7 +160,7 @@ def test_without_locks_nothing_is_appended(shim, path, answer):
     code, output = run(shim, add(path, "user_id", "--append"), getattr(errno, answer))
     assert code == REFUSED
     assert "cannot be locked" in output
-    assert "leave out --append" in output
+    assert "do not append" in output
     assert path.read_bytes() == old
     assert os.listdir(path.parent) == [path.name]
     if answer != "EIO":

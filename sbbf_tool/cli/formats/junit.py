@@ -12,7 +12,6 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from sbbf_tool.cli.findings import describe_locked, in_full
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import Target
-from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
@@ -65,7 +64,7 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     case = SubElement(suite, "testcase", name=outcome.rule, classname=escape(report.file))
     findings = [finding for finding in report.findings if finding.rule == outcome.rule]
     if outcome.outcome in ("not run", "known"):
-        SubElement(case, "skipped", message=escape(spell(outcome.reason or "")))
+        SubElement(case, "skipped", message=escape(outcome.reason or ""))
     elif findings and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
         failure = SubElement(case, "failure", message=escape(findings[0].message), type=outcome.severity)
         failure.text = _in_full(findings)

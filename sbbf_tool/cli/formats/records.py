@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import MARK, Target
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, to_json
 from sbbf_tool.errors import WriteError
-from sbbf_tool.reports.arrow import schema_of, spelling, to_batch
+from sbbf_tool.reports.arrow import schema_of, to_batch
+from sbbf_tool.reports.findings import CheckReport, FindingRow
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -60,19 +61,22 @@ class Records:
         self._writer.end()
 
     def _flush(self) -> None:
-        token = spelling.set(spell)
-        try:
-            for batch in self._batches():
-                self._writer.write(batch)
-        finally:
-            spelling.reset(token)
+        for batch in self._batches():
+            self._writer.write(batch)
         self._waiting.clear()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self._is_of_files:
             yield to_batch(self._row, [item.row for item in self._waiting])
         else:
-            yield from _merge_batches(batch for item in self._waiting for batch in item.report.to_batches())
+            yield from _merge_batches(batch for item in self._waiting for batch in _batches_of(item.report))
+
+
+def _batches_of(report: Any) -> Iterable[pa.RecordBatch]:
+    """Return the rows of a report, with fixes as commands."""
+    if not isinstance(report, CheckReport):
+        return cast("Iterable[pa.RecordBatch]", report.to_batches())
+    return [to_batch(FindingRow, report.rows(write_command))] if report.findings else []
 
 
 def _merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,6 @@ from sbbf_tool.editing.paimon_commit import ADDRESS, Placement, carry_out, ensur
 from sbbf_tool.editing.paimon_index import BuiltIndex, build_index
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.hints import Hint, join
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.paimon.bloom64 import KIND
 from sbbf_tool.paimon.commit_plan import IndexChange
@@ -76,9 +75,7 @@ def add_paimon_index(
 def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
     requests = requests or list(parse_bloom_columns(schema.options).values())
     if not requests:
-        raise UsageError(
-            "there is no column to index", hint=Hint("name one with {columns}; the options of the table name none", columns=...)
-        )
+        raise UsageError("there is no column to index", hint="name one; the options of the table name none")
     for request in requests:
         data_type = resolve_column(schema, request.column)[2]
         if key_of(data_type) is None:
@@ -126,7 +123,7 @@ def _build(
         return None
     index = find_index(table.files, live)
     if index.problem is not None:
-        reason = join(f"its index cannot be used: {index.problem}; ", Hint("remove it with {unreadable} first", unreadable=True))
+        reason = f"its index cannot be used: {index.problem}; remove unreadable indexes first"
         skipped.append(SkippedFile(file.name, reason, is_unreadable=True))
         return None
     in_file = []
@@ -161,9 +158,7 @@ def _leave_out_saturated(index: BuiltIndex, data_file: str, skipped: list[Skippe
     for column in index.columns:
         if column not in columns:
             rate = f"would have a false-positive rate of {format_percent(column.estimated_fpp)}: items = {column.items}"
-            reason = join(
-                f"the filter of column {column.column} {rate} for {column.ndv:,} values; ", Hint("write it with {force}", force=True)
-            )
+            reason = f"the filter of column {column.column} {rate} for {column.ndv:,} values; it is written only if forced"
             skipped.append(SkippedFile(data_file, reason, is_refused=True))
     bodies = parse_container(index.container).bodies
     return BuiltIndex(columns, build_container(lay_out({column.column: bodies[column.column] for column in columns})))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from sbbf_tool.editing.paimon_index import build, find_table_around
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.hints import ELSEWHERE, Hint
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.paimon.files import WritableFiles, list_names
 from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
@@ -58,9 +58,7 @@ def build_paimon_index(
 
 def _default_requests(table_and_file: tuple[Table, LiveFile] | None, path: str) -> list[IndexRequest]:
     if table_and_file is None:
-        raise UsageError(
-            "there is no column to index", file=path, hint=Hint("name one with {columns}; the file belongs to no table", columns=...)
-        )
+        raise UsageError("there is no column to index", file=path, hint="name one; the file belongs to no table")
     requests_in_file = [
         request_in_file(*table_and_file, request) for request in parse_bloom_columns(table_and_file[0].schema.options).values()
     ]
@@ -69,7 +67,7 @@ def _default_requests(table_and_file: tuple[Table, LiveFile] | None, path: str) 
     raise UsageError(
         "there is no column to index",
         file=path,
-        hint=Hint("name one with {columns}; the options of the table name no column of this file", columns=...),
+        hint="name one; the options of the table name no column of this file",
     )
 
 
@@ -87,4 +85,4 @@ def _write(files: WritableFiles, target: str, data: bytes) -> None:
 
 
 def _exists(target: str) -> RefusedError:
-    return RefusedError("the output file exists", file=target, hint=Hint("name another with {output}, or remove it first", output=...))
+    return RefusedError("the output file exists", file=target, hint="name another, or remove it first")

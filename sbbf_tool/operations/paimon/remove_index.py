@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator
 from sbbf_tool.arguments import as_names
 from sbbf_tool.editing.paimon_commit import Placement, carry_out, ensure_changeable
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UsageError
-from sbbf_tool.hints import Hint, join
 from sbbf_tool.paimon.bloom64 import KIND
 from sbbf_tool.paimon.commit_plan import IndexChange
 from sbbf_tool.paimon.file_index import EMBEDDED, FILE, NONE, FileIndex, find_index
@@ -43,7 +42,7 @@ def remove_paimon_index(
     """
     names = as_names(columns)
     if unreadable and names:
-        raise UsageError(Hint("{unreadable} removes whole indexes: leave out {columns}", unreadable=None, columns=None))
+        raise UsageError("unreadable indexes are removed as a whole: name no column")
     files = files or LocalFolders()
     paimon_table = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
     ensure_changeable(paimon_table)
@@ -92,8 +91,8 @@ def _plan_changes(
                 yield IndexChange(live.entry, None, None)
             else:
                 reason = f"its index cannot be used: {index.problem}"
-                hint = join(f"{reason}; ", Hint("{unreadable} removes it", unreadable=True)) if index.is_damaged else reason
-                skipped.append(SkippedFile(live.file.name, hint, is_unreadable=True))
+                reason += "; removing unreadable indexes removes it" if index.is_damaged else ""
+                skipped.append(SkippedFile(live.file.name, reason, is_unreadable=True))
         elif not unreadable and (columns := _find_columns(table, live, index.container, names)):
             try:
                 yield _remove(table, live, index, columns, placement, removed_indexes)

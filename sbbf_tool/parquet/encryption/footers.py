@@ -11,7 +11,6 @@ Its `raw` is the plaintext struct, and its `cipher` encrypts it again.
 from __future__ import annotations
 
 from sbbf_tool.errors import AuthenticationError, LockedError, UnreadableError
-from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import leaf_columns
 from sbbf_tool.parquet.encryption import modules
@@ -57,7 +56,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Le
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
-        raise LockedError(f"the footer is encrypted{describe_key(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
+        raise LockedError(f"the footer is encrypted{describe_key(crypto.key_metadata)}", hint="give the footer's key")
     cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length])
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())

@@ -22,7 +22,7 @@ from functools import cached_property
 from urllib.parse import urlencode
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError
-from sbbf_tool.hints import ELSEWHERE, Hint
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.azure_blocks import Block, build_block_list, new_ids, parse_block_list, parse_tags, plan_blocks
 from sbbf_tool.storage.objects.azure_rest import AzureContainer
 from sbbf_tool.storage.objects.cloud import CloudStore
@@ -214,7 +214,7 @@ class _Upload:
             return parse_tags(container.send("GET", key, query={"comp": "tags"}).body)
         except DeniedError as error:
             if self.in_place:
-                hint = Hint("allow sbbf to read and write blob tags, or write elsewhere with {output}", output=...)
+                hint = f"allow sbbf to read and write blob tags, or {ELSEWHERE}"
                 raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
             self.warnings.append("the old object's tags could not be read, so the new object lacks them")
             return []

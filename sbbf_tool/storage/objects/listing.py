@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
-from sbbf_tool.hints import Hint
 from sbbf_tool.storage.listing import Entry, is_hidden
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
@@ -153,7 +152,7 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
     except CredentialsError as error:
         raise error.at(file=location.name) from error.__cause__
     except DeniedError:
-        hint = Hint("allow sbbf to list the bucket, or, if the file is in no table, give {allow_table_files}", allow_table_files=True)
+        hint = "allow sbbf to list the bucket, or, if the file is in no table, allow changes to files of tables"
         raise RefusedError(
             "sbbf cannot determine whether the file belongs to a table: listing is denied", file=location.name, hint=hint
         ) from None

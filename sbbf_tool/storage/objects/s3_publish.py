@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 import botocore.exceptions as wrong
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
-from sbbf_tool.hints import ELSEWHERE, Hint
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     UNTOUCHED,
@@ -72,7 +72,7 @@ class S3Store(S3Bucket):
         if version.attributes.get("ObjectLockMode") or version.attributes.get("ObjectLockLegalHoldStatus") == "ON":
             raise RefusedError(
                 "the object is locked, and its new version would not be",
-                hint=Hint("write elsewhere with {output}, and lock the new object", output=...),
+                hint=f"{ELSEWHERE}, and lock the new object",
             )
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
@@ -286,7 +286,7 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
                 carried["Tagging"] = urlencode(tags)
         except DeniedError as error:
             if in_place:
-                hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
+                hint = f"allow s3:GetObjectTagging, or {ELSEWHERE}"
                 raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
             warnings.append("the old object's tags could not be read, so the new object lacks them")
         except SbbfError as error:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.hints import Hint
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
@@ -104,7 +103,7 @@ class ReadOnlyStore:
         return None
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        hint = Hint("write to a local file with {output}, verify it, and copy it there", output=...)
+        hint = "write to a local file, verify it, and copy it there"
         raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
 
     def ensure_replaceable(self, version: Version) -> None:

@@ -17,7 +17,6 @@ from functools import partial
 from sbbf_tool import log as messages
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
-from sbbf_tool.hints import Hint
 from sbbf_tool.records import optional
 from sbbf_tool.storage import places
 from sbbf_tool.tables.delta import features
@@ -78,7 +77,7 @@ class DeltaTable(Table):
                 raise RefusedError(
                     "on S3, a commit is safe only if all writers of the table create log entries by conditional PUT requests, which Delta "
                     "Spark does not do by default: a concurrent commit could replace the other one",
-                    hint=Hint("if all writers do, confirm it with {commit}", commit="conditional-put"),
+                    hint="if all writers do, confirm it by choosing the commit conditional-put",
                 )
 
     def copy_path(self, file: LiveFile, name: str) -> str:
