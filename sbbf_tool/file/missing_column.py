@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import NoColumnError, SbbfError, UsageError
+from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import quote, unquote
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"[-+]?\d{4,}-\d{2}-\d{2}[ T]\d|\d{2}:\d{2}")
+_ZONE = re.compile(r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$")
 _RELATIVE_ERROR = Decimal("1e-6")
 """Difference below which two numbers may be the same value of a FLOAT."""
 
@@ -47,6 +48,8 @@ class MissingColumn:
     """Whether the folder of the file states the value, which may be null."""
     is_certain: bool = True
     """Whether it is known what the rows hold."""
+    partition_type: str | None = None
+    """Type of the value in a table that states it."""
 
     def answer(self, value: object) -> str:
         """Return whether the rows may hold a value (text or a Python object; None is null): `absent`, `maybe` or `cannot say`."""
@@ -56,6 +59,10 @@ class MissingColumn:
             # The value `null` is text if the column holds text.
             is_stated = self.is_partition and value is None and self.partition_value not in (None, "", "null")
             return ABSENT if is_stated else MAYBE
+        if self.partition_type is not None:
+            with ErrorPlace(None, f"column {self.name}"):
+                may_be_equal = _may_be_equal_in_type(self.partition_value, value, self.partition_type)
+            return MAYBE if may_be_equal else ABSENT
         return MAYBE if self.partition_value is not None and _may_be_equal(self.partition_value, value) else ABSENT
 
     def name_column(self, error: NoColumnError) -> NamedColumn:
@@ -107,10 +114,14 @@ def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object])
 @lru_cache(maxsize=1024)
 def _statement_of(folder: str, name: str) -> MissingColumn | None:
     """Return what a folder states of a column, by its name in lower case. Cached, since the row groups of all files in it share it."""
-    from sbbf_tool.file.partitions import partition_values
+    from sbbf_tool.file.partitions import doubtful_keys, partition_values
 
+    doubtful = doubtful_keys(f"{folder}/")
     for key, value in partition_values(f"{folder}/").items():
         if key.casefold() == name:
+            if key in doubtful:
+                reason = f"folders state {key} twice, and readers take the first or the last"
+                return MissingColumn(key, reason, is_partition=True, is_certain=False)
             return MissingColumn(key, f"the folder states {key}={'null' if value is None else value}", value, is_partition=True)
     return None
 
@@ -145,7 +156,8 @@ def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingCo
         return MissingColumn(full_name, f"the file does not have the column, and {why_not_null}", is_certain=False)
     for key in (full_name, *path) if len(path) == 1 else (full_name,):
         if (value := name.partition.get(key)) is not None:
-            return MissingColumn(full_name, f"the value of the partition is {value}", value)
+            type_name = name.partition_types.get(key)
+            return MissingColumn(full_name, f"the value of the partition is {value}", value, partition_type=type_name)
     return MissingColumn(full_name, "the file does not have the column, so that all its rows are null")
 
 
@@ -174,6 +186,26 @@ def _may_be_equal(stored: str, value: object) -> bool:
             # One of them is beyond the range of Decimal.
             return True
     return text.startswith(("0x", "0X"))
+
+
+def _may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
+    """Return whether a partition value of a table may equal a value; False is certain. Raises UsageError if the type has no such value."""
+    from sbbf_tool.file.partitions import parse_value
+
+    text = value.isoformat() if isinstance(value, date) else str(value).lower() if isinstance(value, bool) else str(value)
+    key = parse_value(text, type_name)
+    if stored is None:
+        return False
+    try:
+        stored_key = parse_value(stored, type_name)
+    except UsageError:
+        return True
+    if key is None or (type_name.lower().startswith("timestamp") and bool(_ZONE.search(stored)) != bool(_ZONE.search(text))):
+        # Bytes have several forms as text, and a reader may take a timestamp without a zone for local time.
+        return True
+    if type_name.lower().startswith(("float", "double", "real")):
+        return _may_be_equal(stored, text)
+    return bool(key == stored_key)
 
 
 def _number(text: str) -> Decimal | None:

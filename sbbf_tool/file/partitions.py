@@ -1,7 +1,9 @@
 """Partition predicates, such as `dt >= '2026-01-01' and region in ('eu', 'us')`, on files in Hive-style folders such as `dt=2026-01-31`.
 
-A value in quotes is compared as a string, which is correct for ISO 8601 dates; a number is compared as a number. The folder value
-`__HIVE_DEFAULT_PARTITION__` means NULL, for which no comparison is true. Predicates are parsed, never executed as code.
+A table states the types of its partition columns, and values are compared as values of these types. Names of folders have no types: there,
+a value in quotes is compared as a string, which is correct for ISO 8601 dates, and a number as a number. The folder value
+`__HIVE_DEFAULT_PARTITION__` means NULL, for which no comparison is true. A key that occurs twice in a path, with different values, may have
+any of them: some readers take the first folder, others the last. Predicates are parsed, never executed as code.
 """
 
 from __future__ import annotations
@@ -9,15 +11,17 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import unquote
+from uuid import UUID
 
 from sbbf_tool.errors import ErrorPlace, UsageError
+from sbbf_tool.parquet import iso8601
 from sbbf_tool.predicates import AnyOf, Comparison, Expression, IsNull, Not, Parser, Token
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -35,26 +39,78 @@ _FOLDERS_REMEMBERED = 10_000
 
 
 class _Any(Enum):
-    """Every value: the file was written before the table had this partition column, or after."""
+    """Every value: the file was written before the table had this partition column, or after, or its value cannot be compared."""
 
     ANY = "any"
 
 
 _ANY = _Any.ANY
 Values = Mapping[str, str | None]
+Types = Mapping[str, str]
+"""Types of partition columns, by name and in the words of the table format. A column without a type is compared as the literal is."""
 _Truth: TypeAlias = bool | _Any | None
-_Test = Callable[[Mapping[str, str | _Any | None]], _Truth]
+_Test = Callable[[Mapping[str, str | _Any | None], Types], _Truth]
 """Function that returns true, false, None for unknown as in SQL, or `_ANY` if it depends on a value that the file may have."""
+
+
+def _parse_number(text: str) -> tuple[bool, Decimal]:
+    """Return whether it is NaN, which is above all numbers in query engines, and the number."""
+    number = Decimal(text.replace("_", "?"))
+    return number.is_nan(), Decimal(0) if number.is_nan() else number
+
+
+def _parse_boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+_PARSERS: tuple[tuple[re.Pattern[str], Callable[[str], Any], str], ...] = (
+    (re.compile(r"u?(tiny|small|big|huge)?int(eger)?\d*|byte|short|long|float\d*|double|real|decimal"), _parse_number, "a number"),
+    (re.compile("string|varchar|char|text"), str, "text"),
+    (re.compile("date"), iso8601.parse_date, "a date, such as '2026-01-31'"),
+    (re.compile(r"timestamp\w*"), lambda text: iso8601.parse_timestamp(text)[:2], "a timestamp, such as '2026-01-31T12:30:00Z'"),
+    (re.compile("time"), lambda text: iso8601.parse_time(text)[:2], "a time of day, such as '12:30:00'"),
+    (re.compile("bool(ean)?"), _parse_boolean, "true or false"),
+    (re.compile("uuid"), UUID, "a UUID"),
+)
+"""How values of a type are parsed so that they compare as in the type, and what they are; bytes and unknown types have no such form."""
+
+
+def parse_value(text: str, type_name: str) -> Any:
+    """Parse a value of a partition column; equal values of the type are equal, and have its order.
+
+    Returns None for a type whose values have no certain form as text, such as binary. Raises UsageError for text that is no value.
+    """
+    base = type_name.partition("(")[0].strip().lower()
+    for pattern, parse, form in _PARSERS:
+        if pattern.fullmatch(base):
+            try:
+                return parse(text)
+            except (ValueError, ArithmeticError, KeyError):
+                raise UsageError(f"{text[:60]!r} is not a value of type {type_name[:60]}", hint=f"it takes {form}") from None
+    return None
 
 
 def partition_values(path: str) -> dict[str, str | None]:
     """Return the partition values in the folders of a path, such as `{"dt": "2026-01-31"}`; None for Hive's NULL."""
-    values: dict[str, str | None] = {}
+    return dict(_folder_values(path))
+
+
+def doubtful_keys(path: str) -> set[str]:
+    """Return the names of partition columns to which folders of a path give different values, apart from case: `k=1/k=2`, `K=1/k=2`."""
+    values: dict[str, set[str | None]] = {}
+    for name, value in _folder_values(path):
+        values.setdefault(name.casefold(), set()).add(value)
+    return {name for name, _ in _folder_values(path) if len(values[name.casefold()]) > 1}
+
+
+def _folder_values(path: str) -> Iterator[tuple[str, str | None]]:
     for folder in re.split(r"[\\/]", path)[:-1]:
         name, sign, value = folder.partition("=")
         if sign and name:
-            values[unquote(name)] = None if value == _NULL else unquote(value)
-    return values
+            yield unquote(name), None if value == _NULL else unquote(value)
+
+
+_UNTYPED: Types = {}
 
 
 class PathPredicate(Protocol):
@@ -67,7 +123,7 @@ class PathPredicate(Protocol):
     def accepts(self, path: str) -> bool:
         """Return whether the file is part of the run."""
 
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset()) -> bool:
+    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED) -> bool:
         """Return whether files of a table with these partition values, and any of the columns `unknown`, are part of the run."""
 
 
@@ -87,20 +143,23 @@ class Predicate:
     def accepts(self, path: str) -> bool:
         """Return whether the predicate is true for a path. Raises UsageError if the path lacks a partition column of the predicate."""
         folder = os.path.dirname(path)
-        if folder not in self._results:
+        result = self._results.get(folder)
+        if result is None:
             if len(self._results) >= _FOLDERS_REMEMBERED:
-                self._results.clear()
+                # Other threads may read the dictionary.
+                self._results = {}
             with ErrorPlace(path):
-                self._results[folder] = self._test(partition_values(path)) is True
-        return self._results[folder]
+                values = {**partition_values(path), **dict.fromkeys(doubtful_keys(path), _ANY)}
+                result = self._results[folder] = self._test(values, _UNTYPED) in (True, _ANY)
+        return result
 
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset()) -> bool:
+    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED) -> bool:
         """Return whether the predicate can be true for these partition values; the columns `unknown` may have any value.
 
-        Raises UsageError if a column of the predicate is in neither.
+        Raises UsageError if a column of the predicate is in neither, or if a literal is no value of its column's type.
         """
         try:
-            return self._test({**dict.fromkeys(unknown, _ANY), **values} if unknown else values) in (True, _ANY)
+            return self._test({**dict.fromkeys(unknown, _ANY), **values} if unknown else values, types) in (True, _ANY)
         except UsageError as error:
             raise error if values or unknown else UsageError(error.message, hint="the table has no partitions") from None
 
@@ -121,38 +180,52 @@ class _Parser(Parser):
     prefixes = ("DATE", "TIMESTAMP")
     only_and = False
 
+    def check_literal(self, token: Token) -> Token:
+        return Token("text", f"'{token.text}'") if token.is_word("TRUE", "FALSE") else super().check_literal(token)
+
 
 def _test_of(expression: Expression) -> _Test:
     if isinstance(expression, Not):
         test = _test_of(expression.operand)
-        return lambda values: _not(test(values))
+        return lambda values, types: _not(test(values, types))
     if isinstance(expression, IsNull):
         name = _name(expression.column)
-        return lambda values: _ANY if (value := _value(values, name)) is _ANY else value is None
+        return lambda values, types: _ANY if (value := _value(values, name)) is _ANY else value is None
     if isinstance(expression, Comparison):
         column, compare = _name(expression.column), _COMPARISONS[expression.sign]
-        literals = [token.unquoted if token.kind == "text" else Decimal(token.text) for token in expression.literals]
-        return lambda values: _either([_compare(values, column, compare, literal) for literal in literals])
+        return lambda values, types: _either(
+            [_compare(_value(values, column), types.get(column), column, compare, literal) for literal in expression.literals]
+        )
     tests = [_test_of(operand) for operand in expression.operands]
     if isinstance(expression, AnyOf):
-        return lambda values: _either([test(values) for test in tests])
-    return lambda values: _not(_either([_not(test(values)) for test in tests]))
+        return lambda values, types: _either([test(values, types) for test in tests])
+    return lambda values, types: _not(_either([_not(test(values, types)) for test in tests]))
 
 
 def _name(column: Token) -> str:
     return column.unquoted if column.kind == "quoted" else column.text
 
 
-def _compare(values: Mapping[str, str | _Any | None], column: str, compare: Callable[[Any, Any], bool], literal: str | Decimal) -> _Truth:
-    value = _value(values, column)
+def _compare(value: str | _Any | None, type_name: str | None, column: str, compare: Callable[[Any, Any], bool], literal: Token) -> _Truth:
+    text = literal.unquoted if literal.kind == "text" else literal.text
+    key = None
+    if type_name is not None:
+        with ErrorPlace(None, f"partition column {column}"):
+            key = parse_value(text, type_name)
     if value is None or value is _ANY:
         return value
-    if isinstance(literal, str):
-        return compare(value, literal)
+    if isinstance(key, str) or type_name is None:
+        if literal.kind == "text":
+            return compare(value, text)
+        try:
+            return compare(Decimal(value), Decimal(text))
+        except InvalidOperation:
+            raise UsageError(f"partition {column}={value} is not a number", hint=f"write '{text}' to compare it as text") from None
     try:
-        return compare(Decimal(value), literal)
-    except InvalidOperation:
-        raise UsageError(f"partition {column}={value} is not a number", hint=f"write '{literal}' to compare it as text") from None
+        return _ANY if key is None else compare(parse_value(value, type_name), key)
+    except UsageError:
+        # The table has a value that is none of the column's type.
+        return _ANY
 
 
 def _value(values: Mapping[str, str | _Any | None], column: str) -> str | _Any | None:

@@ -42,6 +42,8 @@ class TableFile(os.PathLike[str]):
     """The table as the user named it, for the commands that fix the file."""
     unknown: AbstractSet[str] = frozenset()
     """Partition columns of which the file may have any value."""
+    partition_types: Mapping[str, str] = field(default_factory=dict)
+    """Types of the partition values, in the words of the table format."""
 
     def __fspath__(self) -> str:
         return self.path
@@ -91,12 +93,15 @@ class TableFiles:
     """The table as the user named it."""
     unknown_by_path: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
     """Partition columns of which a file may have any value."""
+    partition_types: Mapping[str, str] = field(default_factory=dict)
+    """Types of the partition values, in the words of the table format."""
 
     def file(self, path: str) -> TableFile:
         """Return the file with this path."""
         columns, partition = self.columns_by_path.get(path, self.columns), self.partition_by_path.get(path, {})
         unknown = self.unknown_by_path.get(path, frozenset())
-        return TableFile(path, columns, self.run, self.folder_by_path.get(path), partition, self.table, unknown)
+        folder = self.folder_by_path.get(path)
+        return TableFile(path, columns, self.run, folder, partition, self.table, unknown, self.partition_types)
 
     def only(self, paths: Collection[str]) -> TableFiles:
         """Return what is known of these files, to send it to another process."""

@@ -80,7 +80,7 @@ class FilterDeclaration:
         if self.where is None:
             return True
         if isinstance(file, TableFile):
-            return _predicate(self.where).accepts_values(file.partition, file.unknown)
+            return _predicate(self.where).accepts_values(file.partition, file.unknown, file.partition_types)
         return _predicate(self.where).accepts(path)
 
     def of_table(self, name: str) -> FilterDeclaration | None:

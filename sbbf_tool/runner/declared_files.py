@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
-from sbbf_tool.file.partitions import PathPredicate, Values
+from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage.globs import has_wildcard, literal_base
@@ -38,9 +38,9 @@ class DeclaredPaths:
             is_declared = True
         return is_declared and (self.where is None or self.where.accepts(path))
 
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset()) -> bool:
+    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
         # Each file of the table compares itself with the partitions of the declarations.
-        return self.where is None or self.where.accepts_values(values, unknown)
+        return self.where is None or self.where.accepts_values(values, unknown, types or {})
 
 
 @dataclass(frozen=True, eq=False)

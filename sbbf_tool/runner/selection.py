@@ -91,7 +91,7 @@ class Selection:
             self._live_files = tuple(
                 live if counts[live.path] == 1 or live.unchangeable else replace(live, unchangeable=_TWICE)
                 for live in live_files
-                if self.where is None or self.where.accepts_values(live.partition, live.unknown)
+                if self.where is None or self.where.accepts_values(live.partition, live.unknown, self.table.partition_types)
             )
         return self._live_files
 
@@ -146,7 +146,8 @@ class Selection:
                 folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition("/")[0]
                 if folder_of_copy != folder:
                     folders[live.path] = folder_of_copy
-        return TableFiles(self.table.columns, self.run, columns, folders, partitions, self.table.name, unknown)
+        types = self.table.partition_types
+        return TableFiles(self.table.columns, self.run, columns, folders, partitions, self.table.name, unknown, types)
 
     def name_list(self) -> tuple[str, ...]:
         """Return all names, for a report that lists them."""

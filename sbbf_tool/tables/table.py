@@ -94,6 +94,8 @@ class Table(ABC):
     """Properties of the table."""
     partition_columns: AbstractSet[Path] = frozenset()
     """Paths of the columns whose values are in the table's metadata, and not in its files."""
+    partition_types: Mapping[str, str] = {}
+    """Types of the partition values by their names, in the words of the format; see `file.partitions.parse_value`."""
     marker_text: str = ""
     """Content of the markers of runs in the table's folder. Unless it is empty, copies are this table's only if the marker of their run
     has it, since the folder may also have files of a table in another catalog."""

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.partitions import parse_predicate, partition_values
+from sbbf_tool.file.partitions import doubtful_keys, parse_predicate, partition_values
 
 PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
 
@@ -103,6 +103,65 @@ def test_a_number_is_not_compared_with_text():
 )
 def test_a_column_of_unknown_value_excludes_nothing(predicate, accepted):
     assert parse_predicate(predicate).accepts_values({"day": "5"}, {"month"}) is accepted
+
+
+TYPED = [
+    # type, stored text, predicate of p, and whether it accepts; None if a literal is no value of the type
+    ("long", "10", "p >= '9'", True),
+    ("int", "10", "p between '9' and '11'", True),
+    ("smallint", "10", "p < 9.5", False),
+    ("int", "-5", "p < '-10'", False),
+    ("int", "10", "p in ('9', '1e1')", True),
+    ("int", "10", "p = 'ten'", None),
+    ("int", "10", "p = '1_0'", None),
+    ("decimal(9, 2)", "9.50", "p = '9.5'", True),
+    ("double", "NaN", "p > '1e300'", True),
+    ("double", "0.1", "p = 'nan'", False),
+    ("string", "10", "p >= '9'", False),
+    ("string", "07", "p = 7", True),
+    ("date", "2026-01-31", "p >= DATE '2026-01-31'", True),
+    ("date", "2026-01-31", "p < '+10000-01-01'", True),
+    ("date", "2026-01-31", "p = 5", None),
+    ("date", "2026-01-31", "p = '31.1.2026'", None),
+    ("timestamp", "2026-01-01 00:00:00", "p >= '2026-01-01T00:00:00Z'", True),
+    ("timestamp", "2026-01-01T00:00:00.000000Z", "p = '2026-01-01'", True),
+    ("timestamptz", "2026-01-01 00:00:00+00", "p = TIMESTAMP '2026-01-01T01:00:00+01:00'", True),
+    ("timestamp_ntz", "2026-01-01 00:00:00.1", "p < '2026-01-01T00:00:00.100000001'", True),
+    ("timestamp", "2026-01-01 00:00:00", "p = 'yesterday'", None),
+    ("time", "12:30:00", "p >= '09:00'", True),
+    ("boolean", "true", "p = TRUE", True),
+    ("boolean", "false", "not p = 'False'", False),
+    ("boolean", "true", "p = 1", None),
+    ("boolean", "true", "p = 'yes'", None),
+    ("uuid", "123e4567-e89b-12d3-a456-426614174000", "p = '123E4567E89B12D3A456426614174000'", True),
+    # The text of bytes depends on the writer, a value of another type on what it was before: nothing is excluded.
+    ("binary", "AAE=", "p = 'a'", True),
+    ("binary", "AAE=", "not p = 'a'", True),
+    ("blob", None, "p is null", True),
+    ("variant", "x", "p = 'y'", True),
+    ("int", "ten", "p = 5", True),
+    ("int", None, "p = 5", False),
+    ("int", None, "p = 'x'", None),
+]
+
+
+@pytest.mark.parametrize(("type_name", "stored", "predicate", "accepted"), TYPED)
+def test_partitions_of_tables_compare_as_their_type(type_name, stored, predicate, accepted):
+    if accepted is None:
+        with pytest.raises(UsageError, match=r"partition column p: .* is not a value of type"):
+            parse_predicate(predicate).accepts_values({"p": stored}, types={"p": type_name})
+    else:
+        assert parse_predicate(predicate).accepts_values({"p": stored}, types={"p": type_name}) is accepted
+
+
+@pytest.mark.parametrize(
+    "path", ["/l/k=1/k=2/f.parquet", "/l/K=1/k=2/f.parquet", "/l/k=1/root/k=2/day=5/f.parquet", "/l/k=__HIVE_DEFAULT_PARTITION__/k=2/f"]
+)
+def test_a_key_twice_in_a_path_excludes_nothing(path):
+    for predicate in ("k = '1'", "k = 2", "k = 3", "not k = '1'", "k is null"):
+        assert parse_predicate(predicate).accepts(path)
+    assert doubtful_keys("/l/k=1/k=1/f.parquet") == set()
+    assert not parse_predicate("k = 2").accepts("/l/k=1/k=1/f.parquet")
 
 
 def test_a_column_of_no_partition_spec_is_reported_as_an_error():

@@ -50,6 +50,17 @@ def test_a_value_of_file_or_folder_is_not_absent(path: Path, column: str, value:
     assert answer_of(path, column, value) == answer
 
 
+@pytest.mark.parametrize("folders", ["day=1/day=2", "DAY=1/day=2", "day=1/root/day=2", "day=1/day=__HIVE_DEFAULT_PARTITION__"])
+@pytest.mark.parametrize("column", ["day", "Day"])
+def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, folders: str, column: str) -> None:
+    """Readers take the first value or the last, or fail. `Day` is not stored."""
+    path = write(tmp_path / folders / "a.parquet")
+    for value in (1, 2, 3, 4, None):
+        report = probe(path, column, [value], strict=False)
+        assert report.values[0].row_groups[0].answer == "cannot say" if value is not None else not report.is_absent
+    assert probe(write(tmp_path / "same" / "day=1" / "day=1" / "a.parquet"), "day", [4]).is_absent
+
+
 def test_many_values(path: Path) -> None:
     report = probe_values(path, "day", [4, 1, 5])
     assert [(each.answer, each.reason) for each in report.inconclusive] == [("cannot say", REASON.format("day=1"))]

@@ -32,6 +32,8 @@ class Schema:
     logical_names: Mapping[str, str]
     """Names that users know, by the physical names of top-level columns."""
     names: ColumnNames
+    types: Mapping[str, str]
+    """Types of the top-level columns that are primitive, by the names that users know."""
 
 
 def parse_schema(text: str, mode: str) -> Schema:
@@ -43,11 +45,12 @@ def parse_schema(text: str, mode: str) -> Schema:
         leaves = tuple(_walk(root, (), (), None, {}, mode != "none", 0))
         with_default = {required(field, "name", str) for field in _fields(root) if _has_default(field)}
         logical_names = {_physical_name(field, mode != "none"): required(field, "name", str) for field in _fields(root)}
+        types = {required(field, "name", str): kind for field in _fields(root) if isinstance(kind := field.get("type"), str)}
     defaults = frozenset(leaf.logical for leaf in leaves if leaf.logical[0] in with_default)
     if mode == "none":
-        return Schema(logical_names, ColumnNames(unmapped=frozenset(leaf.logical for leaf in leaves), defaults=defaults))
+        return Schema(logical_names, ColumnNames(unmapped=frozenset(leaf.logical for leaf in leaves), defaults=defaults), types)
     by_id = {leaf.field_id: leaf.logical for leaf in leaves if leaf.field_id is not None} if mode == "id" else {}
-    return Schema(logical_names, ColumnNames(by_id, {leaf.physical: leaf.logical for leaf in leaves}, defaults=defaults))
+    return Schema(logical_names, ColumnNames(by_id, {leaf.physical: leaf.logical for leaf in leaves}, defaults=defaults), types)
 
 
 def _walk(

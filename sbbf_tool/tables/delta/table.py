@@ -51,6 +51,7 @@ class DeltaTable(Table):
         self.properties = metadata.properties
         self.columns = metadata.schema.names
         self.partition_columns = frozenset((name,) for name in metadata.partition_columns)
+        self.partition_types = {name: metadata.schema.types[name] for name in metadata.partition_columns if name in metadata.schema.types}
 
     def live_files(self) -> Iterator[LiveFile]:
         """Yield the data files of this version, in the order of the log."""

@@ -182,8 +182,8 @@ class Catalog:
             for mapping, entries in rows.items()
         }
 
-    def partition_keys(self, table: TableEntry, columns: Mapping[int, Path]) -> dict[int, dict[int, str]]:
-        """Return the names of the partition keys, by id of the partitioning and index of the key, as in the names of folders.
+    def partition_keys(self, table: TableEntry, columns: Mapping[int, Path]) -> tuple[dict[int, dict[int, str]], dict[str, str]]:
+        """Return the names of the partition keys, by ids of partitioning and key, as in the names of folders, and their types.
 
         A name that partitionings use for different keys is that of the newest one.
         """
@@ -196,11 +196,16 @@ class Catalog:
             if column in columns:
                 key = keys.setdefault(partition, {})
                 key[index] = _key_name(transform, ".".join(columns[column]), [name for name, *_ in key.values()]), column, transform
-        newest = {name: meaning for _, key in sorted(keys.items()) for name, *meaning in key.values()}
-        return {
-            partition: {index: name for index, (name, *meaning) in key.items() if newest[name] == meaning}
+        newest = {name: (column, transform) for _, key in sorted(keys.items()) for name, column, transform in key.values()}
+        query = f"select column_id, column_type from ducklake_column where table_id = ? and {_LIVE}"
+        types: dict[int, str] = dict(self._rows(query, (table.id, self.snapshot, self.snapshot), int, str))
+        # Other transforms make numbers.
+        key_types = {name: types[column] if transform == "identity" else "int64" for name, (column, transform) in newest.items()}
+        names = {
+            partition: {index: name for index, (name, *meaning) in key.items() if newest[name] == tuple(meaning)}
             for partition, key in keys.items()
         }
+        return names, key_types
 
     def partition_values(self, table: TableEntry) -> dict[int, list[tuple[int, str | None]]]:
         """Return index and value of the partition keys of each data file."""

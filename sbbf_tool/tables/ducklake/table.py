@@ -43,6 +43,7 @@ class DuckLakeTable(Table):
             self._mappings = rows.mappings(self._entry, self._columns)
             self.columns = ColumnNames(by_id=self._columns, defaults=rows.columns_with_default(self._entry, self._columns))
             self.properties = rows.table_settings(self._entry)
+            self._keys, self.partition_types = rows.partition_keys(self._entry, self._columns)
         self.location = self._entry.folder.rstrip("/")
         self.marker_text = self._name.marker_text(self._entry.id)
         self.version = f"snapshot {self._snapshot}"
@@ -56,15 +57,14 @@ class DuckLakeTable(Table):
     def _read_live_files(self) -> Iterator[LiveFile]:
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            keys = rows.partition_keys(self._entry, self._columns)
             values = rows.partition_values(self._entry)
             files = list(rows.files(self._entry, self._snapshot))
         paths = Counter(file.path(self._entry.folder) for file in files)
         owners = _Owners()
-        all_names = {name for names in keys.values() for name in names.values()}
+        all_names = {name for names in self._keys.values() for name in names.values()}
         for file in files:
             path = file.path(self._entry.folder)
-            names = keys.get(-1 if file.partition_id is None else file.partition_id, {})
+            names = self._keys.get(-1 if file.partition_id is None else file.partition_id, {})
             partition = {names[index]: value for index, value in values.get(file.id, ()) if index in names}
             yield LiveFile(
                 path,

@@ -48,6 +48,16 @@ class PartitionTexts:
         """All names of partition values."""
         return self._values.keys()
 
+    @property
+    def types(self) -> Mapping[str, str]:
+        """Type of the texts of each partition value; those of `month` and `hour` have the order of text."""
+        types = {"year": "int", "month": "string", "day": "date", "hour": "string"}
+        source_types = {number: kind for number, (_, kind) in self._columns.items()}
+        return {
+            name: types.get(transform, "int" if transform.startswith("bucket") else source_types.get(source or 0, "unknown"))
+            for name, (source, transform) in self._values.items()
+        }
+
     def names_of(self, field: PartitionField) -> tuple[str, ...]:
         """Return the names of the values of a field; none for the transform `void`, and if newer specs use its names for other fields."""
         names = dict.fromkeys(name for name in (field.name, self._column_name(field)) if name is not None)

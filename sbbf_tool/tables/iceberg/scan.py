@@ -10,7 +10,7 @@ from sbbf_tool.avro.file import AvroHeader
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.records import optional
 from sbbf_tool.tables.iceberg.manifest import DATA, MAX_MANIFEST, Entry, Manifest, ManifestFile, parse_manifest, parse_manifest_list
-from sbbf_tool.tables.iceberg.metadata import Snapshot
+from sbbf_tool.tables.iceberg.metadata import Metadata, Snapshot
 from sbbf_tool.tables.iceberg.partition import PartitionTexts
 from sbbf_tool.tables.iceberg.paths import identity, open_name
 from sbbf_tool.tables.iceberg.position_deletes import MAX_DELETE_FILE, Reach, find_reachable, reach_of
@@ -62,6 +62,11 @@ def why_unchangeable(entry: Entry) -> str | None:
     return None
 
 
+def partition_texts(metadata: Metadata) -> PartitionTexts:
+    """Return the partition values of the table as text."""
+    return PartitionTexts({number: (path, kind) for number, path, kind in leaves(metadata.schema)}, metadata.specs)
+
+
 def list_live_files(state: State) -> list[LiveFile]:
     """Return the data files of the current snapshot, in the order of its manifests."""
     metadata = state.metadata
@@ -70,7 +75,7 @@ def list_live_files(state: State) -> list[LiveFile]:
     _, manifests = read_manifest_list(state, metadata.current)
     reaches = read_reaches(state, manifests)
     with ErrorPlace(state.location):
-        texts = PartitionTexts({number: (path, kind) for number, path, kind in leaves(metadata.schema)}, metadata.specs)
+        texts = partition_texts(metadata)
     files: dict[str, LiveFile] = {}
     names: dict[str, str] = {}
     for file in manifests:

@@ -34,6 +34,7 @@ class IcebergTable(Table):
             self.version = f"snapshot {metadata.current.id}" if metadata.current else "no snapshot"
             self.properties = metadata.properties
             self.columns = build_column_names(metadata.schema, metadata.properties)
+            self.partition_types = scan.partition_texts(metadata).types
             self._full_names = dict(full_names(metadata.schema))
 
     def column_of_property(self, name: str) -> str:

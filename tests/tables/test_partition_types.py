@@ -1,0 +1,114 @@
+"""Partitions of tables compare as values of their type: in predicates of commands and declarations, and as values to look up."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField as IcebergField
+from pyiceberg.partitioning import PartitionSpec as IcebergSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, TimestamptzType
+
+import sbbf_tool
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.rule import Limits
+from sbbf_tool.tables.iceberg.metadata import PartitionField
+from sbbf_tool.tables.iceberg.partition import PartitionTexts
+from sbbf_tool.tables.iceberg.table import IcebergTable
+from support.iceberg_tables import source_of, sql_catalog
+
+UTC = datetime.UTC
+START = datetime.datetime(2026, 1, 1, tzinfo=UTC)
+COLUMNS = {
+    "i": pa.array([9, 10], pa.int32()),
+    "d": pa.array([Decimal("9.50"), Decimal("10.00")], pa.decimal128(9, 2)),
+    "day": pa.array([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]),
+    "ts": pa.array([START, START + datetime.timedelta(days=1)], pa.timestamp("us", "UTC")),
+    "local": pa.array([datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)], pa.timestamp("us")),
+    "flag": pa.array([False, True]),
+    "raw": pa.array([b"a", b"\x00\xff"]),
+    "text": pa.array(["9", "10"]),
+}
+"""A partition column of each type, with the values of two partitions."""
+
+PREDICATES = [
+    ("i", "i >= '9'", 2), ("i", "i between '9' and '11'", 2), ("i", "i < '9.5'", 1), ("i", "i = 'x'", None),
+    ("d", "d = '9.5'", 1), ("d", "d > 9", 2), ("day", "day > '2026-01-01'", 1), ("day", "day = 'today'", None),
+    ("ts", "ts >= '2026-01-01T00:00:00Z'", 2), ("ts", "ts < '2026-01-02T01:00:00+01:00'", 1), ("ts", "ts = 5", None),
+    ("local", "local >= '2026-01-01T00:00:00'", 2), ("flag", "flag = true", 1), ("flag", "flag = 1", None), ("flag", "flag = 'yes'", None),
+    ("raw", "raw = 'a'", 2), ("text", "text >= '9'", 1),
+]  # fmt: skip
+
+
+def make_table(folder: Path, column: str) -> str:
+    table = pa.table({"id": [1, 2], column: COLUMNS[column]})
+    deltalake.write_deltalake(folder / "t", table, partition_by=[column])
+    return str(folder / "t")
+
+
+@pytest.mark.parametrize(("column", "predicate", "count"), PREDICATES)
+def test_predicates_of_a_delta_table(tmp_path, column, predicate, count):
+    table = make_table(tmp_path, column)
+    declaration = FilterDeclaration(("id",), (table,), where=predicate)
+    if count is None:
+        with pytest.raises(UsageError, match="is not a value of type"):
+            list(sbbf_tool.open_table(table, predicate).inspect())
+        (error, *_) = sbbf_tool.open_table(table).apply(Policy(Limits(filters=(declaration,))))
+        assert isinstance(error, UsageError)
+        return
+    assert len(list(sbbf_tool.open_table(table, predicate).inspect())) == count
+    reports = list(sbbf_tool.open_table(table).apply(Policy(Limits(filters=(declaration,)))))
+    assert sum(not report.holds for report in reports) == count
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "count"),
+    [
+        ("i", "10", 1), ("i", "1e1", 1), ("i", "11", 0), ("i", "ten", None), ("d", "9.5", 1), ("day", "2026-01-02", 1), ("day", "2", None),
+        ("ts", "2026-01-01T01:00:00+01:00", 2), ("ts", "2026-01-01 00:00:00", 1), ("local", "2026-01-01 00:00", 1), ("flag", "TRUE", 1),
+        ("flag", "1", None), ("raw", "b", 2), ("raw", b"\x00\xff", 2), ("text", "10", 1), ("text", "10.0", 0), ("text", "null", 2),
+    ],
+)  # fmt: skip
+def test_values_of_a_partition_column(tmp_path, column, value, count):
+    outcomes = list(sbbf_tool.open_table(make_table(tmp_path, column)).probe(column, [value]))
+    if count is None:
+        assert {type(outcome) for outcome in outcomes} == {UsageError}
+    else:
+        assert sum(not report.is_absent for report in outcomes) == count
+
+
+def test_transforms_of_iceberg_have_types():
+    columns = {1: (("id",), "long"), 2: (("ts",), "timestamptz")}
+    names = {
+        "id": (1, "identity"),
+        "t": (2, "truncate[4]"),
+        "b": (1, "bucket[8]"),
+        "y": (2, "year"),
+        "m": (2, "month"),
+        "day": (2, "day"),
+        "h": (2, "hour"),
+    }
+    spec = [PartitionField(1000 + at, source, name, transform) for at, (name, (source, transform)) in enumerate(names.items())]
+    texts = PartitionTexts(columns, {0: spec})
+    assert texts.types == {"id": "long", "t": "timestamptz", "b": "int", "y": "int", "m": "string", "day": "date", "h": "string"}
+
+
+def test_partitions_of_an_iceberg_table(tmp_path):
+    catalog = sql_catalog(tmp_path)
+    schema = Schema(NestedField(1, "i", LongType()), NestedField(2, "ts", TimestamptzType()))
+    spec = IcebergSpec(IcebergField(1, 1000, IdentityTransform(), "i"), IcebergField(2, 1001, IdentityTransform(), "ts"))
+    table = catalog.create_table("n.t", schema, partition_spec=spec)
+    table.append(pa.table({"i": pa.array([9, 10]), "ts": COLUMNS["ts"]}, schema=table.schema().as_arrow()))
+    iceberg = IcebergTable(source_of(catalog))
+    for predicate, count in (("i >= '9'", 2), ("ts >= '2026-01-01T00:00:00Z'", 2), ("ts < '2026-01-02T00:00:00Z' and i < '10'", 1)):
+        accepts = parse_predicate(predicate).accepts_values
+        assert sum(accepts(file.partition, file.unknown, iceberg.partition_types) for file in iceberg.live_files()) == count, predicate
