@@ -90,7 +90,7 @@ def test_the_line_of_a_crontab(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "2 files: 2 done" in done.stdout
     assert [lake.count_filters(day) for day in DAYS] == [0, 0]
-    assert (state / "state.parquet").exists()
+    assert (state / "state.sqlite").exists()
 
 
 def test_the_units_of_systemd(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ opened to find out.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -25,16 +26,15 @@ from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.arrow import plain
 from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
-from sbbf_tool.reports.state import StateRow
 from sbbf_tool.reports.typed_text import from_text, to_text
 from sbbf_tool.runner.discover import discover, list_file, stat_file
+from sbbf_tool.runner.state import State, StateRow
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.state import State
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -43,8 +43,6 @@ _TICK_SECONDS = 0.05
 """A file that changed less than this before it was listed may change again without another time."""
 _COARSE_TICK_SECONDS = 2.0
 """The same of a file whose listing states the time of the last modification alone: some stores count in seconds."""
-_MOST_REPORT_CHARACTERS = 1 << 20
-"""Length of the text of a report above which the file is worked on again."""
 
 
 class IncrementalRunner:
@@ -81,7 +79,7 @@ class IncrementalRunner:
             if selection.where is None or not selection.where.is_choice:
                 self._state.forget(requests.command, map(_key_of, _folders(selection)))
         finally:
-            self._state.save()
+            self._state.close()
 
     def _work_on(
         self, files: list[ListedFile], selection: Selection, work: Work[Row], requests: _Requests[Row]
@@ -113,21 +111,10 @@ class IncrementalRunner:
             file = _version_after(final_row)
         text = None if report is None else to_text(getattr(final_row, "report", None), redact(final_row.path))
         is_whole = not (getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ()))
-        if not is_whole or len(text or "") > _MOST_REPORT_CHARACTERS:
-            text = None
-        self._state.record(
-            StateRow(
-                _key_of(final_row.path),
-                requests.command,
-                *(file.bytes, file.modified, file.change_time, file.inode, file.etag),
-                fingerprint=getattr(report, "fingerprint", None),
-                request=requests.hash_of(row.path),
-                status=final_row.status,
-                reason=final_row.reason,
-                exit_code=final_row.exit_code,
-                report=text,
-            )
-        )
+        key, version, reason = _key_of(final_row.path), _version_of(file), cast("str | None", plain(final_row.reason))
+        if version is not None:
+            outcome = (final_row.status, reason, final_row.exit_code, text if is_whole else None)
+            self._state.record(StateRow(key, requests.command, version, requests.hash_of(row.path), *outcome))
 
 
 class _Requests(Generic[Row]):
@@ -183,10 +170,10 @@ def _folders(selection: Selection) -> Iterator[str]:
         yield from (name for name in selection.names if (name.endswith("/") if places.is_url(name) else os.path.isdir(name)))
 
 
-def _version_of(file: ListedFile) -> tuple[object, ...] | None:
+def _version_of(file: ListedFile) -> str | None:
     """Return what changes with the content of a file; None if its listing does not state enough."""
     is_known = file.bytes is not None and (file.etag is not None or file.modified is not None)
-    return (file.bytes, file.modified, file.change_time, file.inode, file.etag) if is_known else None
+    return json.dumps((file.bytes, file.modified, file.change_time, file.inode, file.etag)) if is_known else None
 
 
 class _Listing:

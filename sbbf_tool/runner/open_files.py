@@ -111,7 +111,7 @@ class Files:
     ) -> Iterator[VerifyReport | SbbfError]:
         """Verify filters against the data; see `sbbf_tool.verify`.
 
-        `state` is a Parquet file that keeps outcomes: reports of files that are unchanged since come from it.
+        `state` is an SQLite file that keeps outcomes: reports of files that are unchanged since come from it.
         """
         return self._run(works.verify(columns, keys=keys, max_page_bytes=max_page_bytes, strict=strict), state)
 

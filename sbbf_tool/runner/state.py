@@ -1,262 +1,235 @@
-"""The state of runs: a Parquet file with one row per file and command, from which a later run takes the outcomes of unchanged files.
+"""The state of runs: an SQLite file with one row per file and command, from which a later run takes the outcomes of unchanged files.
 
-It is a cache: a lost or damaged state costs time, and nothing else. Rows are read row group by row group when their files are listed, so
-that memory grows by some bytes per row. The file is replaced as a whole; runs that use the same state concurrently overwrite each other's
-rows.
+It is a cache: a lost or damaged state costs time, and nothing else. A row is committed when it is recorded, without a wait for the disk, so
+that a killed process loses none and runs that use one state concurrently see each other's rows.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
+import stat
 import time
-from collections import OrderedDict
+import zlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
+from contextlib import closing
+from itertools import count
+from typing import NamedTuple, get_type_hints
+from urllib.parse import quote
 
 from sbbf_tool import log
-from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError, WriteError
-from sbbf_tool.file.row_file import RowFile
-from sbbf_tool.reports.arrow import schema_of, to_batch
-from sbbf_tool.reports.state import StateRow
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.storage import local, places
-from sbbf_tool.storage.whole import write_whole
+from sbbf_tool.storage.system_calls import READ, user_id
+from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.whole import ensure_own_link, write_whole
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-MARK = b"sbbf.state"
-"""Key in the metadata of the file, so that a state never replaces another file."""
-_FORM = b"1"
-_NAMES = tuple(StateRow.__dataclass_fields__)
-_GROUP_ROWS = 4096
-_GROUP_BYTES = 16 << 20
-"""Bytes of the rows of a row group, so that a reader never has many in memory."""
-_SAVE_SECONDS = 60.0
-_MOST_PENDING_BYTES = 64 << 20
-_GROUPS_IN_MEMORY = 4
-_MOST_EQUAL_HASHES = 16
+_APPLICATION = b"sbbf"
+"""The `application_id` of a state, so that a state never replaces another file."""
+_LISTED = "CREATE TEMP TABLE listed (path PRIMARY KEY) WITHOUT ROWID"
+_MOST_REPORT_BYTES = 1 << 20
+"""Length of a report above which the file is worked on again."""
+_MOST_ROWS = 16
 """Rows of a path that are looked at: there is one per command."""
+_WAIT_SECONDS = 5.0
+"""Time to wait for another run that is writing."""
+_PAUSE_SECONDS = 60.0
+"""Time without a use of the state after one that failed."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_ERROR)
+"""Codes of errors whose cause is in the file. Others pass, such as a full disk."""
+
+
+class StateRow(NamedTuple):
+    """The outcome of one command on one version of a file."""
+
+    path: str
+    """Absolute path, or URL without passwords and signatures."""
+    command: str
+    version: str
+    """What changes with the content of the file, as its listing states it."""
+    request: str
+    """Hash of everything that determines the outcome besides the file: columns, sizes, rules and the version of this package."""
+    status: str
+    """`ok`, `skipped`, `refused` or `failed`."""
+    reason: str | None
+    exit_code: int
+    report: str | None
+    """The report as JSON, without the name of the file."""
+
+
+_TYPES = tuple(get_type_hints(StateRow).values())
+_TABLE = f"CREATE TABLE outcomes ({', '.join(StateRow._fields)}, PRIMARY KEY (path, command)) WITHOUT ROWID"
 
 
 class State:
-    """The rows of a state file. With `writes`, new rows are recorded, and saved each minute and by `save`."""
+    """The rows of a state file. With `writes`, new rows are recorded. Use again after `close` opens the file again."""
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True, must_exist: bool = False) -> None:
-        """Open a state. Raises UsageError if the file is no state and, with `must_exist`, if there is none."""
+        """Open a state.
+
+        Raises UsageError if the file is no state and, with `must_exist`, if there is none. Raises RefusedError if it could not be written,
+        or may lead to a file that another user has chosen.
+        """
         self.path = os.fsdecode(path)
         self.writes = writes
         self.warnings: list[str] = []
         """What could not be read or saved. The files of such rows are worked on again."""
-        self._file: RowFile | None = None
-        self._new_rows: dict[tuple[str, str], StateRow] = {}
-        self._pending_bytes = 0
-        self._saved_at = time.monotonic()
-        self._starts: NDArray[np.int64]
-        self._hashes: NDArray[np.int64]
-        self._order: NDArray[np.int64]
-        self._is_listed: NDArray[np.bool_]
-        self._dropped: NDArray[np.bool_]
-        self._groups: OrderedDict[int, dict[str, list[Any]]] = OrderedDict()
-        self._open(must_exist)
+        self._database: sqlite3.Connection | None = None
+        self._paused_until = 0.0
+        if places.is_url(self.path):
+            raise UsageError("a state must be a local file", file=self.path)
+        self._real = os.path.realpath(self.path)
+        if self._open() is None and must_exist:
+            raise UsageError("there is no such state", file=self.path, hint="a run that keeps a state writes one")
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     def find(self, path: str) -> Iterator[StateRow]:
         """Yield the saved rows of a file that is listed, at most one per command."""
-        for position in self._positions(path):
-            row = self._row(position)
-            if row is not None and row.path == path and not self._dropped[position]:
-                self._is_listed[position] = True
-                yield row
+        self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", path)
+        for *values, report in self._execute("SELECT * FROM outcomes WHERE path = ? LIMIT ?", path, _MOST_ROWS):
+            row = (*values, None if report is None else _decompress(report))
+            if all(isinstance(value, kind) for value, kind in zip(row, _TYPES, strict=True)):
+                yield StateRow._make(row)
 
     def record(self, row: StateRow) -> None:
-        """Add a row, which replaces the saved one of the same file and command."""
-        if not self.writes:
-            return
-        self._pending_bytes += len(row.report or "") + len(row.path)
-        self._new_rows[row.path, row.command] = row
-        now = time.monotonic()
-        if now - self._saved_at >= _SAVE_SECONDS or self._pending_bytes > _MOST_PENDING_BYTES:
-            self.save()
+        """Save a row, which replaces the one of the same file and command."""
+        if self.writes:
+            text = row.report or ""
+            report = zlib.compress(text.encode(), 1) if 0 < len(text) <= _MOST_REPORT_BYTES else None
+            self._execute(f"INSERT OR REPLACE INTO outcomes VALUES ({', '.join('?' * len(_TYPES))})", *row[:-1], report)
+            self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", row.path)
 
     def forget(self, command: str, folders: Iterable[str]) -> None:
         """Drop the rows of this command whose files are below these folders, but were not listed: the files no longer exist."""
-        prefixes = tuple(f"{folder.rstrip('/')}/" for folder in folders)
-        if not (self.writes and prefixes):
-            return
-        for number in range(len(self._starts) - 1):
-            columns = self._group(number, ("path", "command"))
-            start = int(self._starts[number])
-            for at, (path, owner) in enumerate(zip(columns["path"], columns["command"], strict=True)):
-                if owner == command and not self._is_listed[start + at] and path.startswith(prefixes):
-                    self._dropped[start + at] = True
-                    self._is_changed = True
+        for folder in folders if self.writes else ():
+            # "0" follows "/".
+            start, end = f"{folder.rstrip('/')}/", f"{folder.rstrip('/')}0"
+            condition = "command = ? AND path >= ? AND path < ? AND path NOT IN (SELECT path FROM temp.listed)"
+            self._execute(f"DELETE FROM outcomes WHERE {condition}", command, start, end)
 
-    def save(self) -> None:
-        """Replace the file by one with the present rows. If that fails, the old file stays, and `warnings` has the reason."""
-        started = time.monotonic()
-        if self.writes and (self._new_rows or self._is_changed):
-            for path, command in self._new_rows:
-                self._drop(path, command)
-            try:
-                self._replace()
-            except (RefusedError, WriteError, UsageError) as error:
-                # A run does not fail for its cache.
-                self._warn(f"the state is not saved: {error}")
-                if self._pending_bytes > _MOST_PENDING_BYTES:
-                    self._new_rows, self._pending_bytes = {}, 0
-        # A large state takes long to write: then it is saved less often.
-        self._saved_at = time.monotonic() + 9 * (time.monotonic() - started)
+    def _execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        """Return the rows of a statement; without any after an error, which is a warning: a run does not fail for its cache."""
+        try:
+            database = None if time.monotonic() < self._paused_until else self._database or self._open()
+            return [] if database is None else database.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._handle(error)
+            return []
 
-    def _replace(self) -> None:
-        with write_whole(self.path, overwrite=True) as stream:
-            self._write(stream)
-        is_listed = np.concatenate([self._is_listed[~self._dropped], np.ones(len(self._new_rows), np.bool_)])
-        self.close()
-        self._new_rows, self._pending_bytes = {}, 0
-        self._open()
-        self._is_listed = is_listed if len(is_listed) == len(self._is_listed) else self._is_listed
+    def _handle(self, error: sqlite3.Error) -> None:
+        # An error of Python, such as text that is not UTF-8, has no code.
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _DAMAGED:
+            self._set_aside(error)
+        else:
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            self._warn(f"{self.path}: the state cannot be {'saved' if self.writes else 'read'}: {error}")
 
     def _warn(self, warning: str) -> None:
         if warning not in self.warnings:
             self.warnings.append(warning)
             log.info("%s", warning)
 
-    # --- reading ---
-
-    def _open(self, must_exist: bool = False) -> None:
-        self._groups.clear()
-        self._is_changed = False
+    def _open(self) -> sqlite3.Connection | None:
+        """Open the file, and make it if it is to be written; None if there is none."""
         if self.writes:
-            _ensure_writable(self.path)
+            _ensure_writable(self._real, self.path)
+        if not self._is_there():
+            if not self.writes:
+                return None
+            _create(self._real)
         try:
-            self._file = self._open_file()
-        except MissingError:
-            if must_exist:
-                raise UsageError("there is no such state", file=self.path, hint="a run that keeps a state writes one") from None
-        except UnreadableError as error:
-            hint = "name another; an old state can be removed: only the time that it saves is lost"
-            raise UsageError(f"the file is not a state of this version of sbbf: {error.message}", file=self.path, hint=hint) from None
-        counts = [] if self._file is None else [self._file.num_rows(number) for number in range(self._file.num_row_groups)]
-        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-        self._is_listed = np.zeros(int(self._starts[-1]), np.bool_)
-        self._dropped = np.zeros(int(self._starts[-1]), np.bool_)
-        hashes: NDArray[np.int64] = np.zeros(int(self._starts[-1]), np.int64)
-        for number in range(len(counts)):
-            paths = self._group(number, ("path",))["path"]
-            hashes[self._starts[number] : self._starts[number] + len(paths)] = [hash(path) for path in paths]
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes = hashes[self._order]
+            if (sql := self._connect().execute("SELECT sql FROM sqlite_master LIMIT 2").fetchall()) != [(_TABLE,)]:
+                raise sqlite3.DatabaseError("it has other tables" if sql else "it has no table")
+        except sqlite3.Error as error:
+            self._handle(error)
+        return self._database
 
-    def _open_file(self) -> RowFile | None:
-        file = RowFile(self.path, 2 * _GROUP_ROWS)
-        # Each row has a path of its own, so that more rows than bytes are a forgery.
-        num_rows = sum(map(file.num_rows, range(file.num_row_groups)))
-        if file.metadata.get(MARK) != _FORM or not file.schema.equals(_dictionary_schema()) or num_rows > os.path.getsize(self.path):
-            file.close()
-            raise UnreadableError("it has other rows")
-        return file
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"file:{quote(os.fsencode(self._real))}?mode={'rw' if self.writes else 'ro'}"
+        database = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        self._database = database
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * _MOST_REPORT_BYTES)
+        for statement in ("PRAGMA trusted_schema = OFF", "PRAGMA synchronous = OFF", _LISTED):
+            database.execute(statement)
+        return database
 
-    def _positions(self, path: str) -> list[int]:
-        key = hash(path)
-        first, last = np.searchsorted(self._hashes, key, "left"), np.searchsorted(self._hashes, key, "right")
-        return [int(position) for position in self._order[first : min(last, first + _MOST_EQUAL_HASHES)]]
-
-    def _row(self, position: int) -> StateRow | None:
-        """Return a saved row; None if it cannot be read."""
-        number = int(np.searchsorted(self._starts, position, "right")) - 1
-        if number not in self._groups:
-            self._groups[number] = self._group(number, _NAMES)
-            if len(self._groups) > _GROUPS_IN_MEMORY:
-                self._groups.popitem(last=False)
-        self._groups.move_to_end(number)
-        at = position - int(self._starts[number])
-        columns = self._groups[number]
-        return StateRow(*(columns[name][at] for name in _NAMES)) if columns["path"] else None
-
-    def _group(self, number: int, names: tuple[str, ...]) -> dict[str, list[Any]]:
-        """Read columns of a row group; they are empty if it cannot be read."""
-        assert self._file is not None
+    def _is_there(self) -> bool:
+        """Return whether there is a state. Raises UsageError if the file is something else."""
         try:
-            columns = self._file.read(number, names)
-            if any(len(values) != self._file.num_rows(number) for values in columns.values()):
-                raise UnreadableError("it has fewer rows than the footer states")
-            return columns
-        except UnreadableError as error:
-            self._drop_group(number, error)
-            return {name: [] for name in names}
+            # Raises RefusedError: such a link may lead to a file of any kind.
+            ensure_own_link(self.path)
+            if not stat.S_ISREG(os.stat(self._real).st_mode):
+                raise self._no_state("it is no regular file")
+            with open(os.open(self._real, READ), "rb") as stream:
+                start = stream.read(100)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self._no_state(reason_of(error)) from None
+        # At 18: versions of the format, which are 1 while no log of writes is beside the file; at 68: application_id.
+        if (start[:16], start[18:20], start[68:72]) != (b"SQLite format 3\0", b"\1\1", _APPLICATION):
+            raise self._no_state("it was not written by sbbf")
+        return True
 
-    def _drop_group(self, number: int, error: UnreadableError) -> None:
-        self._dropped[self._starts[number] : self._starts[number + 1]] = True
-        self._warn(f"{self.path}: row group {number} of the state cannot be read ({error.message}); its files are worked on again")
+    def _no_state(self, reason: str) -> UsageError:
+        return UsageError(f"the file is not a state of sbbf: {reason}", file=self.path, hint="name another")
 
-    # --- writing ---
-
-    def _drop(self, path: str, command: str) -> None:
-        for position in self._positions(path):
-            row = self._row(position)
-            if row is not None and (row.path, row.command) == (path, command):
-                self._dropped[position] = True
-
-    def _write(self, stream: Any) -> None:
-        schema = _dictionary_schema()
-        with parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
-            # Small row groups of earlier runs are joined.
-            waiting: list[pa.Table] = []
-            for table in self._tables(schema):
-                waiting.append(table)
-                if sum(map(len, waiting)) >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
-                    _write_group(writer, waiting)
-            _write_group(writer, waiting)
-
-    def _tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Yield the rows to save as tables of up to `_GROUP_ROWS` rows: the saved ones in their order, then the new ones."""
-        for number in range(len(self._starts) - 1):
-            is_kept = ~self._dropped[self._starts[number] : self._starts[number + 1]]
-            if self._file is not None and is_kept.any():
-                try:
-                    table = self._file.read_table(number, _NAMES)
-                except UnreadableError as error:
-                    self._drop_group(number, error)
-                    continue
-                encoded_table = _encode(table, schema)
-                yield encoded_table if is_kept.all() else encoded_table.filter(pa.array(is_kept))
-        rows = list(self._new_rows.values())
-        for start in range(0, len(rows), _GROUP_ROWS):
-            yield _encode(pa.Table.from_batches([to_batch(StateRow, rows[start : start + _GROUP_ROWS])]), schema)
+    def _set_aside(self, error: sqlite3.Error) -> None:
+        """Rename a damaged state, and begin another one."""
+        self.close()
+        damage = f"{self.path}: the state is damaged ({error})"
+        if not self.writes:
+            self._warn(f"{damage}; its files are worked on again")
+            return
+        name = next(name for name in (f"{self._real}.damaged-{number}" for number in count(1)) if not os.path.lexists(name))
+        try:
+            for suffix in ("-journal", ""):
+                if os.path.lexists(self._real + suffix):
+                    os.rename(self._real + suffix, name + suffix)
+            _create(self._real)
+            self._connect()
+        except (OSError, SbbfError, sqlite3.Error) as failure:
+            self.writes = False
+            self._warn(f"{damage} and cannot be renamed: {failure}")
+        else:
+            self._warn(f"{damage} and is now {os.path.basename(name)}; its files are worked on again")
 
 
-def _ensure_writable(path: str) -> None:
-    """Raise UsageError or RefusedError before the run if its state could not be saved, as far as this can be checked."""
-    if places.is_url(path):
-        raise UsageError("a state must be a local file", file=path)
-    if not os.path.isdir(os.path.dirname(path) or "."):
+def _ensure_writable(real: str, path: str) -> None:
+    """Raise RefusedError before the run if its state could not be saved, as far as this can be checked."""
+    if not os.path.isdir(os.path.dirname(real)):
         raise RefusedError("the folder of the state does not exist", file=path, hint="create it first")
-    local.ensure_open_to_new_files(os.path.dirname(os.path.realpath(path)), path)
+    local.ensure_open_to_new_files(os.path.dirname(real), path)
+    if os.path.exists(real) and not os.access(real, os.W_OK):
+        raise RefusedError("no permission to write the state", file=path, hint="name another")
+    journal = f"{real}-journal"
+    if os.path.lexists(journal) and os.lstat(journal).st_uid not in (user_id(), 0):
+        raise RefusedError("the journal of the state belongs to another user, who could choose its rows", file=journal, hint="remove it")
 
 
-def _write_group(writer: parquet.ParquetWriter, waiting: list[pa.Table]) -> None:
-    if waiting:
-        table = pa.concat_tables(waiting).unify_dictionaries()
-        writer.write_table(table, row_group_size=2 * _GROUP_ROWS)
-        waiting.clear()
+def _create(path: str) -> None:
+    """Write a state without rows in one step, unless another run is first."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"PRAGMA application_id = {int.from_bytes(_APPLICATION)}")
+        database.execute(_TABLE)
+        data = database.serialize()
+    try:
+        with write_whole(path, overwrite=False) as stream:
+            stream.write(data)
+    except RefusedError:
+        if not os.path.exists(path):
+            raise
 
 
-def _encode(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Convert text to dictionaries where the schema has them. Before pyarrow 15, `cast` cannot."""
-    columns = [table.column(field.name) for field in schema]
-    return pa.table([column.dictionary_encode() if column.type == pa.string() else column for column in columns], schema=schema)
-
-
-def _dictionary_schema() -> pa.Schema:
-    """Return the schema of rows with text as dictionaries: equal texts are in memory once."""
-    text = pa.dictionary(pa.int32(), pa.string())
-    fields = (field.with_type(text) if field.type == pa.string() else field for field in schema_of(StateRow))
-    return pa.schema(fields, {MARK: _FORM})
+def _decompress(data: object) -> str | None:
+    """Return the text of a report; an empty one, which is none, if the bytes are damaged or have too many characters."""
+    try:
+        decompressor = zlib.decompressobj()
+        text = decompressor.decompress(data, _MOST_REPORT_BYTES)  # type: ignore[arg-type]
+        return text.decode("ascii") if decompressor.eof else ""
+    except (zlib.error, TypeError, UnicodeDecodeError):
+        return ""

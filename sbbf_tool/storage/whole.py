@@ -52,7 +52,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
         old = _status_of(name)
         if old is not None and not overwrite:
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
-        _ensure_own_link(name)
+        ensure_own_link(name)
         if old is not None and (not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))):
             # /dev/stdout may lead to a file: renaming another file over it would lose its earlier content.
             with _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb") as stream:
@@ -137,7 +137,7 @@ def _open_fifo(name: str) -> int:
             return fd
 
 
-def _ensure_own_link(name: str) -> None:
+def ensure_own_link(name: str) -> None:
     """Raise RefusedError if a path is a link of another user: it may lead to any file that this user may write."""
     try:
         status = os.lstat(name)

@@ -105,7 +105,7 @@ def lake(tmp_path: Path) -> Lake:
 def test_a_lake_is_kept_as_declared(lake: Lake, tmp_path: Path) -> None:
     original = digests(tmp_path / "lake")
     to_change = sum(quality_of(number) != "right" for number in range(NUM_FILES))
-    state = ("--state", "state.parquet")
+    state = ("--state", "state.sqlite")
 
     _, state_before = lake.run("apply", code=1)
     assert state_before["totals"]["files_not_as_declared"] == to_change

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -66,9 +70,18 @@ def summary(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
     return document
 
 
-ADD = ["add-filter", "lake", "-c", "id", "--in-place", "--state", "s.parquet"]
-VERIFY = ["verify", "lake", "--state", "s.parquet"]
-CHECK = ["check", "lake", "--state", "s.parquet"]
+def query(statement: str, *values: object) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect("s.sqlite", isolation_level=None)) as database:
+        return database.execute(statement, values).fetchall()
+
+
+def rows_of(columns: str) -> list[tuple[Any, ...]]:
+    return query(f"select {columns} from outcomes")
+
+
+ADD = ["add-filter", "lake", "-c", "id", "--in-place", "--state", "s.sqlite"]
+VERIFY = ["verify", "lake", "--state", "s.sqlite"]
+CHECK = ["check", "lake", "--state", "s.sqlite"]
 
 
 @pytest.mark.parametrize("arguments", [ADD, VERIFY, CHECK], ids=lambda words: words[0])
@@ -137,7 +150,7 @@ def test_another_request_opens_the_files(open_names, capfd) -> None:
         assert summary(arguments, capfd)["unchanged"] == 0
         assert summary(arguments, capfd)["unchanged"] == 4
     # One row per file and command: the last request.
-    assert pq.read_metadata("s.parquet").num_rows == 12
+    assert len(rows_of("path")) == 12
     assert summary([*CHECK, "--max-fpp", "0.5"], capfd)["unchanged"] == 0
 
 
@@ -157,19 +170,19 @@ def test_failed_files_are_worked_on_again(open_names, capfd) -> None:
 
 def test_a_dry_run_reads_the_state_and_does_not_write_it(capfd) -> None:
     assert summary([*ADD, "-n"], capfd)["unchanged"] == 0
-    assert not Path("s.parquet").exists()
+    assert not Path("s.sqlite").exists()
     run(ADD)
-    data = Path("s.parquet").read_bytes()
+    data = Path("s.sqlite").read_bytes()
     os.utime("lake/part-00001.parquet", (0, 0))
     assert summary([*ADD, "-n"], capfd)["unchanged"] == 3
-    assert Path("s.parquet").read_bytes() == data
+    assert Path("s.sqlite").read_bytes() == data
 
 
 def test_since_leaves_out_what_is_unchanged(open_names, capfd) -> None:
     run(ADD)
-    data = Path("s.parquet").read_bytes()
+    data = Path("s.sqlite").read_bytes()
     open_names.clear()
-    since = ["check", "lake", "--since", "s.parquet"]
+    since = ["check", "lake", "--since", "s.sqlite"]
     assert summary(since, capfd)["left_out"] == 4
     assert run(since) == 0
     assert "0 files: 4 more unchanged and left out" in capfd.readouterr().out
@@ -178,28 +191,28 @@ def test_since_leaves_out_what_is_unchanged(open_names, capfd) -> None:
     open_names.clear()
     assert {name: summary(since, capfd)[name] for name in ("files", "left_out")} == {"files": 1, "left_out": 3}
     assert set(open_names) == {"part-00001.parquet"}
-    assert summary(["check", "lake/part-00000.parquet", "--since", "s.parquet"], capfd)["left_out"] == 1
-    assert Path("s.parquet").read_bytes() == data
+    assert summary(["check", "lake/part-00000.parquet", "--since", "s.sqlite"], capfd)["left_out"] == 1
+    assert Path("s.sqlite").read_bytes() == data
 
 
 def test_files_that_are_left_out_may_have_the_column(capfd) -> None:
     run(CHECK)
     for number in (4, 5):
         pq.write_table(pa.table({"other": [1]}), f"lake/part-0000{number}.parquet")
-    since = ["check", "lake", "--require", "id", "--since", "s.parquet"]
+    since = ["check", "lake", "--require", "id", "--since", "s.sqlite"]
     assert {name: summary(since, capfd)[name] for name in ("files", "left_out", "failed")} == {"files": 2, "left_out": 4, "failed": 0}
     assert run(["check", "lake/part-00004.parquet", *since[2:]]) == 2
 
 
 def test_rows_of_files_that_no_longer_exist_are_dropped(capfd) -> None:
     run(ADD)
+    time.sleep(0.06)
     run(VERIFY)
     os.unlink("lake/part-00000.parquet")
-    run(["verify", "lake/part-00001.parquet", "--state", "s.parquet"])
-    assert pq.read_metadata("s.parquet").num_rows == 8
+    run(["verify", "lake/part-00001.parquet", "--state", "s.sqlite"])
+    assert len(rows_of("path")) == 8
     run(VERIFY)
-    rows = pq.read_table("s.parquet", columns=["path", "command"]).to_pylist()
-    assert sorted((row["command"], Path(row["path"]).name[5:10]) for row in rows) == [
+    assert sorted((command, Path(path).name[5:10]) for command, path in rows_of("command, path")) == [
         *(("add-filter", f"0000{number}") for number in range(4)),
         *(("verify", f"0000{number}") for number in range(1, 4)),
     ]
@@ -208,93 +221,135 @@ def test_rows_of_files_that_no_longer_exist_are_dropped(capfd) -> None:
 def test_the_folder_of_the_command_does_not_matter(monkeypatch, capfd) -> None:
     run(VERIFY)
     monkeypatch.chdir("lake")
-    assert summary(["verify", ".", "--state", "../s.parquet"], capfd)["unchanged"] == 4
+    assert summary(["verify", ".", "--state", "../s.sqlite"], capfd)["unchanged"] == 4
 
 
-@pytest.mark.parametrize("kind", ["empty", "text", "cut", "data", "report", "folder", "fifo", "other types", "other version"])
+@pytest.mark.parametrize("kind", ["empty", "text", "data", "other database", "other application", "log of writes", "folder", "fifo"])
 def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None:
-    path = Path("s.parquet")
-    run(VERIFY)
-    if kind == "cut":
-        path.write_bytes(path.read_bytes()[:-100])
-    elif kind == "other types":
-        table = pq.read_table(path)
-        pq.write_table(table.set_column(0, "path", pa.array(range(len(table)))), path)
-    elif kind == "other version":
-        table = pq.read_table(path)
-        pq.write_table(table.replace_schema_metadata({b"sbbf.state": b"0"}), path)
-    else:
-        path.unlink()
+    path = Path("s.sqlite")
     if kind in ("empty", "text"):
         path.write_bytes(b"" if kind == "empty" else b"{}\n" * 100)
     elif kind == "data":
         shutil.copy("lake/part-00000.parquet", path)
-    elif kind == "report":
-        run(["check", "lake", "--report", str(path)])
     elif kind == "folder":
         path.mkdir()
     elif kind == "fifo":
         os.mkfifo(path)
+    elif kind == "other database":
+        query("create table outcomes (path, command)")
+    else:
+        run(VERIFY)
+        query("pragma application_id = 7" if kind == "other application" else "pragma journal_mode = wal")
     before = path.read_bytes() if path.is_file() else None
-    for arguments in (VERIFY, ADD, CHECK, ["check", "lake", "--since", str(path)]):
+    for arguments in (VERIFY, ADD, CHECK, [*ADD, "-n"], ["check", "lake", "--since", str(path)]):
         capfd.readouterr()
         assert run(arguments) == 2
         error = capfd.readouterr().err
-        assert error.startswith("sbbf: s.parquet: the file is not a state of this version of sbbf: ")
+        assert error.startswith("sbbf: s.sqlite: the file is not a state of sbbf: ")
         assert len(error.splitlines()) == 1
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
-def forge(**values: object) -> None:
-    """Change a column of the state."""
-    table = pq.read_table("s.parquet")
-    for name, value in values.items():
-        position = table.schema.get_field_index(name)
-        plain = table.schema.field(name).type.value_type if pa.types.is_dictionary(table.schema.field(name).type) else None
-        column = pa.array([value] * len(table), plain or table.schema.field(name).type)
-        encoded = column if plain is None else column.dictionary_encode()
-        table = table.set_column(position, table.schema.field(name), encoded)
-    pq.write_table(table, "s.parquet")
+@pytest.mark.parametrize("kind", ["a cut", "zeros", "another table", "another form", "a view", "a long value", "bytes as text"])
+def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
+    path = Path("s.sqlite")
+    run(VERIFY)
+    statements = {
+        "another table": ("create table other (path)",),
+        "another form": ("drop table outcomes", "create table outcomes (path, command)"),
+        "a view": (
+            "drop table outcomes",
+            "create view outcomes as with recursive n(i) as (select 1 union all select i + 1 from n) select i from n",
+        ),
+        "a long value": ("update outcomes set report = zeroblob(30000000)",),
+        "bytes as text": ("update outcomes set status = cast(x'ff' as text)",),
+    }
+    for statement in statements.get(kind, ()):
+        query(statement)
+    if kind == "a cut":
+        path.write_bytes(path.read_bytes()[:-4096])
+    elif kind == "zeros":
+        path.write_bytes(path.read_bytes()[:4096] + bytes(4096 * 2))
+    before = path.read_bytes()
+    assert run([*ADD, "-n", "-c", "name"]) == 0
+    assert path.read_bytes() == before
+    capfd.readouterr()
+    assert run(VERIFY) == 0
+    error = capfd.readouterr().err
+    assert error.startswith("sbbf: warning: s.sqlite: the state is damaged (")
+    assert error.endswith(") and is now s.sqlite.damaged-1; its files are worked on again\n")
+    assert Path("s.sqlite.damaged-1").read_bytes() == before
+    assert summary(VERIFY, capfd)["unchanged"] == 4
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        {"report": "{}"}, {"report": "["}, {"report": "[" * 100_000}, {"report": None}, {"report": '{"file": 1}'}, {"report": "7"},
-        {"status": "perfect"}, {"exit_code": 1}, {"exit_code": -(2**60)}, {"request": ""}, {"bytes": None, "modified": None},
-        {"modified": float("nan")}, {"inode": -1},
+        {"report": zlib.compress(text.encode())} for text in ("{}", "[", "[" * 100_000, '{"file": 1}', "7")
+    ] + [
+        {"report": None}, {"report": "{}"}, {"report": b"{}"}, {"report": zlib.compress(bytes(100 << 20))}, {"status": "perfect"},
+        {"status": None}, {"exit_code": 1}, {"exit_code": -(2**60)}, {"exit_code": "0"}, {"request": ""}, {"version": "[]"}, {"version": 7},
+        {"reason": b"x"},
     ],
     ids=lambda values: str(values)[:40],
 )  # fmt: skip
 def test_a_forged_row_is_not_used(values: dict[str, object], open_names, capfd) -> None:
     run(VERIFY)
-    forge(**values)
+    for name, value in values.items():
+        query(f"update outcomes set {name} = ?", value)
     open_names.clear()
     assert summary(VERIFY, capfd)["unchanged"] == 0
     assert len(set(open_names)) == 4
-    assert "Traceback" not in capfd.readouterr().err
+    assert summary(VERIFY, capfd)["unchanged"] == 4
+
+
+def test_what_another_user_made_is_not_followed(monkeypatch, capfd) -> None:
+    run(VERIFY)
+    os.rename("s.sqlite", "elsewhere")
+    os.symlink("elsewhere", "s.sqlite")
+    assert summary(VERIFY, capfd)["unchanged"] == 4
+    if os.geteuid():
+        pytest.skip("only root can give files away")
+    monkeypatch.setattr("sbbf_tool.storage.whole.user_id", lambda: 7)
+    monkeypatch.setattr("sbbf_tool.runner.state.user_id", lambda: 7)
+    for name in ("s.sqlite", "elsewhere-journal"):
+        Path("elsewhere-journal").touch()
+        os.lchown(name, 8, 8)
+        capfd.readouterr()
+        assert run(VERIFY) == 4
+        assert "another user" in capfd.readouterr().err
+        os.lchown(name, 7, 7)
+
+
+def test_two_runs_share_a_state(capfd) -> None:
+    first, second = ([sys.executable, "-m", "sbbf_tool", command, "lake", "--state", "s.sqlite"] for command in ("verify", "check"))
+    small_files(Path("lake"), 60)
+    time.sleep(0.06)
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in (first, second, first, second)]
+    assert [(process.communicate()[1], process.returncode) for process in processes] == [(b"", 0)] * 4
+    assert [summary(arguments, capfd)["unchanged"] for arguments in (VERIFY, CHECK)] == [60, 60]
 
 
 def test_usage(capfd) -> None:
     run(VERIFY)
     for arguments in (
-        ["check", "lake", "--since", "s.parquet", "--state", "t.parquet"],
+        ["check", "lake", "--since", "s.sqlite", "--state", "t.parquet"],
         ["check", "lake", "--since", "none.parquet"],
-        ["add-filter", "lake", "-c", "id", "--plan-only", "--state", "s.parquet"],
-        ["add-filter", "lake/part-00000.parquet", "-c", "id", "-o", "out.parquet", "--state", "s.parquet"],
+        ["add-filter", "lake", "-c", "id", "--plan-only", "--state", "s.sqlite"],
+        ["add-filter", "lake/part-00000.parquet", "-c", "id", "-o", "out.parquet", "--state", "s.sqlite"],
         ["verify", "lake", "--state", "s3://bucket/state.parquet"],
     ):
         assert run(arguments) == 2
     assert run(["verify", "lake", "--state", "no/such/folder.parquet"]) == 4
-    Path("s.parquet").chmod(0o666)
+    Path("s.sqlite").chmod(0o666)
     capfd.readouterr()
     assert run(VERIFY) == 0
-    assert "s.parquet: the state can be changed by every user, who can thus choose the outcomes of files" in capfd.readouterr().err
+    assert "s.sqlite: the state can be changed by every user, who can thus choose the outcomes of files" in capfd.readouterr().err
 
 
 def test_apply_keeps_a_state_too(open_names, capfd) -> None:
     Path("sbbf.toml").write_text('[[filters]]\npaths = "lake"\ncolumns = ["id"]\n')
-    apply = ["apply", "--state", "s.parquet"]
+    apply = ["apply", "--state", "s.sqlite"]
     for _ in range(2):
         assert summary(apply, capfd, code=1)["totals"]
     assert summary(apply, capfd, code=1)["unchanged"] == 4
@@ -309,20 +364,21 @@ def test_apply_drops_the_rows_of_files_that_no_longer_exist(capfd) -> None:
     for number in range(4):
         os.mkdir(f"lake/part={number}")
         os.rename(f"lake/part-0000{number}.parquet", f"lake/part={number}/x.parquet")
-    apply = ["apply", "--state", "s.parquet"]
+    time.sleep(0.06)
+    apply = ["apply", "--state", "s.sqlite"]
     run(apply)
     os.unlink("lake/part=0/x.parquet")
     assert summary([*apply, "lake", "--where", "part = 1"], capfd, code=1)["files"] == 1
-    assert pq.read_metadata("s.parquet").num_rows == 4
+    assert len(rows_of("path")) == 4
     run(apply)
-    assert pq.read_metadata("s.parquet").num_rows == 3
+    assert len(rows_of("path")) == 3
 
 
 def test_filters_that_a_limit_weakens_are_limited_in_the_first_run_and_from_the_state(capfd) -> None:
     pq.write_table(pa.table({"id": range(20_000)}), "large.parquet")
     Path("sbbf.toml").write_text('[[filters]]\npaths = "large.parquet"\ncolumns = "id"\nmax_bytes = 16384\n')
     apply = ["apply", "--in-place"]
-    runs = [summary([*apply, *state], capfd) for state in (["--state", "s.parquet"], ["--state", "s.parquet"], [])]
+    runs = [summary([*apply, *state], capfd) for state in (["--state", "s.sqlite"], ["--state", "s.sqlite"], [])]
     assert [(run.get("unchanged"), run["totals"]["limited"]) for run in runs] == [(0, 1), (1, 1), (None, 1)]
 
 
@@ -339,7 +395,7 @@ def test_another_process_finds_the_files_of_a_table(capfd) -> None:
     """Sets of names have another order in each process."""
     names = [f"c{number}" for number in range(8)]
     deltalake.write_deltalake("orders", pa.table({name: [1, 2] for name in names}))
-    command = [sys.executable, "-m", "sbbf_tool", "verify", "orders", "--state", "s.parquet", "--json"]
+    command = [sys.executable, "-m", "sbbf_tool", "verify", "orders", "--state", "s.sqlite", "--json"]
     counts = []
     for seed in ("1", "2", "3"):
         done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True)

@@ -130,14 +130,14 @@ def test_python_opens_urls(lake, tmp_path: Path):
 def test_a_second_run_with_a_state_lists_the_objects_and_reads_none(lake, sbbf, tmp_path):
     good = lake.url("lake/day=[12]/*.parquet")
     for arguments in (["add-filter", good, "-c", "id", "--in-place"], ["verify", good], ["check", good]):
-        code, first, summary, output = sbbf(*arguments, "--state", tmp_path / "state.parquet")
+        code, first, summary, output = sbbf(*arguments, "--state", tmp_path / "state.sqlite")
         assert (code, summary and summary["unchanged"]) == (0, 0), output
         lake.proxy.forget()
-        code, second, summary, _ = sbbf(*arguments, "--state", tmp_path / "state.parquet")
+        code, second, summary, _ = sbbf(*arguments, "--state", tmp_path / "state.sqlite")
         assert (code, summary and summary["unchanged"]) == (0, 3)
         # One request finds out whether the name is a table or an object, the other lists.
         assert set(lake.proxy.operations()) == {"ListObjectsV2"}
         assert arguments[0] == "add-filter" or first == second
     lake.put(NAMES[1], lake.get(NAMES[0]))
-    code, files, summary, _ = sbbf("check", good, "--since", tmp_path / "state.parquet")
+    code, files, summary, _ = sbbf("check", good, "--since", tmp_path / "state.sqlite")
     assert ([document["file"] for document in files], summary and summary["left_out"]) == ([lake.url(NAMES[1])], 2)
