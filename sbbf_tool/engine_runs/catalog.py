@@ -36,7 +36,7 @@ RUNNABLE = {
     for engine in (
         Runnable("duckdb", "duckdb", "pip install duckdb"),
         Runnable("datafusion", "datafusion", "pip install datafusion"),
-        Runnable("spark", "pyspark", "pip install 'sbbf-tool[spark,jre]'"),
+        Runnable("spark", "pyspark", "pip install 'sbbf-tool[spark]'"),
         Runnable("clickhouse", "chdb", "pip install chdb", frozenset({"Delta", "Iceberg"}), ignores_filters=True),
         Runnable("polars", "polars", "pip install polars", frozenset({"Delta"})),
         Runnable("pyarrow", "pyarrow", "pip install pyarrow", frozenset({"Delta"})),

@@ -15,7 +15,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.file.texts import values_of
-from sbbf_tool.reports.rows import OK, SKIPPED, FileRow
+from sbbf_tool.reports.rows import SKIPPED, FileRow
 from sbbf_tool.runner.failures import failure, refusal_of, row_of
 
 if TYPE_CHECKING:
@@ -211,12 +211,13 @@ def explain(
 def verify(
     columns: Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, strict: bool = True
 ) -> Work[VerifyRow]:
+    from sbbf_tool.operations.verify import verify as operation
     from sbbf_tool.reports.verify import VerifyRow
-    from sbbf_tool.runner.verify import VerifyFile
 
     names = as_names(columns)
     request = Request("verify", names, keys is not None, _page_limit(max_page_bytes), strict)
-    work = VerifyFile(names, keys, max_page_bytes, strict)
+    options: dict[str, Any] = {"columns": names, "keys": keys, "max_page_bytes": max_page_bytes, "strict": strict}
+    work = partial(_report, partial(operation, **options))
     return Work(VerifyRow, work, reads_data=True, is_parallel=True, columns=names, request=request)
 
 
@@ -312,10 +313,10 @@ def survey_of(row: SurveyRow) -> FileSurvey:
 def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
     """Add missing filters to each file."""
     from sbbf_tool.reports.add import AddRow
-    from sbbf_tool.runner.fill import AddToFile
+    from sbbf_tool.runner.fill import fill_file
 
     request = Request("add-filter", spec, edit.keys is not None, edit.limit.max_page_bytes)
-    fields = AddToFile(spec, edit)
+    fields = partial(fill_file, spec=spec, edit=edit)
     return Work(AddRow, fields, reads_data=True, changes=True, is_parallel=True, request=request, publishes_together=edit.in_place)
 
 
@@ -380,13 +381,30 @@ def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
 
 
 def _plan(path: FileName, *, spec: FilterSpec, edit: Edit) -> dict[str, object]:
-    from sbbf_tool.reports.add import AddPlan
-    from sbbf_tool.runner.plan import plan_file
+    from dataclasses import replace
 
-    row = plan_file(path, spec, edit)
-    plan = AddPlan(redact(os.fspath(path)), row.bytes, row.columns, row.filters, row.data_bytes, row.not_measured, row.named_columns)
-    report = plan if row.status in (OK, SKIPPED) else None
-    return {"status": row.status, "reason": row.reason, "exit_code": row.exit_code, "error": row.error, "report": report}
+    from sbbf_tool.editing.build import chunk_bytes, least_bytes
+    from sbbf_tool.file.named_columns import name_columns
+    from sbbf_tool.reports.add import AddPlan
+    from sbbf_tool.reports.rows import HAS_EVERY_FILTER
+    from sbbf_tool.rules.satisfaction import NOT_MEASURED
+
+    with replace(edit, dry_run=True).open(path) as change:
+        file = change.file
+        choice = spec.choose(file, measures=False)
+        change.spool.ensure_room(least_bytes(file, spec.sizes(file, choice.keys)))
+        if choice.keys:
+            change.ensure_replaceable()
+        report = AddPlan(
+            redact(os.fspath(path)),
+            file.source.size,
+            tuple(file.footer.columns[index].name for index in sorted({column for _, column in choice.keys})),
+            len(choice.keys),
+            sum(chunk_bytes(file, key) for key in choice.keys),
+            tuple(file.footer.columns[index].name for index in choice.columns(NOT_MEASURED)),
+            name_columns(file, spec.columns),
+        )
+        return {"report": report, **({} if choice.keys else {"status": SKIPPED, "reason": HAS_EVERY_FILTER})}
 
 
 def remove(columns: Iterable[str] = (), **options: Any) -> Work[RemoveRow]:

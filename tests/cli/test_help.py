@@ -68,7 +68,7 @@ def test_what_a_bug_report_needs(capfd):
         assert lines[0].startswith("sbbf ")
         names = [line.partition(":")[0] for line in lines[1:]]
         packages = ["pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro", "jinja2"]
-        extras = ["extra encryption", "extra jre", "extra objects", "extra spark"]
+        extras = ["extra encryption", "extra objects", "extra spark"]
         assert names == ["kernel", "thrift", "footers", "Python", "platform", *packages, *extras, "Java"]
 
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +23,7 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.runner.fill import build_split, fill_file, publish_file
-from sbbf_tool.runner.plan import plan_file
+from sbbf_tool.runner import works
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
 
@@ -72,12 +71,6 @@ def count_bytes_in_memory(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def chunks_of(path: Path) -> Iterator[object]:
-    plan = plan_file(str(path), SPEC, EDIT)
-    for number in range(MANY):
-        yield from build_split(str(path), plan.fingerprint, (number,), SPEC, EDIT)
-
-
 def damage(path: Path) -> None:
     """Take every filter's bits away, so that each must be rebuilt."""
     data = bytearray(path.read_bytes())
@@ -101,8 +94,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True, jobs=JOBS)),
     "build larger": (add, lambda path: resize_filters(path, num_bytes=2 * NUM_BYTES, rebuild=True, in_place=True, jobs=JOBS)),
     "rebuild": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),
-    "one file of a lake": (None, lambda path: fill_file(str(path), SPEC, Edit(in_place=True, jobs=JOBS))),
-    "filters that were built apart": (None, lambda path: publish_file(str(path), chunks_of(path), SPEC, EDIT)),
+    "one file of a lake": (None, lambda path: works.add(SPEC, EDIT)(str(path), JOBS)),
 }
 
 
@@ -234,11 +226,11 @@ def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch,
 @pytest.mark.usefixtures("small_disk")
 def test_the_plan_of_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch):
     monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
-    for row in (plan_file(str(many), SPEC, EDIT), fill_file(str(many), SPEC, EDIT)):
+    for row in (works.plan(SPEC, EDIT)(str(many)), works.add(SPEC, EDIT)(str(many))):
         assert (row.status, row.exit_code) == ("refused", 4)
         assert "bytes free" in row.reason
-    assert plan_file(str(many), replace(SPEC, ndv=None), EDIT).status == "ok"
-    assert plan_file(str(many), replace(SPEC, max_bytes={"v": NUM_BYTES // 4}), EDIT).status == "ok"
+    assert works.plan(replace(SPEC, ndv=None), EDIT)(str(many)).status == "ok"
+    assert works.plan(replace(SPEC, max_bytes={"v": NUM_BYTES // 4}), EDIT)(str(many)).status == "ok"
 
 
 @pytest.mark.parametrize(("ndv", "num_bytes"), [(None, 3 * 64), (10_000, 3 * 16_384)])
@@ -274,7 +266,7 @@ def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     read = Spool.read
     monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
     before = many.read_bytes()
-    for work in (add, lambda path: require_success(fill_file(str(path), SPEC, EDIT))):
+    for work in (add, lambda path: require_success(works.add(SPEC, EDIT)(str(path)))):
         with pytest.raises(SbbfError, match="nothing was changed"):
             work(many)
     assert many.read_bytes() == before

@@ -10,7 +10,7 @@ from sbbf_tool import UsageError, add_filters, open_files, verify
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.reports.add import AddReport
-from sbbf_tool.runner.plan import plan_file
+from sbbf_tool.runner import works
 from support.samples import filter_at, places, write_events
 
 ROW_GROUPS = 3
@@ -102,6 +102,5 @@ def test_over_files(path: Path):
 def test_a_plan_from_the_footer_reads_no_bitset(path: Path):
     add_filters(path, ["id"], fpp=0.3, in_place=True)
     spec = FilterSpec(("id", "name"), ensure=True)
-    assert (plan_file(path, spec, Edit()).columns, plan_file(path, spec, Edit()).not_measured) == (("name",), ("id",))
-    measured_plan = plan_file(path, spec, Edit(), measures=True)
-    assert (measured_plan.columns, measured_plan.not_measured) == (("id", "name"), ())
+    report = works.plan(spec, Edit())(path).report
+    assert (report.columns, report.not_measured) == (("name",), ("id",))

@@ -10,7 +10,7 @@ from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
-from sbbf_tool.runner.fill import fill_file
+from sbbf_tool.runner import works
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.samples import listing, write_column, write_events
@@ -49,7 +49,7 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type,
         lambda: add_filters(plain, ["name", "id"], in_place=True, dry_run=True),
     ):
         assert_refused(work, tmp_path, message=message, hint="damaged", place="column id, row group 1", error=UnreadableError)
-    outcome = fill_file(str(plain), FilterSpec(("id",)), Edit(in_place=True, jobs=1))
+    outcome = works.add(FilterSpec(("id",)), Edit(in_place=True))(str(plain))
     assert (outcome.status, outcome.exit_code) == ("failed", 3)
     assert message in outcome.reason
 

@@ -25,9 +25,7 @@ from sbbf_tool.file.cross_check import TESTED, CrossChecks, is_tested
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.runner import pack, works
-from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.selection import Selection
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
@@ -138,7 +136,7 @@ def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
     assert (report.cross_checked, report.not_cross_checked, len(report.filters)) == (0, 1, 1)
     assert run(["add-filter", str(path), "-c", "v", "-o", str(tmp_path / "h.parquet")]) == 0
     assert "1 column chunk not cross-checked: pyarrow cannot decode it" in capsys.readouterr().out
-    outcome = fill_file(str(path), FilterSpec(("v",)), Edit(in_place=True, jobs=1))
+    outcome = works.add(FilterSpec(("v",)), Edit(in_place=True))(str(path))
     assert (outcome.status, outcome.report.cross_checked, outcome.report.not_cross_checked) == ("ok", 0, 1)
 
 
@@ -242,13 +240,6 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 # Wrongly read pages
 
 
-def build_in_splits(path: Path) -> None:
-    plan = plan_file(str(path), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
-    chunks = list(build_split(str(path), plan.fingerprint, [0], FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1)))
-    outcome = publish_file(str(path), chunks, FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
-    assert outcome.exit_code == 4, outcome
-
-
 def add_by_runner(path: Path) -> None:
     (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",), replace=True), Edit(in_place=True)))
     assert outcome.exit_code == 4, outcome
@@ -288,7 +279,7 @@ def misread(monkeypatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, add_by_runner, build_in_splits])
+@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, add_by_runner])
 def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     """With the writer known, statistics show it; else pyarrow does."""
     path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
@@ -297,7 +288,7 @@ def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     add_filters(path, ["v"], in_place=True)
     before = path.read_bytes()
     misread()
-    if operation in (add_by_runner, build_in_splits, rebuild_bad):
+    if operation in (add_by_runner, rebuild_bad):
         operation(path)
         assert operation is rebuild_bad or path.read_bytes() == before
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -167,12 +166,3 @@ class TestManyFiles:
             with pytest.raises(UsageError, match="there is no column"):
                 getattr(sbbf_tool, verb)(path, "user_id", **options, **({} if verb in ("inspect", "verify") else {"in_place": True}))
         assert path.read_bytes() == before
-
-    def test_large_files_are_verified_in_splits_alike(self, lake: Path):
-        from sbbf_tool.runner.verify import plan_verification, report_verification
-
-        path = str(lake / "c.parquet")
-        assert plan_verification(path, ("user_id",), strict=False).reason.startswith("not applicable: there is no column")
-        assert report_verification(path, [], ("user_id",), strict=False).reason.startswith("not applicable: there is no column")
-        assert report_verification(path, [], ("user_id",)).exit_code == 2
-        shutil.rmtree(lake)

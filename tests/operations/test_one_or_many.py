@@ -42,7 +42,7 @@ from sbbf_tool.reports.engine_runs import EngineRunsReport
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner import declared_files, discover, lookup, verify, works
+from sbbf_tool.runner import declared_files, discover, lookup, works
 from sbbf_tool.runner.open_files import open_files
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark import pipeline
@@ -273,13 +273,6 @@ CASES: dict[str, tuple[object, Call]] = {
     },
     "runner.lookup.probe_values.values": (VALUE, lambda files, argument: lookup.probe_values(str(files.filtered), "ab", argument)),
     "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),
-    "runner.verify.plan_verification.columns": ("ab", lambda files, argument: verify.plan_verification(str(files.filtered), argument)),
-    "runner.verify.verify_split.columns": ("ab", lambda files, argument: verify.verify_split(str(files.filtered), None, [0], argument)),
-    "runner.verify.report_verification.columns": (
-        "ab",
-        lambda files, argument: verify.report_verification(str(files.filtered), [], argument),
-    ),
-    "runner.verify.VerifyFile.columns": ("ab", lambda files, argument: verify.VerifyFile(argument)(str(files.filtered))),
     "runner.works.inspect.columns": ("ab", lambda files, argument: works.inspect(argument)(str(files.filtered))),
     "runner.works.probe.values": (VALUE, lambda files, argument: works.probe("ab", argument)(str(files.filtered))),
     "runner.works.look_up.values": (VALUE, lambda files, argument: works.look_up("ab", argument)(str(files.filtered))),
@@ -302,22 +295,12 @@ OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
     "spark.pipeline.discover.files": ("PATH", lambda spark, files, argument: pipeline.discover(spark, argument)),
     "spark.pipeline.inspect.columns": ("ab", lambda spark, files, argument: pipeline.inspect(_discover(spark, files), argument)),
     "spark.pipeline.probe.values": (VALUE, lambda spark, files, argument: pipeline.probe(_discover(spark, files), "ab", argument)),
-    "spark.pipeline.verify.columns": (
-        "ab",
-        lambda spark, files, argument: pipeline.verify(_discover(spark, files), argument, whole_bytes=1),
-    ),
+    "spark.pipeline.verify.columns": ("ab", lambda spark, files, argument: pipeline.verify(_discover(spark, files), argument)),
     "spark.pipeline.advise.queries": (QUERY, lambda spark, files, argument: pipeline.advise(_discover(spark, files), queries=argument)),
     "spark.pipeline.advise.engine_names": (
         ENGINE,
         lambda spark, files, argument: pipeline.advise(_discover(spark, files), engine_names=argument),
     ),
-    "spark.pipeline.plan.spec": ("ab", lambda spark, files, argument: pipeline.plan(_discover(spark, files, "plain"), argument)),
-    "spark.pipeline.build.spec": ("ab", lambda spark, files, argument: pipeline.build(_plan(spark, files), argument)),
-    "spark.pipeline.publish.spec": (
-        "ab",
-        lambda spark, files, argument: pipeline.publish(pipeline.build(_plan(spark, files), ["ab"]), argument),
-    ),
-    "spark.pipeline.fill.spec": ("ab", lambda spark, files, argument: pipeline.fill(_discover(spark, files, "plain"), argument)),
     "spark.pipeline.add_filters.files": ("PATH", lambda spark, files, argument: pipeline.add_filters(spark, argument, ["ab"])),
     "spark.pipeline.add_filters.spec": ("ab", lambda spark, files, argument: pipeline.add_filters(spark, [str(files.plain)], argument)),
 }
@@ -325,10 +308,6 @@ OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
 
 def _discover(spark: Any, files: Files, name: str = "filtered") -> Any:
     return pipeline.discover(spark, [str(getattr(files, name))])
-
-
-def _plan(spark: Any, files: Files) -> Any:
-    return pipeline.plan(_discover(spark, files, "plain"), ["ab"])
 
 
 VERSION_OF_FILE = ("seconds", "modified", "change_time", "inode")

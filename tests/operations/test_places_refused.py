@@ -21,8 +21,7 @@ from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.resize import resize_filters
 from sbbf_tool.reports.rows import REFUSED, SKIPPED
-from sbbf_tool.runner import fill
-from sbbf_tool.runner.plan import plan_file
+from sbbf_tool.runner import works
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +58,12 @@ def imported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imported")
     first, second = folder / "a.parquet", folder / "b.parquet"
     shutil.copy(FIXTURES / "events.parquet", first)
-    assert fill.fill_file(str(first), FilterSpec(("user_id",)), EDIT).report.filters
+    assert works.add(FilterSpec(("user_id",)), EDIT)(str(first)).report.filters
     resize_filters(first, ["user_id"], num_bytes=64, output=second, force=True)
     assert repair(second, in_place=True).is_sound
     remove_filters(second, in_place=True)
     add_filters(second, ["user_id"], in_place=True, append=True)
-    assert plan_file(str(first), FilterSpec(("amount",)), EDIT).filters
+    assert works.plan(FilterSpec(("amount",)), EDIT)(str(first)).report.filters
 
 
 @pytest.fixture
@@ -75,7 +74,6 @@ def no_work(monkeypatch):
         raise AssertionError("it was refused after the work")
 
     monkeypatch.setattr(build, "build_filter", work)
-    monkeypatch.setattr(fill, "build_filter", work)
 
 
 def shared(folder: Path, source: Path, folder_mode: int, owner: int = OTHER_USER, folder_owner: int = 0) -> Path:
@@ -122,12 +120,12 @@ def test_of_a_lake_too_and_a_file_that_has_every_filter_is_skipped(folder, filte
     path = shared(folder, filtered, 0o1777)
     with as_me():
         for row in (
-            plan_file(str(path), FilterSpec(("amount",)), EDIT),
-            fill.fill_file(str(path), FilterSpec(("amount",)), EDIT),
+            works.plan(FilterSpec(("amount",)), EDIT)(str(path)),
+            works.add(FilterSpec(("amount",)), EDIT)(str(path)),
         ):
             assert (row.status, row.exit_code) == (REFUSED, 4)
             assert "sticky" in str(row.reason)
-        assert fill.fill_file(str(path), FilterSpec(("user_id",)), EDIT).status == SKIPPED
+        assert works.add(FilterSpec(("user_id",)), EDIT)(str(path)).status == SKIPPED
 
 
 @needs_root

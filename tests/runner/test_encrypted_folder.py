@@ -18,11 +18,8 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.runner import local, works
-from sbbf_tool.runner.fill import build_split, publish_file
 from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from support.lakes import digests, small_files
 from support.parquet_java import FIRST_ID
 from support.shown_keys import KEYS, assert_no_key
@@ -118,34 +115,6 @@ def test_keys_of_the_environment(lake, sbbf, monkeypatch):
     assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
 
 
-def test_filters_of_encrypted_columns_are_not_sent_to_other_processes(lake):
-    """The process that publishes them builds them, because the bits reveal values of the column."""
-    path, spec = str(lake / "signed.parquet"), FilterSpec(COLUMNS)
-    edit = Edit(in_place=True, jobs=1, keys=read_keys(str(KEYS)))
-    plan = plan_file(path, spec, edit, split_bytes=1)
-    assert [split.row_groups for split in plan.splits] == [(0, 1, 2)]
-    chunks = list(build_split(path, plan.fingerprint, (0, 1, 2), spec, edit))
-    assert {(chunk.column, chunk.status, chunk.bitset is None) for chunk in chunks} == {(0, "ok", False), (1, "skipped", True)}
-    assert (outcome := publish_file(path, chunks, spec, edit)).status == "ok", outcome
-    assert len(outcome.report.filters) == 6
-    assert verify(path, keys=edit.keys).is_sound
-
-
-def test_an_encrypted_file_is_verified_in_splits(lake):
-    keys = read_keys(str(KEYS))
-    paths = sorted(map(str, lake.iterdir()))
-    assert f"{lake}/java.parquet" in paths
-    for path in paths:
-        plan = plan_verification(path, keys=keys, split_bytes=1)
-        splits = [verify_split(path, plan.fingerprint, split.row_groups, keys=keys) for split in plan.splits]
-        row = report_verification(path, splits, keys=keys)
-        assert row.report == verify(path, keys=keys)
-        assert bool(row.report.filters) == path.endswith("/java.parquet")
-        assert all(result.is_verified for result in row.report.filters)
-        if path.endswith("/java.parquet"):
-            assert len(splits) == 3
-
-
 def test_processes_get_the_keys(lake, monkeypatch):
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
     keys = read_keys(str(KEYS))
@@ -162,16 +131,13 @@ def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
     spec, edit = FilterSpec(COLUMNS), Edit(in_place=True, keys=keys)
     assert_no_key(repr(edit))
     files = pipeline.discover(spark, str(lake))
-    plan_frame = pipeline.plan(files, spec, edit)
-    chunks = pipeline.build(plan_frame, spec, edit)
-    for frame in (plan_frame, chunks, pipeline.verify(files, keys=keys)):
-        plan = frame._jdf.queryExecution().toString()
-        assert "MapInArrow" in plan
-        assert_no_key(plan)
+    plan = pipeline.verify(files, keys=keys)._jdf.queryExecution().toString()
+    assert "MapInArrow" in plan
+    assert_no_key(plan)
     # The outcomes are rows that the frame keeps.
-    outcomes = pipeline.publish(chunks, spec, edit)
+    outcomes = pipeline.add_filters(spark, files, spec, edit)
     assert_no_key(outcomes._jdf.queryExecution().toString())
-    assert {row.status for row in outcomes.collect()} == {"ok"}
+    assert {row.status for row in outcomes.collect()} == {"ok", "skipped"}
     assert_no_key(repr(spark.sparkContext.getConf().getAll()) + repr(spark.conf.getAll))
 
 

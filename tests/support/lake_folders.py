@@ -22,7 +22,7 @@ _SECONDS_TO_START = 120
 
 def run_program(python: str, *arguments: str, folder: Path, **environment: str) -> dict[str, Any]:
     """Run a program in `folder`; return the JSON of its last line. It can import this package only if `environment` provides it."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON", "JAVA_HOME")}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     done = subprocess.run([python, *arguments], cwd=folder, env={**inherited, **environment}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-5000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -43,7 +43,7 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
     """Start a Spark Connect server with its own Python processes by its own script, with `more` settings; yield its address."""
     import pyspark
 
-    from sbbf_tool.spark.java import find_java
+    from sbbf_tool.spark.java import find_java, home_without_vector_module
     from sbbf_tool.spark.session import spark_version
 
     with socket.socket() as free:
@@ -55,7 +55,12 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
     command = [str(home / "sbin" / "start-connect-server.sh"), "--master", "local[2]"]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
-    places = {"SPARK_HOME": home, "SPARK_LOG_DIR": folder / "logs", "SPARK_PID_DIR": folder, "JAVA_HOME": find_java(spark_version())}
+    places = {
+        "SPARK_HOME": home,
+        "SPARK_LOG_DIR": folder / "logs",
+        "SPARK_PID_DIR": folder,
+        "JAVA_HOME": home_without_vector_module(find_java(spark_version())),
+    }
     environment = {**os.environ, **{name: str(place) for name, place in places.items()}, "SPARK_NO_DAEMONIZE": "1"}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment.pop("PYTHONPATH", None)
