@@ -17,6 +17,7 @@ from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import ListedFile
+    from sbbf_tool.rules.filter_declaration import FilterDeclaration
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
@@ -124,6 +125,13 @@ class Files:
         files = self.of(())
         files._selection = selection
         return files
+
+    def without_old_files(self, declarations: Iterable[FilterDeclaration]) -> Files:
+        """Return the same files but those of old versions of declared tables below the PATHs."""
+        from sbbf_tool.runner.declared_files import leave_out_old_files
+
+        selection = leave_out_old_files(self.selection, declarations)
+        return self if selection is self.selection else self.of_selection(selection)
 
     @property
     def keys_path(self) -> str | None:

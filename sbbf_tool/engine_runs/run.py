@@ -21,8 +21,9 @@ from sbbf_tool.engine_runs.catalog import ALL, Runnable, choose_engines
 from sbbf_tool.engine_runs.copies import copy_delta_table, copy_file, ensure_room, page_ranges, zero_ranges
 from sbbf_tool.engine_runs.measure import Job, Request
 from sbbf_tool.engine_runs.process import Answers, run_jobs
-from sbbf_tool.errors import NoColumnError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.answers import EMPTY_FILTER, list_answers, query_damaged_filter
+from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.question import Question, question_of
@@ -45,7 +46,7 @@ from sbbf_tool.reports.engine_runs import (
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage.inputs import FileIn
 from sbbf_tool.storage.local import LocalSource
-from sbbf_tool.storage.places import is_url, parquet_inputs
+from sbbf_tool.storage.places import TableFinder, is_url, parquet_inputs
 from sbbf_tool.tables.locate import find_table
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def run_on_selection(
     seconds: float = SECONDS,
 ) -> EngineRunsReport:
     """Run the query as `run_engines` does, on the files of a selection; `names` are those that the user gave."""
+    selection.ensure_stored((column,))
     is_whole = selection.table is not None and selection.where is None
     table = selection.table if is_whole else None
     return _run(selection.file_names(), table, ", ".join(map(redact, names)), column, value, engines, seconds)
@@ -170,7 +172,8 @@ def _run(
 
 def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _Files:
     """Read the footers and filters of all files, and make the copies. Files that lack the column are left out: they hold no value."""
-    files, missing = _Files(), None
+    files = _Files()
+    missing: SbbfError | None = None
     for kind in (_ORIGINALS, _COPIES):
         (folder / kind).mkdir()
     for item in inputs:
@@ -180,6 +183,9 @@ def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _
             try:
                 column = find_column(file.footer.columns, name)
             except NoColumnError as error:
+                statement = find_missing(file, item, name, strict=False, tables=TableFinder())
+                if missing is None and statement is not None and statement.is_partition:
+                    missing = UsageError(f"{statement.reason}: it is a partition column, and no filter is needed", file=file.name)
                 missing = missing or error.at(file=file.name)
                 files.without_column.append(os.path.abspath(file.name))
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.table_names import is_in_catalog
 from sbbf_tool.tables.locate import find_table
+from sbbf_tool.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,48 @@ class DeclaredPaths:
     def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
         # Each file of the table compares itself with the partitions of the declarations.
         return self.where is None or self.where.accepts_values(values, unknown, types or {})
+
+
+@dataclass(frozen=True)
+class LivePaths:
+    """The condition that a file below one of these tables is in the newest version, and that `where` accepts it."""
+
+    live: Mapping[str, AbstractSet[str]]
+    """Absolute paths of the live files, by the table's folder, which ends with a slash."""
+    where: PathPredicate | None
+
+    @property
+    def is_choice(self) -> bool:
+        return self.where is not None and self.where.is_choice
+
+    def accepts(self, path: str) -> bool:
+        absolute = path if is_url(path) else os.path.abspath(path)
+        is_old = any(absolute.startswith(folder) and absolute not in paths for folder, paths in self.live.items())
+        return not is_old and (self.where is None or self.where.accepts(path))
+
+    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
+        return self.where is None or self.where.accepts_values(values, unknown, types or {})
+
+
+def leave_out_old_files(selection: Selection, declarations: Iterable[FilterDeclaration]) -> Selection:
+    """Return the selection without the files that no table has any more, of the declared tables below its folders.
+
+    It is the same object if there is no such table. Raises the errors of `find_table`.
+    """
+    if selection.table is not None or not isinstance(selection.names, tuple):
+        return selection
+    tables = _tables_below(selection.names, declarations)
+    live = {f"{table.location}/": {file.path for file in table.live_files()} for table in tables}
+    return Selection(selection.names, LivePaths(live, selection.where), selection.file) if live else selection
+
+
+def _tables_below(names: Iterable[str], declarations: Iterable[FilterDeclaration]) -> list[Table]:
+    """Return the tables that are declared by their own names, in the folders and globs of a run."""
+    bases = [literal_base(name if is_url(name) else os.path.abspath(name), "").rstrip("/") + "/" for name in names]
+    declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
+    places = {name: f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/" for name in declared if not is_in_catalog(name)}
+    below = [name for name, place in places.items() if any(place.startswith(base) and place != base for base in bases)]
+    return [table for name in below if (table := find_table(name)) is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +120,15 @@ def select_declared_files(
         of_table = declare_for_table(filters, name)
         if of_table:
             tables.append(DeclaredFiles(Selection(name, DeclaredPaths(of_table, where), table=table), of_table))
-    selections = (
-        [DeclaredFiles(Selection(_outermost(paths) if is_complete else paths, DeclaredPaths(filters, where)), filters)] if paths else []
-    )
+    # A table below a PATH is changed by its own commit.
+    inner = [] if is_complete or as_files else _tables_below(paths, filters)
+    for table in inner:
+        of_table = declare_for_table(filters, table.name)
+        tables.append(DeclaredFiles(Selection(table.name, DeclaredPaths(of_table, where), table=table), of_table))
+    of_files: PathPredicate = DeclaredPaths(filters, where)
+    if inner:
+        of_files = LivePaths({f"{table.location}/": frozenset() for table in inner}, of_files)
+    selections = [DeclaredFiles(Selection(_outermost(paths) if is_complete else paths, of_files), filters)] if paths else []
     if not selections and not tables:
         raise no_declared_file() if is_complete else no_declared_file("no filters are declared for these names")
     return selections + tables

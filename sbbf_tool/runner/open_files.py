@@ -130,8 +130,11 @@ class Files:
         `state` is as in `verify`. With `since`, the files that are unchanged since a run wrote this state are left out; see `left_out`.
         """
         from sbbf_tool.rules.check_policy import Policy
+        from sbbf_tool.runner.declared_files import leave_out_old_files
 
-        return self._run(works.check(policy or Policy(), keys=keys, max_page_bytes=max_page_bytes, strict=strict), state, since)
+        policy = policy or Policy()
+        work = works.check(policy, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+        return reports_of(self._runner(state, since)(leave_out_old_files(self.selection, policy.limits.filters), work))
 
     def advise(self, **options: Any) -> AdviceReport:
         """Advise on the columns of all files together, with the options of `sbbf_tool.advise`."""

@@ -95,6 +95,7 @@ class TableFiles(Files):
             chosen = policy or Policy(Limits(declaration.columns), select=(MISSING_FILTER,))
             require = tuple(dict.fromkeys((*chosen.required, *declaration.columns)))
             policy = replace(chosen, limits=replace(chosen.limits, require=require, targets=declaration.targets))
+        self.selection.ensure_stored(policy.required if policy is not None else ())
         return super().check(policy, state=state, since=since, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
 
     def add_filters(

@@ -95,6 +95,14 @@ class Selection:
             )
         return self._live_files
 
+    def ensure_stored(self, names: Iterable[str]) -> None:
+        """Raise UsageError if the table has the values of a column with one of these names only as those of partitions."""
+        table = self.table
+        for name in names if table is not None else ():
+            if table is not None and table.columns.path_of(name) in table.partition_columns:
+                message = f"{name} is a partition column: its values are in the table's metadata, and no filter is needed"
+                raise UsageError(message, file=table.name)
+
     def ensure_columns(self, names: Iterable[str], keys: KeysLike = None) -> None:
         """Raise UsageError if the table does not have a column with one of these names.
 

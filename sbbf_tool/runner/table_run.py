@@ -122,11 +122,7 @@ class TableRun:
         """
         if self._may_lack_columns:
             return
-        for name in self.change.columns:
-            if self.table.columns.path_of(name) in self.table.partition_columns:
-                raise UsageError(
-                    f"{name} is a partition column: its values are in the table's metadata, and no filter is needed", file=self.table.name
-                )
+        selection.ensure_stored(self.change.columns)
         selection.ensure_columns(self.change.columns, self._keys)
 
     def _collect(self, row: FileRow) -> None:

@@ -10,9 +10,15 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import sbbf_tool
 from sbbf_tool.cli import run
+from sbbf_tool.errors import UsageError
+from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.table_run import TableRun
 from sbbf_tool.tables.delta.table import DeltaTable
 
@@ -270,3 +276,41 @@ def test_commits_before_an_error_are_printed(table, capsys, monkeypatch):
     assert code == 4
     assert "sbbf: committed 1 file as version 3; no row changed" in err
     assert len(list(table.rglob("sbbf-*"))) == 1
+
+
+@pytest.fixture
+def lake(tmp_path, monkeypatch):
+    """A folder with a declared table, one of whose two files is of an old version, and a declared folder of files."""
+    monkeypatch.chdir(tmp_path)
+    for part in "ab":
+        rows = pa.table({"id": range(100), "p": [part] * 100})
+        deltalake.write_deltalake("lake/orders", rows, partition_by=["p"], mode="overwrite")
+    os.mkdir("lake/plain")
+    pq.write_table(pa.table({"id": range(10)}), "lake/plain/a.parquet")
+    Path("sbbf.toml").write_text("".join(f'[[filters]]\npaths = ["lake/{name}"]\ncolumns = ["id"]\n' for name in ("orders", "plain")))
+    return tmp_path / "lake"
+
+
+@pytest.mark.parametrize("names", [["lake"], ["lake/*"], ["lake/plain", "lake"]])
+def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, names):
+    for command, code in ((["apply"], 1), (["check", "--fail-on", "error"], 1), (["apply", "--in-place"], 0), (["check"], 0)):
+        assert call(capsys, *command, *names, "--no-progress")[0] == code, command
+    assert deltalake.DeltaTable("lake/orders").version() == 2
+    (old,) = (path for path in (lake / "orders" / "p=a").iterdir())
+    assert call(capsys, "check", old)[0] == 1, "a file that is named is checked"
+    policy = Policy(Limits(filters=(FilterDeclaration(("id",), ("lake/orders",)),)))
+    assert [report.failed for report in sbbf_tool.open_files("lake").check(policy)] == [False, False]
+
+
+def test_partition_columns_need_no_filter(lake, capsys):
+    shutil.copytree("lake/plain", "files/k=1")
+    for words in (
+        ("add-filter", "lake/orders", "-c", "p", "-n"),
+        ("check", "lake/orders", "--require", "p"),
+        ("explain", "lake/orders", "p", "b", "--run", "duckdb"),
+        ("explain", "files", "k", "1", "--run", "duckdb"),
+    ):
+        code, _, err = call(capsys, *words)
+        assert (code, "partition column" in err, "no filter is needed" in err) == (2, True, True), words
+    with pytest.raises(UsageError, match="p is a partition column"):
+        sbbf_tool.open_table("lake/orders").check(Policy(Limits(require=("p",))))
