@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sbbf_tool.file.missing_column import doubt_of_folder
+from sbbf_tool.parquet.statistics import doubt_of_numbers
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
@@ -22,7 +23,7 @@ def doubt_of_chunk(file: ParquetFile, row_group: int, column: Column, values: It
         return reason
     if (path := file.footer.elsewhere(row_group, column.index)) is not None:
         return f"its pages and its filter are in another file: {path}"
-    return doubt_of_folder(file, column, values)
+    return doubt_of_folder(file, column, values) or doubt_of_numbers(file.footer, row_group, column)
 
 
 def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:

@@ -15,6 +15,7 @@ from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
@@ -190,6 +191,12 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
     for column in columns:
         if column.doubt:
             yield f"column {column.name}: the meaning of its values is unknown: {column.doubt}"
+    readings: dict[str, list[str]] = {}
+    for column in columns:
+        for note in column.reading.notes():
+            readings.setdefault(note, []).append(column.name)
+    for note, names in readings.items():
+        yield f"{format_columns(names)}: {note}"
 
 
 def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:

@@ -147,6 +147,8 @@ def _prune_fragment(
             try:
                 with file.locate_errors():
                     leaf = reuse.find_column(file.footer.columns, column)
+                    # pyarrow reads INT96 with its nanoseconds, other engines may not.
+                    leaf = replace(leaf, reading=leaf.reading._replace(has_nanos=False))
             except UsageError as error:
                 # pyarrow reads the column as null in the rows of this file.
                 return replace(answer, warning=error.message, unknown_column=error)

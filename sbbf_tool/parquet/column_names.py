@@ -12,8 +12,9 @@ from functools import cached_property
 from itertools import count
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.parquet.columns import Column, Leaf, leaf_columns, leaves_of, unquote
+from sbbf_tool.parquet.columns import Column, Leaf, leaf_columns, leaves_of, unquote, with_readings_of_texts
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
+from sbbf_tool.parquet.logical import Reading
 
 Path = tuple[str, ...]
 
@@ -33,6 +34,8 @@ class ColumnNames:
     """Paths of the columns that have the same names in the files and in the table, if the table maps no names."""
     defaults: frozenset[Path] = frozenset()
     """Paths of the columns that may have another value than null in files that do not have them."""
+    readings: Mapping[Path, Reading] = field(default_factory=dict)
+    """How engines compare the text of columns, by path in the table; other columns are compared as their bytes."""
 
     @cached_property
     def paths(self) -> frozenset[Path]:
@@ -69,6 +72,10 @@ class ColumnNames:
         A column that the table does not have, such as one that was dropped, keeps its name unless the table or another column of the file
         has that name now; then it gets a suffix. The scaffolding of lists and maps stays in the path. Raises UnreadableError.
         """
+        columns = self._named_columns(schema)
+        return with_readings_of_texts(columns, self.readings, [column.short_path for column in columns]) if self.readings else columns
+
+    def _named_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
         if not self.paths:
             return leaf_columns(schema)
         leaves = leaves_of(schema)

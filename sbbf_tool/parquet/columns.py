@@ -8,14 +8,14 @@ scaffolding of lists and maps (`list.element`, `key_value`): `tags` finds `tags.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
-from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, SchemaElement, Type
-from sbbf_tool.parquet.logical import Logical, contradiction_of, doubt_of, logical_of
+from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
+from sbbf_tool.parquet.logical import AS_STORED, Logical, Reading, contradiction_of, doubt_of, logical_of, readings_of
 
 MAX_DEPTH = 100
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -41,6 +41,7 @@ class Column:
     max_repetition: int
     doubt: str | None = None
     """Why the type is unknown although the schema states one: see the module `logical`. `logical` is None then."""
+    reading: Reading = AS_STORED
 
     @property
     def name(self) -> str:
@@ -166,6 +167,32 @@ class Leaf(NamedTuple):
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if they do not form a tree."""
     return tuple(leaf.column(index, leaf.path, leaf.short_path) for index, leaf in enumerate(leaves_of(schema)))
+
+
+def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[Column, ...]:
+    """Return the columns of a file with what its key-values say of their values; the same tuple if they say nothing."""
+    days, int96, texts = readings_of(metadata)
+    if texts:
+        columns = with_readings_of_texts(columns, texts, [column.short_path for column in leaf_columns(metadata.schema)])
+    if not days.is_hybrid and not any(column.physical == "INT96" for column in columns):
+        return columns
+
+    def reading_of(column: Column) -> Reading:
+        if column.physical == "INT96":
+            return int96
+        return days if column.logical is not None and column.logical.kind in ("DATE", "TIMESTAMP") else column.reading
+
+    return tuple(replace(column, reading=reading_of(column)) for column in columns)
+
+
+def with_readings_of_texts(
+    columns: tuple[Column, ...], texts: Mapping[tuple[str, ...], Reading], paths: Sequence[tuple[str, ...]]
+) -> tuple[Column, ...]:
+    """Return the columns with the readings of those that are text; `paths` has the path of each without scaffolding."""
+    return tuple(
+        replace(column, reading=texts[path]) if path in texts and column.physical == "BYTE_ARRAY" else column
+        for column, path in zip(columns, paths, strict=True)
+    )
 
 
 def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:

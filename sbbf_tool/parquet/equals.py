@@ -92,6 +92,14 @@ def _day(column: Column) -> int | None:
     return NANOS_PER_DAY // UNIT_NANOS[column.logical.unit] if is_valid else None
 
 
+def usual_numbers(column: Column) -> range | None:
+    """Return the stored numbers that a query of narrow integers or times finds by what readers show; None for columns of other types."""
+    if (bits := narrow_bits(column)) is not None:
+        return range(-(1 << bits - 1), 1 << bits)
+    day = _day(column)
+    return None if day is None else range(-day, 2 * day)
+
+
 def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return the stored numbers of narrow integers and of times, and the numbers that readers show; None for columns of other types."""
     bits, day = narrow_bits(column), _day(column)

@@ -17,7 +17,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.chunk_index import ChunkIndex, index_chunks
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
-from sbbf_tool.parquet.columns import PHYSICAL_TYPES, UNKNOWN, Column, leaf_columns
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, UNKNOWN, Column, leaf_columns, with_readings
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup, SchemaElement
 from sbbf_tool.parquet.row_groups import LEAST_SHARE, parse_metadata
 
@@ -143,7 +143,7 @@ class Footer:
         except UnreadableError as error:
             error.hint = error.hint or _HINT
             raise
-        self.columns: tuple[Column, ...] = leaves(self.metadata.schema)
+        self.columns: tuple[Column, ...] = with_readings(leaves(self.metadata.schema), self.metadata)
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number in range(len(row_groups)):
             num_chunks = row_groups.num_chunks(number)

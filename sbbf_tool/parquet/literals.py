@@ -7,6 +7,8 @@ the plain bytes themselves, so that bytes without a written form can be looked u
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
@@ -73,8 +75,8 @@ def parse(column: Column, text: str | None) -> Literal:
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
-    if column.doubt:
-        return Literal(text, verdict=CANNOT_SAY, note=column.doubt)
+    if doubt := column.doubt or column.reading.doubt:
+        return Literal(text, verdict=CANNOT_SAY, note=doubt)
     notation = _notation(column)
     try:
         if text[:2] in ("0x", "0X") and notation is not TEXT:
@@ -100,7 +102,9 @@ def parse_object(column: Column, value: object) -> Literal:
         return parse(column, value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
-        return Literal(f"0x{plain.hex()}", (plain,)) if _notation(column) is TEXT else parse(column, f"0x{plain.hex()}")
+        if _notation(column) is TEXT:
+            return replace(parse(column, plain.decode("utf-8", "surrogateescape")), text=f"0x{plain.hex()}")
+        return parse(column, f"0x{plain.hex()}")
     literal_text = None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
     if literal_text is None:
         hint = "give a Decimal or text: a float is rounded" if _is_rounded(column, value) else None
@@ -158,9 +162,9 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
     if column.width is not None and len(plain) != column.width:
         raise ValueError
     notation_text = format_plain(column, plain)
-    if notation_text.startswith("0x"):
+    literal = None if notation_text.startswith("0x") else notation.parse(column, notation_text)
+    if literal is None or literal.verdict == CANNOT_SAY:
         return Literal(text, (plain, *int96.other_forms_of(plain)) if column.physical == "INT96" else (plain,))
-    literal = notation.parse(column, notation_text)
     return Literal(text, tuple(dict.fromkeys((plain, *literal.forms))), literal.verdict, f"plain bytes, which stand for {notation_text}")
 
 

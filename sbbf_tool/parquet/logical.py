@@ -6,10 +6,13 @@ with such parameters has an unknown type, and its values are not looked up.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from math import log10
 from typing import NamedTuple
 
-from sbbf_tool.parquet.idl.ttypes import ConvertedType, LogicalType, SchemaElement
+from sbbf_tool.parquet.idl.ttypes import ConvertedType, FileMetaData, LogicalType, SchemaElement
 
 
 class Logical(NamedTuple):
@@ -33,6 +36,92 @@ class Logical(NamedTuple):
         if self.unit:
             return f"{self.kind}({self.unit},{'UTC' if self.utc else 'local'})"
         return self.kind
+
+
+class Reading(NamedTuple):
+    """What engines know of the values of a column from elsewhere than its type: from key-values of the file, or the schema of its table."""
+
+    doubt: str | None = None
+    """Why values that are equal for an engine may be stored as other bytes, so that none can be excluded."""
+    char_length: int = 0
+    """n of CHAR(n), 0 for other types: Spark compares as if blanks filled the text up to n characters."""
+    is_hybrid: bool = False
+    """Whether days may be counted in the calendar that is Julian before 1582-10-15, as Spark before 3.0 and Hive before 3.1 do."""
+    has_nanos: bool = False
+    """Whether the writer may store INT96 instants with digits below a microsecond, which DuckDB, Spark and Trino do not show."""
+
+    def notes(self) -> Iterator[str]:
+        """Yield sentences for people who look at the column."""
+        if self.doubt:
+            yield f"a filter cannot exclude values: {self.doubt}"
+        if self.char_length:
+            yield f"its text is a CHAR({self.char_length}), which Spark compares without regard to blanks at the end"
+        if self.is_hybrid:
+            yield f"a filter cannot exclude dates before 1582-10-15 and instants before 1900: {HYBRID}"
+
+
+AS_STORED = Reading()
+HYBRID = "the file may count days in the calendar that is Julian before 1582-10-15, which Spark converts and other readers do not"
+_SPARK_SCHEMA, _SPARK_VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
+_CHAR = re.compile(r"(?<![A-Za-z_])char\((\d+)\)", re.IGNORECASE)
+_MAX_DEPTH = 100
+
+
+def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[str, ...], Reading]]:
+    """Return the reading of dates and instants, that of INT96, and those of text columns by path without scaffolding.
+
+    Spark decides by the same keys: https://github.com/apache/spark/blob/master/sql/core/src/main/scala/org/apache/spark/sql/execution/datasources/DataSourceUtils.scala
+    (`getRebaseSpec`). Its releases before 3.0 store a schema but no version. Hive states its calendar.
+    """
+    keys: dict[str, str] = {entry.key: entry.value or "" for entry in metadata.key_value_metadata or ()}
+    version = keys.get(_SPARK_VERSION, "" if _SPARK_SCHEMA in keys else None)
+    is_hive = keys.get("writer.date.proleptic") == "false"
+    is_spark = version is not None and str(metadata.created_by).startswith("parquet-mr ")
+    days, int96 = (
+        is_hive or key in keys or (version is not None and version < first)
+        for key, first in (("org.apache.spark.legacyDateTime", "3.0.0"), ("org.apache.spark.legacyINT96", "3.1.0"))
+    )
+    schema = keys.get(_SPARK_SCHEMA, "")
+    texts = {}
+    if _COLLATIONS in schema or _CHAR.search(schema):
+        import json
+
+        with suppress(ValueError, RecursionError):
+            texts = readings_of_texts(json.loads(schema))
+    return Reading(is_hybrid=days), Reading(is_hybrid=int96, has_nanos=not is_spark), texts
+
+
+_COLLATIONS, _CHAR_TYPE = "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
+    """Return the text columns that engines do not compare byte by byte, by path without scaffolding, in a schema of Spark or Delta."""
+    readings: dict[tuple[str, ...], Reading] = {}
+
+    def walk(kind: object, path: tuple[str, ...], stated: Mapping[str, object], place: str, declared: str, depth: int) -> None:
+        if isinstance(kind, str):
+            collation, char = stated.get(place), _CHAR.fullmatch(declared or kind)
+            if collation is not None:
+                readings[path] = Reading(f"engines compare its text by the collation {collation}")
+            elif char is not None:
+                readings[path] = Reading(char_length=int(char[1]))
+            elif kind == "string" and _CHAR.search(declared):
+                readings[path] = Reading(f"it is part of a column of type {declared}, whose text may be filled up with blanks")
+        elif isinstance(kind, dict) and depth < _MAX_DEPTH:
+            fields = kind.get("fields")
+            for field in fields if isinstance(fields, list) else ():
+                if isinstance(field, dict) and isinstance(name := field.get("name"), str):
+                    details = field.get("metadata")
+                    details = details if isinstance(details, dict) else {}
+                    collations = details.get(_COLLATIONS)
+                    collations = collations if isinstance(collations, dict) else {}
+                    walk(field.get("type"), (*path, name), collations, name, str(details.get(_CHAR_TYPE, declared)), depth + 1)
+            walk(kind.get("elementType"), path, stated, f"{place}.element", declared, depth + 1)
+            for part in ("key", "value"):
+                walk(kind.get(f"{part}Type"), (*path, part), stated, f"{place}.{part}", declared, depth + 1)
+
+    walk(schema, (), {}, "", "", 0)
+    return readings
 
 
 MAX_DIGITS = 1000

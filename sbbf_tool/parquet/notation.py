@@ -12,6 +12,9 @@ from typing import NamedTuple
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 
+_MAX_BLANKS = 64
+"""Most blanks at the end of a CHAR with which text is queried: each number of them is another form."""
+
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 
 
@@ -57,6 +60,12 @@ def _parse_text(column: Column, text: str) -> Literal:
     plain = text.encode("utf-8", "surrogateescape")
     if column.width is not None and len(plain) != column.width:
         raise ValueError
+    if length := column.reading.char_length:
+        bare = plain.rstrip(b" ")
+        blanks = length - len(bare.decode("utf-8", "surrogateescape"))
+        if blanks > _MAX_BLANKS:
+            return Literal(text, verdict=CANNOT_SAY, note=f"text of a CHAR({length}) column may be stored with fewer blanks at its end")
+        return Literal(text, tuple(dict.fromkeys((plain, *(bare + b" " * number for number in range(blanks + 1))))))
     return Literal(text, (plain,))
 
 

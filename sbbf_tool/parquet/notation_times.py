@@ -9,8 +9,14 @@ import struct
 
 from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, Literal, Notation, logical_of, width_of
+from sbbf_tool.parquet.logical import HYBRID
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, Literal, Notation, logical_of, width_of
 
+_GREGORIAN = -141_427
+"""1582-10-15, the first day after the change of the calendar."""
+_FROM_1900 = -2_208_988_800 * iso8601.NANOS_PER_SECOND
+"""Before 1900, the conversion between the calendars also depends on time zones."""
+_NANOS = "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do not show: query nine digits of the second"
 _INFINITIES = ("infinity", "-infinity")
 """DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
 
@@ -23,7 +29,10 @@ def _infinity(column: Column, text: str) -> Literal:
 def _parse_date(column: Column, text: str) -> Literal:
     if text.lower() in _INFINITIES:
         return _infinity(column, text)
-    return Literal(text, (iso8601.parse_date(text).to_bytes(4, "little", signed=True),))
+    days = iso8601.parse_date(text)
+    if column.reading.is_hybrid and days < _GREGORIAN:
+        return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
+    return Literal(text, (days.to_bytes(4, "little", signed=True),))
 
 
 def _format_date(column: Column, plain: bytes) -> str:
@@ -37,6 +46,8 @@ def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal
         raise ValueError
     if instant.in_unit(logical.unit) is None:
         return _finer(text, logical.unit)
+    if column.reading.is_hybrid and instant.nanos < _FROM_1900:
+        return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
     counts = [nanos // iso8601.UNIT_NANOS[logical.unit] for nanos in instant.each]
     if logical.kind == "TIME" and logical.utc:
         counts = [*counts, *equals.times_beside(column, counts[0])]
@@ -76,6 +87,10 @@ def _parse_int96(column: Column, text: str) -> Literal:
     instant = iso8601.parse_timestamp(text)
     if instant.finer:
         return _finer(text, "NANOS")
+    if column.reading.is_hybrid and instant.nanos < _FROM_1900:
+        return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
+    if column.reading.has_nanos and not instant.nanos % 1000:
+        return Literal(text, verdict=CANNOT_SAY, note=_NANOS)
     forms = tuple(form for nanos in instant.each for form in int96.forms_of(nanos))
     return Literal(text, forms, note=None if instant.zoned else "read as UTC")
 

@@ -10,6 +10,7 @@ import struct
 from typing import Any, NamedTuple
 
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.equals import usual_numbers
 from sbbf_tool.parquet.extremes import DECIMAL, FLOAT, SIGNED, UNSIGNED, Extremes, has_extremes, order_of
 from sbbf_tool.parquet.footer import Footer
 
@@ -118,6 +119,17 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
 def _is_reliable_for_bytes(footer: Footer, column: Column) -> bool:
     is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
     return not is_bytes or bool(_RELIABLE_FOR_BYTES.match(str(footer.metadata.created_by)))
+
+
+def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | None:
+    """Explain why numbers of a chunk may be stored in other forms than those that are queried; None if its bounds do not show it."""
+    usual = usual_numbers(column)
+    if usual is None:
+        return None
+    for plain in stated_bounds(footer, row_group, column) or ():
+        if int.from_bytes(plain, "little", signed=True) not in usual:
+            return "its min and max are so far outside the range of the type that readers show them as other values"
+    return None
 
 
 def _has_order(footer: Footer, column: Column) -> bool:

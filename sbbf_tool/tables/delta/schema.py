@@ -12,6 +12,7 @@ from typing import Any
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH
+from sbbf_tool.parquet.logical import readings_of_texts
 from sbbf_tool.records import optional, parse_object, required
 
 Path = tuple[str, ...]
@@ -47,10 +48,13 @@ def parse_schema(text: str, mode: str) -> Schema:
         logical_names = {_physical_name(field, mode != "none"): required(field, "name", str) for field in _fields(root)}
         types = {required(field, "name", str): kind for field in _fields(root) if isinstance(kind := field.get("type"), str)}
     defaults = frozenset(leaf.logical for leaf in leaves if leaf.logical[0] in with_default)
+    by_id, by_path, unmapped = {}, {}, frozenset[Path]()
     if mode == "none":
-        return Schema(logical_names, ColumnNames(unmapped=frozenset(leaf.logical for leaf in leaves), defaults=defaults), types)
-    by_id = {leaf.field_id: leaf.logical for leaf in leaves if leaf.field_id is not None} if mode == "id" else {}
-    return Schema(logical_names, ColumnNames(by_id, {leaf.physical: leaf.logical for leaf in leaves}, defaults=defaults), types)
+        unmapped = frozenset(leaf.logical for leaf in leaves)
+    else:
+        by_id = {leaf.field_id: leaf.logical for leaf in leaves if leaf.field_id is not None} if mode == "id" else {}
+        by_path = {leaf.physical: leaf.logical for leaf in leaves}
+    return Schema(logical_names, ColumnNames(by_id, by_path, unmapped, defaults, readings_of_texts(root)), types)
 
 
 def _walk(
