@@ -19,10 +19,6 @@ OUTSIDE = {name.lower(): f"{name.upper()}.md" for name in ("changelog", "contrib
 LINK = re.compile(r"(?P<label>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 ENTRY = re.compile(r"^(?:- |\| )\[[^\]]*\]\((?P<path>(?!https?:|\.\./)[^)#]+)\.md\)", re.MULTILINE)
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-MARKER = re.compile(r"^<!-- \[\[\[.*\]\]\] -->\n", re.MULTILINE)
-"""A line around a generated part."""
-FOR_PROGRAMS = DOCS / "llms.txt"
-"""It and the Markdown of each page are files of the site."""
 
 project = "sbbf"
 release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -43,7 +39,6 @@ def setup(app: Any) -> None:
     app.connect("source-read", prepare_source)
     app.connect("html-page-context", make_blocks_focusable)
     app.connect("build-finished", name_landmarks)
-    app.connect("build-finished", copy_sources)
 
 
 def prepare_source(app: Any, docname: str, source: list[str]) -> None:
@@ -63,8 +58,6 @@ def place_link(link: re.Match[str], folder: Path, docname: str) -> str:
     if not target.is_relative_to(DOCS) or target.is_dir():
         return link["label"].lstrip("!").removeprefix("[").removesuffix("]")
     path = relpath(target.relative_to(DOCS).as_posix(), PurePosixPath(docname).parent.as_posix())
-    if target == FOR_PROGRAMS:
-        return f'<a href="{path}">{target.name}</a>'
     return f"{link['label']}({path}{link['anchor'] or ''})"
 
 
@@ -88,12 +81,3 @@ def name_landmarks(app: Any, error: Exception | None) -> None:
             for name, label in (("sidebar-drawer", "All pages"), ("toc-drawer", "This page")):
                 text = text.replace(f'<aside class="{name}', f'<aside aria-label="{label}" class="{name}')
             path.write_text(text)
-
-
-def copy_sources(app: Any, error: Exception | None) -> None:
-    """Put the Markdown of each page beside its HTML, for readers that are programs: `llms.txt` links to it."""
-    if error is None and app.builder.format == "html":
-        for docname in app.env.found_docs:
-            source = ROOT / OUTSIDE[docname] if docname in OUTSIDE else Path(app.env.doc2path(docname))
-            (Path(app.outdir) / f"{docname}.md").write_text(MARKER.sub("", source.read_text()))
-        (Path(app.outdir) / FOR_PROGRAMS.name).write_text(MARKER.sub("", FOR_PROGRAMS.read_text()))

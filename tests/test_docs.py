@@ -1,4 +1,4 @@
-"""README, skill and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
+"""README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
 
 `pytest tests/test_docs.py --bless` writes what the commands print now. `support.pages` runs the blocks.
 
@@ -16,7 +16,6 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.rules.catalog import RULES
-from support.every_command import commands
 from support.pages import BLOCK, PAGES, REPOSITORY, Block, Place, blocks_of, name_of, write_output
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,6 @@ LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)#?(?P<anchor>[^)]*)\)")
 NUMBER = re.compile(r"\d[\d,.]*(e-?\d+)?")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-SKILL = REPOSITORY / "skills" / "sbbf" / "SKILL.md"
 RUN = ("console", "python", "toml")
 NO_EXAMPLES = ("text", "pyi")
 """Kinds of formulas, pictures of bytes, names and signatures."""
@@ -108,31 +106,9 @@ def test_the_python_page_names_every_public_name():
     assert [name for name in sbbf_tool.__all__ if f"`{name}`" not in page and f"sbbf_tool.{name}" not in page] == []
 
 
-def test_the_skill_names_commands_and_options_that_exist():
-    text = SKILL.read_text()
-    names = commands()
-    for call in re.findall(r"`sbbf ([a-z][^`]*)`", text):
-        name = max((name for name in names if call.split()[: len(name.split())] == name.split()), key=len)
-        options = {option for parameter in names[name].params for option in parameter.opts}
-        assert {word for word in call.split() if word.startswith("-")} <= options, call
-    assert {
-        name for name in names if name.split()[0] not in ("paimon", "conformance", "completion") and f"sbbf {name} " not in text
-    } == set()
-
-
-def test_agents_find_the_skill_by_its_name_and_description():
-    """As https://agentskills.io/specification requires."""
-    heading = re.match(r"---\nname: (?P<name>[a-z0-9-]{1,64})\ndescription: (?P<description>.{1,1024})\n---\n", SKILL.read_text())
-    assert heading is not None
-    assert heading["name"] == SKILL.parent.name
-
-
-def test_the_skill_has_the_exit_codes_of_the_reference():
-    codes = [
-        set(re.findall(r"^\| ([0-5]) \|", path.read_text(), re.MULTILINE))
-        for path in (SKILL, REPOSITORY / "docs" / "reference" / "exit-codes.md")
-    ]
-    assert codes[0] == codes[1] == set("012345")
+def test_the_exit_codes_are_all_on_their_page():
+    text = (REPOSITORY / "docs" / "reference" / "exit-codes.md").read_text()
+    assert set(re.findall(r"^\| ([0-5]) \|", text, re.MULTILINE)) == set("012345")
 
 
 def test_the_readme_can_be_read_in_one_go():

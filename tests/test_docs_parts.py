@@ -15,7 +15,7 @@ from support.every_command import commands as every_command
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
-GENERATED = [path for path in sorted(DOCS.rglob("*.*")) if path.suffix in (".md", ".svg", ".txt") and "[[[cog" in path.read_text()]
+GENERATED = [path for path in sorted(DOCS.rglob("*.*")) if path.suffix in (".md", ".svg") and "[[[cog" in path.read_text()]
 PROLOGUE = "from parts import PARTS; globals().update({name: lambda *a, part=part: cog.out(part(*a)) for name, part in PARTS.items()})"
 
 

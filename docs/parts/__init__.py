@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from parts import commands, drawings, engines, functions, overview, rules
+from parts import commands, drawings, engines, functions, rules
 
 PARTS: dict[str, Callable[..., str]] = {
     "command": commands.describe,
@@ -23,7 +23,6 @@ PARTS: dict[str, Callable[..., str]] = {
     "engine_types": engines.list_types,
     "functions": functions.describe,
     "index_rules": rules.list_index_rules,
-    "overview": overview.list_pages,
     "rule": rules.explain,
     "rules": rules.list_group,
 }

@@ -62,7 +62,6 @@ def urls_of(page: str) -> list[str]:
 
 def test_every_page_is_in_the_site(site):
     assert [page for page in PAGES if not (site / page.relative_to(DOCS)).with_suffix(".html").exists()] == []
-    assert [page for page in PAGES if not (site / page.relative_to(DOCS)).exists()] == []
 
 
 def test_no_page_requests_anything_of_another_server(site):
@@ -104,18 +103,3 @@ def test_pages_are_accessible_and_fit_a_narrow_window(page, site, browser: Brows
     problems = browser.check_page(site / f"{page}.html")
     # The sidebars of the theme wait outside a narrow window.
     assert [problem for problem in problems if problem.startswith("axe") or "the page is" in problem] == []
-
-
-def test_programs_find_every_page_of_llms_txt(site):
-    text = (site / "llms.txt").read_text()
-    links = re.findall(r"\]\(([^)]*)\)", text)
-    assert len(links) > 30
-    assert [link for link in links if not (site / link).exists()] == []
-    assert text == re.sub(r"<!-- .* -->\n", "", (DOCS / "llms.txt").read_text())
-    assert 'href="../llms.txt"' in (site / "how-to" / "agents.html").read_text()
-
-
-def test_programs_find_no_mark_of_generated_parts(site):
-    files = [site / "llms.txt", *site.rglob("*.md")]
-    assert len(files) > 100
-    assert [path for path in files if re.search(r"^<!-- \[\[\[", path.read_text(), re.MULTILINE)] == []

@@ -20,7 +20,6 @@ FIXTURES = REPOSITORY / "fixtures"
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
-    *sorted((REPOSITORY / "skills").rglob("*.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 HOME = "/home/you"
