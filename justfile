@@ -41,8 +41,7 @@ format:
 bless:
     {{python}} -m pytest -q tests/golden --bless
     {{python}} -m pytest -q -n 0 tests/cli/test_rule_command.py -k golden_reports --bless
-    {{python}} -m pytest -q -n 0 tests/test_docs_parts.py --bless
-    {{python}} -m pytest -q tests/golden tests/test_docs.py tests/test_architecture.py tests/cli/test_json_schemas.py --bless
+    {{python}} -m pytest -q tests/golden tests/test_docs.py tests/test_architecture.py --bless
 
 # Build a wheel
 wheel:

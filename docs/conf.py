@@ -1,12 +1,15 @@
 """The documentation as a site: `python -m sphinx -W docs OUT`.
 
 The pages are plain Markdown that also reads well on a code host. So this module adds what the site needs: the navigation, which follows the
-links of each `index.md`, and a place for links to files outside this folder.
+links of each `index.md`, a place for links to files outside this folder, and what the package itself says of its commands, rules, functions
+and documents (`parts`).
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import tomllib
 from pathlib import Path, PurePosixPath
 from posixpath import relpath
@@ -14,6 +17,7 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+sys.path.insert(0, str(DOCS))
 OUTSIDE = {name.lower(): f"{name.upper()}.md" for name in ("changelog", "contributing", "security")}
 """The pages of the site that show a file above this folder."""
 LINK = re.compile(r"(?P<label>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
@@ -39,15 +43,18 @@ def setup(app: Any) -> None:
     app.connect("source-read", prepare_source)
     app.connect("html-page-context", make_blocks_focusable)
     app.connect("build-finished", name_landmarks)
+    app.connect("build-finished", write_schemas)
 
 
 def prepare_source(app: Any, docname: str, source: list[str]) -> None:
     """Change the text of a page for the site."""
+    from parts import fill
+
     origin = ROOT / OUTSIDE[docname] if docname in OUTSIDE else DOCS / f"{docname}.md"
     text = origin.read_text() if docname in OUTSIDE else source[0]
-    parts = BLOCK.split(text)
-    parts[::2] = [LINK.sub(lambda link: place_link(link, origin.parent, docname), part) for part in parts[::2]]
-    source[0] = "".join(parts) + build_navigation(docname, text)
+    pieces = BLOCK.split(fill(text))
+    pieces[::2] = [LINK.sub(lambda link: place_link(link, origin.parent, docname), piece) for piece in pieces[::2]]
+    source[0] = "".join(pieces) + build_navigation(docname, text)
 
 
 def place_link(link: re.Match[str], folder: Path, docname: str) -> str:
@@ -81,3 +88,14 @@ def name_landmarks(app: Any, error: Exception | None) -> None:
             for name, label in (("sidebar-drawer", "All pages"), ("toc-drawer", "This page")):
                 text = text.replace(f'<aside class="{name}', f'<aside aria-label="{label}" class="{name}')
             path.write_text(text)
+
+
+def write_schemas(app: Any, error: Exception | None) -> None:
+    """Write the JSON Schemas of the documents, which the page about JSON links."""
+    from sbbf_tool.cli.schema import DOCUMENTS, build_schema
+
+    if error is None and app.builder.format == "html":
+        folder = Path(app.outdir) / "reference" / "schemas"
+        folder.mkdir(exist_ok=True)
+        for name in DOCUMENTS:
+            (folder / f"sbbf.{name}.json").write_text(json.dumps(build_schema(name), indent=2))

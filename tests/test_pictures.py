@@ -33,7 +33,7 @@ PICTURES = {
     "verify": ["verify", "fixtures/duckdb-filters.parquet", "-c", "id", "-c", "tag"],
 }
 DRAWINGS = {"appending", "blocks", "rates", "skipping"}
-"""Pictures whose shapes cog writes (`docs/parts/drawings.py`)."""
+"""Pictures that are no output of a command."""
 THEME = TerminalTheme(
     (250, 250, 250),
     (0, 0, 0),

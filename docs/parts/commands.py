@@ -1,4 +1,4 @@
-"""The pages of the commands, from click."""
+"""The commands, from click, and the list of their documents."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from parts.markdown import block, code, paragraphs, plain, table
 from sbbf_tool.cli import cli
 from sbbf_tool.cli.group import CommandsByName
 from sbbf_tool.cli.options import SECTIONS, about
+from sbbf_tool.cli.schema import DOCUMENTS
 
-FOLDER = "reference/commands"
 _WIDTH = 100
 
 
@@ -32,43 +32,31 @@ def _below(group: CommandsByName, names: tuple[str, ...]) -> Iterator[tuple[str,
             yield " ".join((*names, name)), command
 
 
-def page_of(name: str) -> str:
-    return f"{name.replace(' ', '-')}.md"
+def describe_section(section: str) -> str:
+    """Describe the commands of a section of `sbbf --help`, or below a group."""
+    names = cli.sections.get(section, ())
+    return paragraphs(
+        *(_describe(name, command) for name, command in read_commands().items() if name in names or name.startswith(f"{section} "))
+    )
 
 
-def begin_page(name: str) -> str:
-    """Return the page of a command without its generated part."""
-    return f'# sbbf {name}\n\n<!-- [[[cog command("{name}") ]]] -->\n<!-- [[[end]]] -->\n'
-
-
-def list_section(section: str) -> str:
-    """Build the table of the commands of a section of `sbbf --help`, or below a group."""
-    commands = read_commands()
-    names = [name for name in cli.sections.get(section, ()) if name in commands] or [
-        name for name in commands if name.startswith(f"{section} ")
-    ]
-    return table(["command", "does"], ([f"[`sbbf {name}`]({page_of(name)})", plain(_first_paragraph(commands[name]))] for name in names))
-
-
-def _paragraphs_of(command: click.Command) -> list[str]:
-    return [" ".join(text.split()) for text in cleandoc(command.help or "").replace("\b\n", "").split("\n\n")]
-
-
-def _first_paragraph(command: click.Command) -> str:
-    return _paragraphs_of(command)[0]
-
-
-def describe(name: str) -> str:
+def _describe(name: str, command: click.Command) -> str:
     """Describe a command: usage, explanation, and the options of each section."""
-    command = read_commands()[name]
     # The settings of the whole program, such as the names of --help, come from the context above.
     root = click.Context(cli, info_name="sbbf", terminal_width=_WIDTH, color=False, **cli.context_settings)
     context = command.context_class(command, info_name=name, parent=root)
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
-    parts = [block("text", command.get_usage(context)), *map(plain, _paragraphs_of(command))]
+    texts = cleandoc(command.help or "").replace("\b\n", "").split("\n\n")
+    parts = [f"### sbbf {name}", block("text", command.get_usage(context)), *(plain(" ".join(text.split())) for text in texts)]
     for section in SECTIONS:
         records = [option.get_help_record(context) for option in options if about(option).section == section]
         rows = [[code(term), plain(" ".join(explanation.split()))] for term, explanation in filter(None, records)]
         if rows:
-            parts += [f"## {section}", table(["option", "does"], rows)]
+            parts.append(table([section, "does"], rows))
     return paragraphs(*parts)
+
+
+def list_schemas() -> str:
+    """List links to the JSON Schemas, which are files of the site."""
+    links = ", ".join(f'<a href="schemas/sbbf.{name}.json">sbbf.{name}</a>' for name in DOCUMENTS)
+    return f"The schemas as files: {links}.\n"

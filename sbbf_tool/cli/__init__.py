@@ -38,6 +38,7 @@ COMMANDS = {
     "size": CommandEntry("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
     "paimon": CommandEntry("sbbf_tool.cli.paimon", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."),
     "conformance": CommandEntry("sbbf_tool.cli.conformance", "Test any reader or writer of filters with a corpus of files."),
+    "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
     "completion": CommandEntry("sbbf_tool.cli.completion", "Print the script that completes sbbf commands in a shell."),
 }
 

@@ -26,19 +26,16 @@ class RuleReport:
     """What the rule observes in a file with the defect."""
     fix: str | None = None
     """The command that fixes that file, named FILE; None if no command does."""
-    documentation: str = "docs/reference/rules/index.md"
-    """The page of the documentation."""
 
     @property
     def explanation(self) -> tuple[str, ...]:
-        """Return the rule in sentences: what it finds, why, the readers, an example, the fix and the documentation."""
+        """Return the rule in sentences: what it finds, why, the readers, an example and the fix."""
         return (
             self.message,
             self.why,
             *([f"readers: {', '.join(self.readers)}"] if self.readers else []),
             *([f"example: {self.example}"] if self.example else []),
             f"fix: {self.fix}" if self.fix else "fix: no command of sbbf fixes it",
-            f"see {self.documentation}",
         )
 
 

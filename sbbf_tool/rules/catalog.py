@@ -80,6 +80,5 @@ def report_rule(rule: Rule | IndexRule) -> RuleReport:
         *(rule.name, rule.group, rule.severity, rule.reads.name.lower(), rule.message, rule.why),
         readers=HARMED_READERS.get(rule.name, ()),
         example=example.get("example"),
-        documentation=f"docs/reference/rules/{rule.name}.md",
         fix=example.get("fix"),
     )

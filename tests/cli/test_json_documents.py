@@ -11,13 +11,15 @@ from typing import Any
 import deltalake
 import pyarrow.parquet as pq
 import pytest
+from jsonschema import ValidationError
 
 from sbbf_tool.cli import run
+from sbbf_tool.cli.schema import DOCUMENTS
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of
-from support.json_schemas import DOCUMENTS, validate
+from support.json_schemas import validate
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
-_ROW = re.compile(r"^\| \[`(sbbf\.[a-z-]+)`\]\(schemas/\1\.json\) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 
 OTHER_FILE = "<OTHER>"
@@ -87,3 +89,24 @@ def test_several_files_have_one_summary_which_comes_last(places, name, capsys):
     assert printed[-1]["command"] == name
     assert (printed[-1]["files"], printed[-1]["done"]) == (2, 2)
     assert len(documents([name, *WORKING[name]], places, capsys)) == 1
+
+
+def test_wrong_documents_are_found(fixtures, capsys):
+    assert run(["inspect", str(fixtures / "events.parquet"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    validate(document)
+    for wrong in ({"version": 1}, {"rows": "7"}, {"rows": None}, {"filters": [{}]}, {"no_such_field": 1}, {"columns": {}}):
+        with pytest.raises(ValidationError):
+            validate({**document, **wrong})
+    with pytest.raises(ValidationError):
+        validate({name: value for name, value in document.items() if name != "rows"})
+
+
+def test_schemas_are_printed_by_their_names(capsys):
+    assert run(["schema"]) == 0
+    assert capsys.readouterr().out.split() == [f"sbbf.{name}" for name in DOCUMENTS]
+    for name in ("inspect", "sbbf.inspect"):
+        assert run(["schema", name]) == 0
+        assert json.loads(capsys.readouterr().out)["properties"]["schema"] == {"const": "sbbf.inspect"}
+    assert run(["schema", "sbbf.inspct"]) == 2
+    assert capsys.readouterr().err == "sbbf: there is no document 'sbbf.inspct'; did you mean sbbf.inspect?\n"

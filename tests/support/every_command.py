@@ -30,6 +30,7 @@ WORKING: dict[str, list[str]] = {
     "report": [FILE, "-o", "page.html"],
     "engines": [],
     "size": ["--ndv", "1000"],
+    "schema": ["inspect"],
     "completion": ["bash"],
     "conformance make": ["corpus", "--only", "types/int8.parquet"],
     "conformance run": ["--reader", "false {file} {column} {value}", "--only", "booleans/empty.parquet"],

@@ -1,156 +1,25 @@
-"""The JSON Schemas of the documents of the command line, derived from the dataclasses of the reports and their documentation."""
+"""The documents that commands print as JSON, held to the schemas that `sbbf schema` prints."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from sbbf_tool.cli.render import SCHEMA_VERSION
-from sbbf_tool.hints import Fix
-from sbbf_tool.reports import (
-    abandoned,
-    add,
-    advise,
-    apply,
-    conformance,
-    engine_runs,
-    engines,
-    explain,
-    findings,
-    lookup,
-    page,
-    paimon,
-    probe,
-    remove,
-    repair,
-    resize,
-    rules,
-    size,
-    verify,
-)
-from sbbf_tool.reports import inspect as inspection
-
-FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
-
-
-@dataclass
-class FileWithoutReport:
-    """A file without a report: it was skipped, refused or failed."""
-
-    file: str
-    status: str
-    """`skipped`, `refused` or `failed`."""
-    reason: str | None
-    exit_code: int
-
-
-@dataclass
-class ColumnCount:
-    """A column that the command names, in all files."""
-
-    name: str
-    types: dict[str, object]
-    """Number of files by type of the column."""
-    missing: int
-    """Number of files that lack the column."""
-
-
-@dataclass
-class Summary:
-    """The last document of a command on several files: the number of files of each status."""
-
-    command: str
-    files: int
-    done: int
-    skipped: int
-    not_applicable: int
-    """Number of files that lack the column."""
-    refused: int
-    failed: int
-    links: int
-    exit_code: int
-    totals: dict[str, object]
-    """Sums over all reports; they depend on the command."""
-    columns: tuple[ColumnCount, ...] = field(metadata={"optional": True})
-    """The columns that the command names, if it names any."""
-    unchanged: int = field(metadata={"optional": True})
-    """Number of files whose outcome is that of the state, with `--state`."""
-    left_out: int = field(metadata={"optional": True})
-    """Number of files that are not among `files`, because they are unchanged since the state, with `--since`."""
-
-
-DOCUMENTS: dict[str, type] = {
-    "inspect": inspection.InspectReport,
-    "probe": probe.ProbeReport,
-    "lookup": lookup.LookupReport,
-    "explain": explain.ExplainReport,
-    "explain-run": engine_runs.EngineRunsReport,
-    "verify": verify.VerifyReport,
-    "check": findings.CheckReport,
-    "rules": rules.RulesReport,
-    "advise": advise.AdviceReport,
-    "apply": apply.ApplyReport,
-    "add-filter": add.AddReport,
-    "add-filter-plan": add.AddPlan,
-    "remove-filter": remove.RemoveReport,
-    "resize": resize.ResizeReport,
-    "repair": repair.RepairReport,
-    "abandoned": abandoned.AbandonedReport,
-    "report": page.PageReport,
-    "engines": engines.EnginesReport,
-    "size": size.SizeReport,
-    "conformance-make": conformance.MadeCorpus,
-    "conformance-run": conformance.ConformanceReport,
-    "paimon-inspect": paimon.InspectReport,
-    "paimon-probe": paimon.ProbeReport,
-    "paimon-verify": paimon.VerifyReport,
-    "paimon-build": paimon.BuildReport,
-    "paimon-check": findings.CheckReport,
-    "paimon-add-index": paimon.AddIndexReport,
-    "paimon-remove-index": paimon.RemoveIndexReport,
-    "file": FileWithoutReport,
-    "summary": Summary,
-}
-
-
-def build_schema(name: str) -> dict[str, Any]:
-    """Build the JSON Schema of the document `sbbf.<name>`."""
-    definitions: dict[str, Any] = {}
-    body = _object(DOCUMENTS[name], definitions)
-    head = {"schema": {"const": f"sbbf.{name}"}, "version": {"const": SCHEMA_VERSION}}
-    return {
-        "$schema": Draft202012Validator.META_SCHEMA["$id"],
-        "$id": f"urn:sbbf:{name}:{SCHEMA_VERSION}",
-        "title": f"sbbf.{name}",
-        **body,
-        "properties": {**head, **body["properties"]},
-        "required": [*head, *body["required"]],
-        **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
-    }
-
-
-def path_of(name: str) -> Path:
-    return FOLDER / f"sbbf.{name}.json"
+from sbbf_tool.cli.schema import build_schema
 
 
 def validate(document: dict[str, Any]) -> None:
-    """Raise `jsonschema.ValidationError` unless the document is as the file of its schema says, and has no other field."""
+    """Raise `jsonschema.ValidationError` unless the document is as its schema says, and has no other field."""
     _validator(document["schema"].removeprefix("sbbf.")).validate(document)
 
 
 @cache
 def _validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(_without_other_fields(json.loads(path_of(name).read_text())))
+    schema = build_schema(name)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(_without_other_fields(schema))
 
 
 def _without_other_fields(schema: Any) -> Any:
@@ -161,55 +30,3 @@ def _without_other_fields(schema: Any) -> Any:
         return schema
     result = {key: _without_other_fields(value) for key, value in schema.items()}
     return {**result, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else result
-
-
-def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints, texts = get_type_hints(kind), _field_texts(kind)
-    names = [each.name for each in fields(kind) if not each.metadata.get("local")]
-    properties = {name: {**_value(hints[name], definitions), **texts.get(name, {})} for name in names}
-    if kind is Fix:
-        properties["command"] = {"type": "array", "items": {"type": "string"}, "description": "The command that makes the change."}
-    optional = {each.name for each in fields(kind) if each.metadata.get("optional")}
-    text = {} if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}(") else {"description": _in_json(kind.__doc__)}
-    return {**text, "type": "object", "properties": properties, "required": [name for name in properties if name not in optional]}
-
-
-def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    if get_origin(hint) is UnionType:
-        (inner,) = (each for each in get_args(hint) if each is not NoneType)
-        value = _value(inner, definitions)
-        return {**value, "type": [value["type"], "null"]} if "type" in value else {"anyOf": [value, {"type": "null"}]}
-    if get_origin(hint) is Sequence:
-        return {"type": "array", "items": _value(get_args(hint)[0], definitions)}
-    if get_origin(hint) is tuple:
-        items = get_args(hint)
-        if items[1:] == (...,):
-            return {"type": "array", "items": _value(items[0], definitions)}
-        return {"type": "array", "prefixItems": [_value(item, definitions) for item in items], "minItems": len(items), "items": False}
-    if is_dataclass(hint):
-        assert isinstance(hint, type)
-        if hint.__name__ not in definitions:
-            definitions[hint.__name__] = {}  # a type may contain itself
-            definitions[hint.__name__] = _object(hint, definitions)
-        return {"$ref": f"#/$defs/{hint.__name__}"}
-    if get_origin(hint) is dict:
-        return {"type": "object"}
-    return {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[hint]}
-
-
-@cache
-def _field_texts(kind: type) -> dict[str, dict[str, str]]:
-    """The text below each part in the source of a dataclass."""
-    (definition,) = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(kind)}")).body
-    assert isinstance(definition, ast.ClassDef)
-    texts = {}
-    for part, text in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(part, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            assert isinstance(part.target, ast.Name)
-            texts[part.target.id] = {"description": _in_json(str(text.value.value))}
-    return texts
-
-
-def _in_json(text: str) -> str:
-    """A text of the source on one line, with the values as JSON writes them."""
-    return re.sub(r"\b(None|True|False)\b", lambda match: {"None": "null"}.get(match[0], match[0].lower()), " ".join(text.split()))

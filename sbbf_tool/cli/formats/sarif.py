@@ -111,7 +111,7 @@ def _descriptor(rule: Rule | IndexRule, site: str | None) -> dict[str, Any]:
         "shortDescription": {"text": rule.message},
         "fullDescription": {"text": rule.why},
         "help": {"text": "\n".join(lines), "markdown": "\n\n".join(map(_with_code, lines))},
-        **({"helpUri": f"{site}/reference/rules/{rule.name}.html"} if site else {}),
+        **({"helpUri": f"{site}/reference/rules.html#{rule.name}"} if site else {}),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": [rule.group]},
     }

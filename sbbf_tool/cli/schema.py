@@ -1,0 +1,207 @@
+"""`sbbf schema`: the JSON Schemas of the documents, derived from the dataclasses of the reports and their documentation."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import click
+
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.render import SCHEMA_VERSION
+from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Fix
+from sbbf_tool.reports import (
+    abandoned,
+    add,
+    advise,
+    apply,
+    conformance,
+    engine_runs,
+    engines,
+    explain,
+    findings,
+    lookup,
+    page,
+    paimon,
+    probe,
+    remove,
+    repair,
+    resize,
+    rules,
+    size,
+    verify,
+)
+from sbbf_tool.reports import inspect as inspection
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass
+class FileWithoutReport:
+    """A file without a report: it was skipped, refused or failed."""
+
+    file: str
+    status: str
+    """`skipped`, `refused` or `failed`."""
+    reason: str | None
+    exit_code: int
+
+
+@dataclass
+class ColumnCount:
+    """A column that the command names, in all files."""
+
+    name: str
+    types: dict[str, object]
+    """Number of files by type of the column."""
+    missing: int
+    """Number of files that lack the column."""
+
+
+@dataclass
+class Summary:
+    """The last document of a command on several files: the number of files of each status."""
+
+    command: str
+    files: int
+    done: int
+    skipped: int
+    not_applicable: int
+    """Number of files that lack the column."""
+    refused: int
+    failed: int
+    links: int
+    exit_code: int
+    totals: dict[str, object]
+    """Sums over all reports; they depend on the command."""
+    columns: tuple[ColumnCount, ...] = field(metadata={"optional": True})
+    """The columns that the command names, if it names any."""
+    unchanged: int = field(metadata={"optional": True})
+    """Number of files whose outcome is that of the state, with `--state`."""
+    left_out: int = field(metadata={"optional": True})
+    """Number of files that are not among `files`, because they are unchanged since the state, with `--since`."""
+
+
+DOCUMENTS: dict[str, type] = {
+    "inspect": inspection.InspectReport,
+    "probe": probe.ProbeReport,
+    "lookup": lookup.LookupReport,
+    "explain": explain.ExplainReport,
+    "explain-run": engine_runs.EngineRunsReport,
+    "verify": verify.VerifyReport,
+    "check": findings.CheckReport,
+    "rules": rules.RulesReport,
+    "advise": advise.AdviceReport,
+    "apply": apply.ApplyReport,
+    "add-filter": add.AddReport,
+    "add-filter-plan": add.AddPlan,
+    "remove-filter": remove.RemoveReport,
+    "resize": resize.ResizeReport,
+    "repair": repair.RepairReport,
+    "abandoned": abandoned.AbandonedReport,
+    "report": page.PageReport,
+    "engines": engines.EnginesReport,
+    "size": size.SizeReport,
+    "conformance-make": conformance.MadeCorpus,
+    "conformance-run": conformance.ConformanceReport,
+    "paimon-inspect": paimon.InspectReport,
+    "paimon-probe": paimon.ProbeReport,
+    "paimon-verify": paimon.VerifyReport,
+    "paimon-build": paimon.BuildReport,
+    "paimon-check": findings.CheckReport,
+    "paimon-add-index": paimon.AddIndexReport,
+    "paimon-remove-index": paimon.RemoveIndexReport,
+    "file": FileWithoutReport,
+    "summary": Summary,
+}
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """Print the JSON Schema of a document, such as sbbf.inspect: all its fields and what they mean. Without NAME, list the documents."""
+    if name is None:
+        click.echo("\n".join(f"sbbf.{name}" for name in DOCUMENTS))
+        return
+    if name.removeprefix("sbbf.") not in DOCUMENTS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.removeprefix("sbbf."), DOCUMENTS, n=1)
+        raise UsageError(f"there is no document {name!r}; " + (f"did you mean sbbf.{near[0]}?" if near else "sbbf schema lists them"))
+    click.echo(json.dumps(build_schema(name.removeprefix("sbbf.")), indent=2))
+
+
+def build_schema(name: str) -> dict[str, Any]:
+    """Build the JSON Schema of the document `sbbf.<name>`."""
+    definitions: dict[str, Any] = {}
+    body = _object(DOCUMENTS[name], definitions)
+    head = {"schema": {"const": f"sbbf.{name}"}, "version": {"const": SCHEMA_VERSION}}
+    return {
+        "$schema": _DIALECT,
+        "$id": f"urn:sbbf:{name}:{SCHEMA_VERSION}",
+        "title": f"sbbf.{name}",
+        **body,
+        "properties": {**head, **body["properties"]},
+        "required": [*head, *body["required"]],
+        **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
+    }
+
+
+def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    hints, texts = get_type_hints(kind), _field_texts(kind)
+    names = [each.name for each in fields(kind) if not each.metadata.get("local")]
+    properties = {name: {**_value(hints[name], definitions), **texts.get(name, {})} for name in names}
+    if kind is Fix:
+        properties["command"] = {"type": "array", "items": {"type": "string"}, "description": "The command that makes the change."}
+    optional = {each.name for each in fields(kind) if each.metadata.get("optional")}
+    text = {} if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}(") else {"description": _in_json(kind.__doc__)}
+    return {**text, "type": "object", "properties": properties, "required": [name for name in properties if name not in optional]}
+
+
+def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    if get_origin(hint) is UnionType:
+        (inner,) = (each for each in get_args(hint) if each is not NoneType)
+        value = _value(inner, definitions)
+        return {**value, "type": [value["type"], "null"]} if "type" in value else {"anyOf": [value, {"type": "null"}]}
+    if get_origin(hint) is Sequence:
+        return {"type": "array", "items": _value(get_args(hint)[0], definitions)}
+    if get_origin(hint) is tuple:
+        items = get_args(hint)
+        if items[1:] == (...,):
+            return {"type": "array", "items": _value(items[0], definitions)}
+        return {"type": "array", "prefixItems": [_value(item, definitions) for item in items], "minItems": len(items), "items": False}
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}  # a type may contain itself
+            definitions[hint.__name__] = _object(hint, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    if get_origin(hint) is dict:
+        return {"type": "object"}
+    return {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[hint]}
+
+
+@cache
+def _field_texts(kind: type) -> dict[str, dict[str, str]]:
+    """Return the text below each field in the source of a dataclass."""
+    (definition,) = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(kind)}")).body
+    assert isinstance(definition, ast.ClassDef)
+    texts = {}
+    for part, text in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(part, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            assert isinstance(part.target, ast.Name)
+            texts[part.target.id] = {"description": _in_json(str(text.value.value))}
+    return texts
+
+
+def _in_json(text: str) -> str:
+    """Return a text of the source on one line, with the values as JSON writes them."""
+    return re.sub(r"\b(None|True|False)\b", lambda match: {"None": "null"}.get(match[0], match[0].lower()), " ".join(text.split()))
