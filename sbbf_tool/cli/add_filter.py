@@ -211,6 +211,8 @@ class _AddView(View["AddReport"]):
     def _say(self, page: Page, report: AddReport) -> None:
         growth = report.new_bytes - report.old_bytes
         verb, outcome = ("Would add", "Nothing was written.") if report.dry_run else ("Added", "All values verified.")
+        if report.not_cross_checked and not report.dry_run:
+            outcome = "Verified by the values as sbbf alone reads them."
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
         share = format_percent(abs(growth) / report.old_bytes)
         filters = format_count(len(report.filters), "filter")

@@ -306,7 +306,8 @@ class ParquetFile:
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
         if self.footer.cipher is None or not self.has_key(row_group, column):
-            return with_checked_sizes(ChunkPages(meta, self.source.read_up_to, self.source.open_arrow), self.limit.ensure)
+            pages = ChunkPages(meta, self.source.read_up_to, self.source.open_arrow, limit=lambda: self.footer.end_of_pages(meta))
+            return with_checked_sizes(pages, self.limit.ensure)
         from sbbf_tool.parquet.encryption.decrypted_pages import DecryptedPages
 
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):

@@ -19,6 +19,7 @@ from sbbf_tool.parquet.chunk_index import ChunkIndex, index_chunks
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, UNKNOWN, Column, leaf_columns, with_readings
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup, SchemaElement
+from sbbf_tool.parquet.pages import page_range
 from sbbf_tool.parquet.row_groups import LEAST_SHARE, parse_metadata
 
 if TYPE_CHECKING:
@@ -254,6 +255,12 @@ class Footer:
         """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if this file holds it."""
         path = self.chunk_meta(row_group, column).external
         return None if path is None or path.removeprefix("./") == self.file_name else path
+
+    def end_of_pages(self, meta: ColumnMetaData) -> int:
+        """Return the first byte after a chunk's first data page at which something else begins, whatever size the chunk states."""
+        names = ("data_page_offset", "dictionary_page_offset", "bloom_filter_offset", "column_index_offset", "offset_index_offset")
+        first_byte = max(page_range(meta)[0], meta.data_page_offset or 0)
+        return min((offset for offsets in self.numbers(*names) for offset in offsets if offset > first_byte), default=self.start)
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Return the position of this chunk's filter in this file, or None. Offsets of 0 or less, by parquet-mr before 1.12, mean none."""

@@ -30,6 +30,8 @@ class ChunkPages(NamedTuple):
     """Open a new stream of the same bytes."""
     ensure_size: Callable[[int, int], None] | None = None
     """Check the compressed and uncompressed bytes that a page header states; raises RefusedError. None accepts all."""
+    limit: Callable[[], int] | None = None
+    """Return the first byte after the chunk that belongs to something else; None if total_compressed_size is certain."""
 
     @property
     def bytes(self) -> int:
@@ -82,12 +84,13 @@ class Page(NamedTuple):
 
 
 def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Iterator[Page]:
-    """Iterate over the pages of a chunk in order. `read(offset, length)` may return fewer bytes at the end of the file.
+    """Iterate over the pages of a chunk in order, to its last value. `read(offset, length)` may return fewer bytes at the end of the file.
 
     Raises UnreadableError, with the byte offset, for bytes that cannot be a header.
     """
     position, end = page_range(meta)
-    while position < end:
+    remaining_values = count_of(meta.num_values)
+    while position < end and remaining_values > 0:
         header, length = read_header(read, position, end)
         place = f"page header at byte {position:,}"
         data = header.data_page_header_v2 or header.data_page_header or header.dictionary_page_header
@@ -95,6 +98,7 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
             raise UnreadableError("the header does not state the size of its page", place=place)
         if data is not None:
             is_dictionary = header.type == PageType.DICTIONARY_PAGE
+            remaining_values -= 0 if is_dictionary else count_of(data.num_values)
             yield Page(is_dictionary, data.encoding or 0, count_of(data.num_values), count_of(header.uncompressed_page_size))
         position += length + header.compressed_page_size
 

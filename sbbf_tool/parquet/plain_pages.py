@@ -30,11 +30,37 @@ MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
 
-# LZ4 is missing: under that name, files contain either Hadoop's framing or LZ4's own, and the header does not show which.
+
+def _decompress_lz4(stored: bytes | memoryview, plain: memoryview) -> int:
+    """Decompress what is named LZ4: either blocks of Hadoop, or one block as in LZ4_RAW; only the lengths in it show which.
+
+    Hadoop's streams state one uncompressed length, big-endian, and then compressed blocks, each after its length, until it is reached.
+    """
+    try:
+        position = written = 0
+        while position < len(stored):
+            end = written + int.from_bytes(stored[position : position + 4], "big")
+            position += 4
+            while written < end <= len(plain):
+                length = int.from_bytes(stored[position : position + 4], "big")
+                position += 4
+                if not 0 < length <= len(stored) - position:
+                    raise ValueError("no blocks of Hadoop")
+                block = stored[position : position + length]
+                written += cramjam.lz4.decompress_block_into(block, plain[written:end], output_len=end - written)
+                position += length
+        if written == len(plain) and position == len(stored):
+            return written
+    except (ValueError, cramjam.DecompressionError):
+        pass
+    return int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain)))
+
+
 _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.SNAPPY: cramjam.snappy.decompress_raw_into,
     CompressionCodec.GZIP: cramjam.gzip.decompress_into,
     CompressionCodec.BROTLI: cramjam.brotli.decompress_into,
+    CompressionCodec.LZ4: _decompress_lz4,
     CompressionCodec.ZSTD: cramjam.zstd.decompress_into,
     CompressionCodec.LZ4_RAW: lambda stored, plain: int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))),
 }
@@ -203,8 +229,11 @@ class PlainChunk:
         if None in (stored, size, count) or max(stored, size) > MAX_DICTIONARY_BYTES:
             raise NotPlainError
         place = f"dictionary page at byte {position:,}"
-        if min(stored, size, count) < 0 or position + length + stored > self._end:
-            raise UnreadableError("the stated size is negative or exceeds the column chunk", place=place)
+        if min(stored, size, count) < 0:
+            raise UnreadableError("the stated size is negative", place=place)
+        if position + length + stored > self._end:
+            # Writers such as fastparquet before 0.1.5 left the page out of total_compressed_size.
+            raise NotPlainError
         body = self._read(position + length, stored)
         if len(body) != stored:
             raise UnreadableError("the page is truncated", place=place)
@@ -260,9 +289,32 @@ class PlainChunk:
             raise error.at(place=place) from error.__cause__
         return PlainPage(hashes, hashes_of_equals, page_extremes, page_type, stored_bytes)
 
+    def decompress_page(self, stored: bytes, header: PageHeader, size: int, place: str) -> tuple[bytes, bool]:
+        """Return a page as it is without compression, and whether it may have values besides nulls. Raises ValueError.
+
+        UnreadableError says that its checksum is wrong.
+        """
+        _ensure_sum(stored, header, place)
+        if header.type == PageType.DICTIONARY_PAGE:
+            return bytes(self._decompress(stored, size, self._meta.codec)), True
+        try:
+            data = _data_header(header)
+            if header.type == PageType.DATA_PAGE_V2:
+                values, defined = self._split_v2(stored, size, data)
+                page = stored[: (data.repetition_levels_byte_length or 0) + len(defined)] + values
+            else:
+                page = bytes(self._decompress(stored, size, self._meta.codec))
+                _, defined = self._split_levels(memoryview(page), data)
+            return page, levels.count_highest(defined, self._column.max_definition, data.num_values) > 0
+        except NotPlainError:
+            raise ValueError("its levels have a form that sbbf does not read") from None
+
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
+        return self._split_levels(self._decompress(body, size, self._meta.codec), data)
+
+    def _split_levels(self, page: memoryview, data: Any) -> tuple[memoryview, memoryview]:
         """Split a page into values and definition levels. A length precedes each kind of levels; levels that are always 0 are missing."""
-        page, defined = self._decompress(body, size, self._meta.codec), memoryview(b"")
+        defined = memoryview(b"")
         for highest, encoding in (
             (self._column.max_repetition, data.repetition_level_encoding),
             (self._column.max_definition, data.definition_level_encoding),
@@ -293,6 +345,8 @@ class PlainChunk:
         """
         if codec == CompressionCodec.UNCOMPRESSED:
             return memoryview(stored)
+        if codec not in _CODECS:
+            raise ValueError(f"sbbf does not read codec {codec}")
         if size > len(self._scratch):
             self._scratch = bytearray(size)
         plain = memoryview(self._scratch)[:size]

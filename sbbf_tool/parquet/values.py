@@ -24,7 +24,8 @@ from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
-from sbbf_tool.parquet.pages import Page, read_pages
+from sbbf_tool.parquet.pages import ChunkPages, Page, count_of, read_pages
+from sbbf_tool.parquet.rewritten_pages import RewrittenPages
 from sbbf_tool.parquet.structs import build_struct
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class PlainValues:
     def __init__(self, column: Column, array: pa.Array, *, normalised_intervals: bool = False) -> None:
         self.column = column
         self._width = 1 if column.physical == "BOOLEAN" else column.width
-        self._array = array.cast(pa.uint8()) if column.physical == "BOOLEAN" else array
+        self._array = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
         self._normalised_intervals = normalised_intervals
 
     def __len__(self) -> int:
@@ -54,6 +55,10 @@ class PlainValues:
             return bytes(self._fixed(self._width)[position * self._width : (position + 1) * self._width])
         value = self._array[position]
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
+
+    def after(self, position: int) -> PlainValues:
+        """Return the values from this position on."""
+        return PlainValues(self.column, self._array.slice(position), normalised_intervals=self._normalised_intervals)
 
     def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
         """Hash every value, in order, with XXH64 as the format requires, unless `hasher` is that of a draft."""
@@ -118,20 +123,46 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 
 
 def read_chunk(
-    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData | None = None
+    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, pages: ChunkPages | None = None
 ) -> Generator[PlainValues, None, None]:
     """Read all non-null values of a column chunk, batch by batch. Raises UnreadableError if its pages cannot be decoded.
 
-    `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. `meta` is metadata with the
-    offsets of the stream, if they differ from those in the footer.
+    `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. The metadata of `pages` have the
+    offsets of the stream, if they differ from those in the footer. Pages that pyarrow does not decode are rewritten (`rewritten_pages`).
     """
+    place = f"column {column.name}, row group {row_group}"
+    ensure_readable(column, place)
+    num_read = 0
+    try:
+        meta = footer.chunk(row_group, column.index) if pages is None else pages.meta
+        for values in _decode(open_file, footer, row_group, column, meta):
+            num_read += len(values)
+            yield values
+        return
+    except UnreadableError as error:
+        if pages is None or type(error) is not UnreadableError:
+            raise
+        problem = error.at(place=place)
+    try:
+        rewritten = RewrittenPages(pages, column)
+        for values in _decode(rewritten.open_arrow, footer, row_group, column, rewritten.meta):
+            num_again = min(num_read, len(values))
+            num_read -= num_again
+            if num_again < len(values):
+                yield values.after(num_again)
+    except UnreadableError as error:
+        # Without a cause, it is a contradiction between footer and pages, which explains what pyarrow says.
+        raise problem if error.__cause__ is not None else error.at(place=place) from problem
+
+
+def _decode(
+    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData
+) -> Iterator[PlainValues]:
     group = footer.row_group(row_group)
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
-    ensure_readable(column, place)
     normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
-    meta = footer.chunk(row_group, column.index) if meta is None else meta
     try:
         with ErrorPlace(None, place), open_file() as stream:
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
@@ -252,16 +283,21 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
     meta = copy.copy(meta)
     meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = meta.key_value_metadata = None
     meta.size_statistics = None
+    schema = _narrow_schema(footer.metadata.schema, column)
+    # Writers leave out what other fields repeat, but pyarrow needs all of it.
+    meta.path_in_schema = [element.name for element in schema[1:]]
+    meta.encodings = meta.encodings or []
+    meta.total_uncompressed_size = count_of(meta.total_uncompressed_size)
     if meta.type == Type.INT96:
         meta.type = Type.FIXED_LEN_BYTE_ARRAY
     narrow = FileMetaData(
-        version=footer.metadata.version,
-        schema=_narrow_schema(footer.metadata.schema, column),
+        version=footer.metadata.version or 1,
+        schema=schema,
         num_rows=source.num_rows,
         row_groups=[
             RowGroup(
-                columns=[ColumnChunk(file_offset=chunk.file_offset, meta_data=meta)],
-                total_byte_size=source.total_byte_size,
+                columns=[ColumnChunk(file_offset=chunk.file_offset or 0, meta_data=meta)],
+                total_byte_size=count_of(source.total_byte_size),
                 num_rows=source.num_rows,
             )
         ],
