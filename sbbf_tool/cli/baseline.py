@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport
@@ -21,7 +22,7 @@ class Baseline:
     """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that are not UTF-8 are escaped."""
 
     def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
-        self._keys = {(_absolute(file), rule, column and _escape(column)) for file, rule, column in findings}
+        self._keys = {(_absolute(file), rule, column and escape_bytes(column)) for file, rule, column in findings}
         self.covered = 0
         """Findings that `subtract` has removed."""
 
@@ -33,7 +34,7 @@ class Baseline:
         findings = tuple(
             finding
             for finding in report.findings
-            if (_absolute(finding.file), finding.rule, finding.column and _escape(finding.column)) not in self._keys
+            if (_absolute(finding.file), finding.rule, finding.column and escape_bytes(finding.column)) not in self._keys
         )
         if len(findings) == len(report.findings):
             return report
@@ -108,9 +109,4 @@ def _no_report(path: str) -> UsageError:
 
 
 def _absolute(file: str) -> str:
-    return _escape(file if "://" in file else os.path.abspath(file))
-
-
-def _escape(name: str) -> str:
-    """Escape bytes that are not UTF-8 as a Parquet report does, so that a name matches in every format."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    return escape_bytes(file if "://" in file else os.path.abspath(file))

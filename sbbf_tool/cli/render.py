@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sbbf_tool.cli.output import complain
@@ -11,6 +10,7 @@ from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
+from sbbf_tool.reports.plain import to_plain
 
 MOST_FILES = 20
 """Number of files about which lines are printed, unless all are requested; and number of errors."""
@@ -24,7 +24,7 @@ def document(schema: str, report: Any) -> dict[str, Any]:
 
     Bytes of a file name that are not UTF-8 are escaped in a form that `json.loads` and `os.fsencode` restore.
     """
-    return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **_plain(report)}
+    return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **to_plain(report, _CONVERT)}
 
 
 class LongList:
@@ -34,21 +34,15 @@ class LongList:
         self._items = items
 
     def __iter__(self) -> Iterator[Any]:
-        return map(_plain, self._items)
+        return (to_plain(item, _CONVERT) for item in self._items)
 
 
-def _plain(value: Any) -> Any:
-    """Return a report as dicts and lists, with its hints as options; a fix also has its `command`."""
-    if is_dataclass(value):
-        document = {field.name: _plain(getattr(value, field.name)) for field in fields(value) if not field.metadata.get("local")}
-        return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Sequence) and not isinstance(value, tuple | list | bytes):
-        return LongList(value)
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+_CONVERT: Mapping[type, Callable[[Any], Any]] = {
+    str: str,
+    Sequence: LongList,
+    Fix: lambda fix: {**to_plain(fix, {str: str}), "command": command_of(fix)},
+}
+"""How values are written in documents: a fix also has its command."""
 
 
 def warn(message: str) -> None:

@@ -75,13 +75,11 @@ class Tabular(ABC):
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _plain_rows(self) -> Iterable[dict[str, Any]]:
-        from sbbf_tool.reports.arrow import plain
+        from sbbf_tool.reports.plain import to_plain
 
-        values = {name: plain(getattr(self, name)) for name in type(self)._first}
+        values = {name: to_plain(getattr(self, name)) for name in type(self)._first}
         for row in (self,) if type(self)._row is None else self._rows():
-            fields = plain(row)
-            assert isinstance(fields, dict)
-            yield {**values, **fields}
+            yield {**values, **to_plain(row)}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {escape(self._summary())}>"

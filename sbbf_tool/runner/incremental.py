@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_typ
 from sbbf_tool.display import redact
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.arrow import plain
+from sbbf_tool.reports.plain import escape_bytes, from_text, to_text
 from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
-from sbbf_tool.reports.typed_text import from_text, to_text
 from sbbf_tool.runner.discover import discover, list_file, stat_file
 from sbbf_tool.runner.state import State, StateRow
 from sbbf_tool.storage import places
@@ -111,7 +110,7 @@ class IncrementalRunner:
             file = _version_after(final_row)
         text = None if report is None else to_text(getattr(final_row, "report", None), redact(final_row.path))
         is_whole = not (getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ()))
-        key, version, reason = _key_of(final_row.path), _version_of(file), cast("str | None", plain(final_row.reason))
+        key, version, reason = _key_of(final_row.path), _version_of(file), final_row.reason and escape_bytes(final_row.reason)
         if version is not None:
             outcome = (final_row.status, reason, final_row.exit_code, text if is_whole else None)
             self._state.record(StateRow(key, requests.command, version, requests.hash_of(row.path), *outcome))
@@ -159,7 +158,7 @@ def _version() -> str:
 
 def _key_of(path: str) -> str:
     """Return the name of a file in a state."""
-    return str(plain(redact(path) if places.is_url(path) else os.path.abspath(path)))
+    return escape_bytes(redact(path) if places.is_url(path) else os.path.abspath(path))
 
 
 def _folders(selection: Selection) -> Iterator[str]:

@@ -11,8 +11,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.arrow import from_dict, to_batch
+from sbbf_tool.reports.arrow import to_batch
 from sbbf_tool.reports.lookup import LookupReport, LookupRow
+from sbbf_tool.reports.plain import from_plain
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import skip_link
@@ -52,7 +53,7 @@ def look_up_keys(
             for row in range(batch.num_rows):
                 work = works.look_up(column, batch.column("keys")[row].as_py() or (), keys=keys, strict=strict)
                 units = batch.column("units")[row].as_py()
-                files = (from_dict(ListedFile, unit) for unit in units)
+                files = (from_plain(ListedFile, unit) for unit in units)
                 rows = (skip_link(LookupRow, file.path) if file.is_link else work(file.path) for file in files)
                 while part := list(islice(rows, _ROWS_PER_BATCH)):
                     yield to_batch(LookupRow, part)

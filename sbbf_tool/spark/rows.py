@@ -8,7 +8,8 @@ from functools import partial
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, TypeVar
 
-from sbbf_tool.reports.arrow import from_batch, from_dict, schema_of, to_batch
+from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
+from sbbf_tool.reports.plain import from_plain
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
@@ -99,7 +100,7 @@ def map_units(bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callab
         with share_listings():
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
-                    yield to_batch(row, (work(from_dict(unit, values)) for values in bundle))
+                    yield to_batch(row, (work(from_plain(unit, values)) for values in bundle))
 
     return map_in_arrow(bundles, run, ddl_of(row))
 

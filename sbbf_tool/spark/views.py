@@ -105,10 +105,10 @@ class Verifications:
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.verify import verify
-        from sbbf_tool.reports.arrow import plain
+        from sbbf_tool.reports.plain import to_plain
 
         for result in verify(path, jobs=1).filters:
-            yield {**_values(result, columns), "file": plain(path), "is_verified": result.is_verified, _STATUS: OK}
+            yield {**_values(result, columns), "file": to_plain(path), "is_verified": result.is_verified, _STATUS: OK}
 
     def parts(self) -> list[View]:
         return []
@@ -133,14 +133,14 @@ class Findings:
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.check import check
-        from sbbf_tool.reports.arrow import plain
+        from sbbf_tool.reports.plain import to_plain
         from sbbf_tool.reports.rows import FAILED
 
         report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:
             yield _values(finding, columns) | {_STATUS: OK}
         for reason in report.unreadable:
-            yield {"file": plain(report.file), _STATUS: FAILED, _REASON: reason}
+            yield {"file": to_plain(report.file), _STATUS: FAILED, _REASON: reason}
 
     def parts(self) -> list[View]:
         return []
@@ -169,17 +169,17 @@ class PaimonIndexes:
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.paimon.inspect import inspect_paimon
-        from sbbf_tool.reports.arrow import plain
+        from sbbf_tool.reports.plain import to_plain
 
         report = inspect_paimon(path)
         for file in report.files:
-            file_values = {"file": plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
+            file_values = {"file": to_plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
             findings = [finding for finding in report.findings if finding.file == file.data_file]
             for index in file.indexes:
                 about = [finding for finding in findings if finding.column in (None, index.column)]
-                yield {**file_values, "index": plain(index), "findings": list(map(plain, about))}
+                yield {**file_values, "index": to_plain(index), "findings": list(map(to_plain, about))}
             if not file.indexes and (self.all_files or findings):
-                yield {**file_values, "findings": list(map(plain, findings))}
+                yield {**file_values, "findings": list(map(to_plain, findings))}
 
     def parts(self) -> list[View]:
         return []
@@ -204,16 +204,16 @@ def column_names(view: Chunks | Verifications) -> tuple[str, ...]:
 def failed(path: str, error: Exception) -> Row:
     """Return the row of a file that cannot be read, or for which this package fails unexpectedly."""
     from sbbf_tool.display import redact
-    from sbbf_tool.reports.arrow import plain
+    from sbbf_tool.reports.plain import to_plain
     from sbbf_tool.runner.failures import failure
 
-    return {"file": plain(redact(path)), **failure(path, error)}
+    return {"file": to_plain(redact(path)), **failure(path, error)}
 
 
 def _values(report: DataclassInstance, columns: Collection[str]) -> Row:
-    from sbbf_tool.reports.arrow import plain
+    from sbbf_tool.reports.plain import to_plain
 
-    return {field.name: plain(getattr(report, field.name)) for field in fields(report) if field.name in columns}
+    return {field.name: to_plain(getattr(report, field.name)) for field in fields(report) if field.name in columns}
 
 
 def _fields(report: type, but: Collection[str] = ()) -> list[pa.Field]:

@@ -33,6 +33,7 @@ from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.plain import from_plain, to_plain
 from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.remove import RemoveRow
 from sbbf_tool.reports.repair import RepairRow
@@ -149,6 +150,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         assert batch.schema == schema_of(row)
         assert list(from_batch(row, batch)) == rows, row
         assert pickle.loads(pickle.dumps(rows)) == rows
+        assert [from_plain(row, to_plain(each)) for each in rows] == rows
     assert {row for row in work_by_row if "report" in row.__dataclass_fields__} == rows_with_reports()
     odd = ListedFile("/lake/\udcff.parquet")
     assert to_batch(ListedFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"

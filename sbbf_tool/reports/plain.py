@@ -1,0 +1,102 @@
+"""Reports as plain dicts, lists and strings, for JSON, Arrow and the state of runs, and back.
+
+    from_plain(CheckReport, to_plain(report)) == report
+
+Strings are UTF-8: other bytes of file names are escaped. Fields with the metadata `local` are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+Report = TypeVar("Report")
+
+_FILE = re.compile(r'(?<=[,:\[])"\\u0000"')
+"""Stands for the name of the file in the text of a report; NUL cannot be in a name."""
+
+
+def escape_bytes(text: str) -> str:
+    """Escape bytes of a file name that are not UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: escape_bytes}) -> Any:
+    """Convert a report, or a value in one. `convert` has functions for types; that for Sequence is called for sequences made on demand."""
+    kind = type(value)
+    if kind in convert:
+        return convert[kind](value)
+    if is_dataclass(value):
+        return {field.name: to_plain(getattr(value, field.name), convert) for field in fields(value) if not field.metadata.get("local")}
+    if isinstance(value, dict):
+        return {name: to_plain(item, convert) for name, item in value.items()}
+    if not isinstance(value, Sequence) or kind in (str, bytes):
+        return value
+    return convert[Sequence](value) if kind not in (tuple, list) and Sequence in convert else [to_plain(item, convert) for item in value]
+
+
+def from_plain(kind: type[Report], value: Any) -> Report:
+    """Build a report from plain values, which may have other fields, and may lack those with a default. Raises ValueError."""
+    return cast(Report, _builder(cast(Any, kind))(value))
+
+
+def to_text(report: object, file: str) -> str:
+    """Convert a report on this file to JSON without the name of the file, which may be another one when the text is read."""
+    plain = to_plain(report, {str: lambda text: "\0" if text == file else escape_bytes(text)})
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def from_text(kind: type[Report], text: str, file: str) -> Report:
+    """Build the report of a file. Raises ValueError."""
+    try:
+        return from_plain(kind, json.loads(_FILE.sub(lambda _: json.dumps(file), text)))
+    except RecursionError:
+        raise ValueError("the text is nested too deeply") from None
+
+
+def hints_of(row: type) -> list[tuple[str, Any]]:
+    """Return the name and type of each field of a dataclass that is not local."""
+    hints = get_type_hints(row)
+    return [(field.name, hints[field.name]) for field in fields(row) if not field.metadata.get("local")]
+
+
+def is_optional(hint: Any) -> bool:
+    return get_origin(hint) is UnionType and NoneType in get_args(hint)
+
+
+def inner_type(hint: Any) -> Any:
+    """Return X of `X | None`."""
+    return next(argument for argument in get_args(hint) if argument is not NoneType) if is_optional(hint) else hint
+
+
+@cache
+def _builder(hint: Any) -> Callable[[Any], Any]:
+    """Return the function that builds a value of this type, or raises ValueError."""
+    if is_optional(hint):
+        build_inner = _builder(inner_type(hint))
+        return lambda value: None if value is None else build_inner(value)
+    if get_origin(hint) in (tuple, Sequence):
+        build_item = _builder(get_args(hint)[0])
+        return lambda value: tuple(map(build_item, _ensure_type(list, value)))
+    if is_dataclass(hint):
+        builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
+        required = {field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING}
+
+        def build(value: Any) -> Any:
+            if missing := required - _ensure_type(dict, value).keys():
+                raise ValueError(f"the fields are not those of {hint}: {', '.join(sorted(missing))} missing")
+            return cast(Any, hint)(**{name: build_field(value[name]) for name, build_field in builders if name in value})
+
+        return build
+    return lambda value: float(value) if hint is float and type(value) is int else _ensure_type(hint, value)
+
+
+def _ensure_type(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"{value!r:.60} is not of the type {kind}")
+    return value
