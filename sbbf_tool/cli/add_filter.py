@@ -84,7 +84,7 @@ def command(
 ) -> int:
     """Add Bloom filters to columns of existing files; no data page is touched.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table; with --output, one file. Filters and a
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; with --output, one file. Filters and a
     new footer are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each filter is
     sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter are
     skipped and counted, so that a second run continues where the first one stopped.

@@ -65,7 +65,7 @@ def command(
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table; the advice covers all files together.
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; the advice covers all files together.
     --history takes the conditions by = and IN of real queries on these files from logs, and estimates how many of the bytes that the
     queries read the filters would have skipped.
 

@@ -61,7 +61,7 @@ def command(
 ) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. The findings of several files are summed
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. The findings of several files are summed
     up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one
     is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """

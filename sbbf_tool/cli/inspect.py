@@ -84,7 +84,7 @@ def command(
 ) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. Each row is a column: how many row
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. Each row is a column: how many row
     groups have a filter, the size of all its filters and their share of the data, the mean and the worst false-positive rate (fpp) and
     the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For
     several files, the rows are sums over all files.

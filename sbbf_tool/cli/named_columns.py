@@ -8,7 +8,7 @@ from typing import Any
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import LINK, NOT_APPLICABLE, SKIPPED, FileRow
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_APPLICABLE, SKIPPED, FileRow
 
 _MOST_REASONS = 1000
 
@@ -53,7 +53,7 @@ class NamedColumns:
         columns = _named_columns(row)
         if not columns and is_not_applicable(row):
             columns = tuple(NamedColumn(name, None, reason_of(row)) for name in self._names)
-        self._uncounted += not columns and row.reason != LINK
+        self._uncounted += not columns and row.reason not in (LINK, *LEFT_OUT)
         for column in columns:
             if column.type is not None:
                 self._types[column.name][column.type] += 1

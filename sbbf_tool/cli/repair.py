@@ -44,7 +44,7 @@ def command(change: Change, abandoned: bool, older_than: float | None, **options
     """Fix defective filters: set missing lengths, correct wrong ones, drop filters that cannot be read or have false negatives, drop
     invalid offsets, undo an interrupted append. Only the footer changes, unless --rebuild is given.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. Exit code 0: no defect, or all were
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. Exit code 0: no defect, or all were
     fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains that needs --rebuild; 3: something could not be
     read; 4: refused.
     """

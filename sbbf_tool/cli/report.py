@@ -20,7 +20,7 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FAILED, HAS_EVERY_FILTER, LINK, NOT_APPLICABLE, OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.reports.rows import FAILED, HAS_EVERY_FILTER, LEFT_OUT, LINK, NOT_APPLICABLE, OK, REFUSED, SKIPPED, UNFINISHED, FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.table_changes import Commits
@@ -62,6 +62,8 @@ class View(ABC, Generic[Report]):
     """Number of files that failed or were refused, set before `show_end`."""
     links = 0
     """Number of links that were skipped, set before `show_end`."""
+    left_out = 0
+    """Number of files that were left out although some reader may read them, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -123,7 +125,7 @@ class _Outcomes:
 
     def add(self, row: FileRow) -> None:
         """Count a row."""
-        outcome = LINK if row.reason == LINK else row.status
+        outcome = row.reason if row.reason in (LINK, *LEFT_OUT) else row.status
         if outcome == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
             outcome = NOT_APPLICABLE
         elif outcome == SKIPPED and (not self._is_of_table or _has_nothing_to_do(row)):
@@ -140,6 +142,7 @@ class _Outcomes:
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
         if links := self.counts[LINK]:
             shares.append(f"{format_count(links, 'link')} skipped")
+        shares += [f"{self.counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if self.counts[reason]]
         shares += [f"{count:,} {_OF_STATE[name]}" for name, count in self._state.items() if count]
         return f"{format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
@@ -171,7 +174,7 @@ class _Outcomes:
         names = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
         counts = {name: self.counts[status] for status, name in names.items()}
         counts["refused"] += self.counts[_VANISHED]
-        counts["skipped"] += self.counts[_NOTHING_TO_DO]
+        counts["skipped"] += self.counts[_NOTHING_TO_DO] + sum(self.counts[reason] for reason in LEFT_OUT)
         return {"files": self.counts.total(), **counts, **self._state}
 
 
@@ -271,6 +274,7 @@ def _end(
         codes.add(view.commits.exit_code)
     outcomes.note_state(files)
     view.failures, view.links = outcomes.counts[FAILED] + outcomes.counts[REFUSED], outcomes.counts[LINK]
+    view.left_out = outcomes.counts[UNFINISHED]
     code = view.answer(codes) if answers else 0
     commits = {} if view.commits is None else view.commits.document()
     column_counts = {} if named_columns is None else {"columns": named_columns.documents()}

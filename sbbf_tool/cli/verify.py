@@ -53,7 +53,7 @@ def command(
 ) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob, a URL or a table. The command reports false negatives,
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. The command reports false negatives,
     with their cause if it is known; the false-positive rate, measured with absent values; and defects of the offset, header, length and
     size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or the key of a
     column is missing.

@@ -13,6 +13,14 @@ OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 LINK = "a link in a listing is skipped: name the link itself to use what it leads to"
 """Why a link is skipped."""
 
+OTHER_NAME = "the name is not usual for a Parquet file: name the file itself to change it"
+"""Why commands that change files skip a Parquet file in a listing, such as a backup."""
+
+UNFINISHED = "its first bytes are those of Parquet, but its end or its name (._COPYING_) is that of an unfinished file: name it to use it"
+"""Why a file in a listing is skipped that some reader may read."""
+
+LEFT_OUT = (OTHER_NAME, UNFINISHED)
+
 
 HAS_EVERY_FILTER = "the file has every filter"
 """Why a file gets no filters."""
@@ -29,8 +37,8 @@ class ListedFile:
     bytes: int | None = None
     modified: float | None = None
     """Seconds since 1970."""
-    is_link: bool = False
-    """Whether a folder or glob led to the file through a link; set only if links are requested."""
+    skipped: str | None = None
+    """Why the file is skipped, such as `LINK`; None for a file to work on."""
     change_time: float | None = None
     """Time of the last change of the file or its attributes (ctime), in seconds since 1970; None for objects, as is `inode`."""
     inode: int | None = None

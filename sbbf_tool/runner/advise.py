@@ -14,7 +14,7 @@ from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
-from sbbf_tool.reports.rows import LINK, OK
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, OK
 from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of
 
@@ -69,6 +69,6 @@ def advise_files(
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:
     """Yield each path with its survey, or with the error that prevented it. Links are left out."""
     for row in rows:
-        if row.reason == LINK:
+        if row.reason in (LINK, *LEFT_OUT):
             continue
         yield row.path, works.survey_of(row) if row.status == OK else error_of(row)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, ListedFile
+from sbbf_tool.reports.rows import LINK, OTHER_NAME, SKIPPED, UNFINISHED, FileRow, ListedFile
 from sbbf_tool.storage.places import entries, is_url, size_and_etag
 
 if TYPE_CHECKING:
@@ -23,14 +23,17 @@ _MOST_INODE = (1 << 63) - 1
 def discover(names: Iterable[str], where: PathPredicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
-    Links to folders are not followed but listed as links; links to files are followed. Runs that change files set `links`: links to files
-    are then listed as links too. Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does
+    Links to folders are not followed but listed as skipped; links to files are followed. Runs that change files set `links`: links to files
+    and files with unusual names are then skipped too, which `is_unfinished` files always are.
+    Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does
     not have).
     """
     for name in as_iterable(names):
         for entry in entries(os.fsdecode(name)):
             if entry.is_folder or (links and entry.is_link):
-                yield ListedFile(entry.path, is_link=True)
+                yield ListedFile(entry.path, skipped=LINK)
+            elif reason := UNFINISHED if entry.is_unfinished else (OTHER_NAME if links and entry.has_other_name else None):
+                yield ListedFile(entry.path, skipped=reason)
             elif where is None or where.accepts(entry.path):
                 yield list_file(entry.path) if entry.bytes is None else ListedFile(entry.path, entry.bytes, etag=entry.etag)
 
@@ -57,9 +60,9 @@ def stat_file(path: str) -> ListedFile:
     return ListedFile(path) if size_and_tag is None else ListedFile(path, size_and_tag[0], etag=size_and_tag[1])
 
 
-def skip_link(row: type[Row], path: str) -> Row:
-    """Return the row of a skipped link: commands skip links to folders, and those that change files all links."""
-    return row(path=path, status=SKIPPED, reason=LINK, exit_code=0, seconds=0.0)
+def skip(row: type[Row], file: ListedFile) -> Row:
+    """Return the row of a file that is skipped: links to folders and, if files are changed, all links and unusual names."""
+    return row(path=file.path, status=SKIPPED, reason=file.skipped, exit_code=0, seconds=0.0)
 
 
 def path_of(address: str) -> str:

@@ -62,8 +62,8 @@ class IncrementalRunner:
         most = self._runner.most_files
         try:
             for entry in self._runner.list_files(selection, links=work.changes):
-                file = entry if entry.is_link else listing.add_version(entry)
-                row = None if file.is_link else self._find(file, requests)
+                file = entry if entry.skipped else listing.add_version(entry)
+                row = None if file.skipped else self._find(file, requests)
                 if row is None:
                     waiting.append(file if _has_settled(file) else _without_version(file))
                 elif self._is_since:
@@ -83,7 +83,7 @@ class IncrementalRunner:
     def _work_on(
         self, files: list[ListedFile], selection: Selection, work: Work[Row], requests: _Requests[Row]
     ) -> Generator[Row, None, None]:
-        by_path = {file.path: file for file in files if not file.is_link}
+        by_path = {file.path: file for file in files if file.skipped is None}
         with closing(_generator(self._runner.run(selection.only(files), work))) as rows:
             for row in rows:
                 file = by_path.get(row.path)
@@ -203,7 +203,7 @@ def _list_objects(location: str) -> dict[str, ListedFile]:
 
 
 def _without_version(file: ListedFile) -> ListedFile:
-    return ListedFile(file.path, is_link=file.is_link)
+    return ListedFile(file.path, skipped=file.skipped)
 
 
 def _has_settled(file: ListedFile) -> bool:

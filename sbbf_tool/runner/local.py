@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, FileRow, ListedFile
-from sbbf_tool.runner.discover import skip_link
+from sbbf_tool.runner.discover import skip
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import share_listings
 
@@ -79,8 +79,8 @@ class LocalRunner:
         if selection.table is not None:
             selection.ensure_columns(work.columns)
             work = work.of_table(selection.table_files())
-        links: list[ListedFile] = []
-        files = _without_links(selection.files(links=work.changes), links)
+        skipped: list[ListedFile] = []
+        files = _without_skipped(selection.files(links=work.changes), skipped)
         if self.progress is not None:
             files = self.progress.count(files)
         for is_remote, group in groupby(files, lambda file: is_url(file.path)):
@@ -89,7 +89,7 @@ class LocalRunner:
                 if self.progress is not None:
                     self.progress.finish_file()
                 yield row
-        yield from (skip_link(work.row, link.path) for link in links)
+        yield from (skip(work.row, link) for link in skipped)
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, 2))
@@ -131,11 +131,11 @@ class LocalRunner:
             yield from rows
 
 
-def _without_links(files: Iterable[ListedFile], links: list[ListedFile]) -> Iterator[ListedFile]:
-    """Yield the files that are not links; add the links to `links`."""
+def _without_skipped(files: Iterable[ListedFile], skipped: list[ListedFile]) -> Iterator[ListedFile]:
+    """Yield the files to work on; add the others to `skipped`."""
     for file in files:
-        if file.is_link:
-            links.append(file)
+        if file.skipped:
+            skipped.append(file)
         else:
             yield file
 

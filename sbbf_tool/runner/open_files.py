@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.apply import NO_DECLARATION
-from sbbf_tool.reports.rows import LINK, FileRow
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, FileRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of, refusal_of
 from sbbf_tool.runner.local import LocalRunner
@@ -240,7 +240,7 @@ def reports_of(rows: Iterable[FileRow]) -> Iterator[Any]:
     """Yield the report, or else the error, of each row. Links and files without a declaration are left out."""
     for row in rows:
         report = getattr(row, "report", None)
-        if row.reason in (LINK, NO_DECLARATION):
+        if row.reason in (LINK, *LEFT_OUT, NO_DECLARATION):
             continue
         # A change that left out some filters has a report, which lists them.
         if report is not None and (row.exit_code == 0 or refusal_of(report) is not None):

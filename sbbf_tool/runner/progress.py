@@ -48,7 +48,7 @@ class RunProgress:
         for file in files:
             if is_stopped():
                 return
-            if not file.is_link:
+            if file.skipped is None:
                 count += 1
                 num_bytes += (file.bytes or 0) if count > files_before else 0
         if self.total is None:

@@ -74,7 +74,7 @@ class Selection:
     def file_names(self) -> Iterator[FileName]:
         """Yield the name by which each file is opened."""
         if self.table is None:
-            yield from (file.path for file in self.files() if not file.is_link)
+            yield from (file.path for file in self.files() if file.skipped is None)
         else:
             yield from map(self.table_files().file, (live.path for live in self.live_files()))
 

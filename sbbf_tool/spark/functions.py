@@ -136,6 +136,6 @@ def _list(path: str | None) -> Iterator[str]:
     if path is None:
         return
     try:
-        yield from (file.path for file in discover([path_of(path)]) if not file.is_link)
+        yield from (file.path for file in discover([path_of(path)]) if file.skipped is None)
     except UnreadableError:
         yield path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
-from sbbf_tool.reports.rows import LINK, ListedFile
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of, stat_file
 from sbbf_tool.runner.selection import Selection
@@ -88,7 +88,7 @@ def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate 
                 ensure_exists(name)
             files = find_files(batch_names, predicate, links=links)
             if must_exist and not links:  # a listing for users; the rows of a run also count the links to folders
-                files = (file for file in files if not file.is_link)
+                files = (file for file in files if file.skipped is None)
             while rows := list(islice(files, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)
 
@@ -108,7 +108,9 @@ def _list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
 
     with convert_errors():
         # This source reads the contents of files only if its column `content` is selected.
-        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(names)
+    # Spark itself leaves out the names that hold no data. The first bytes are not looked at.
+    files = files.where(col("path").rlike(r"(?i)(\.(parquet|parq|pq)|/[^./]+)$") & (col("length") > 0))
     return files.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
@@ -145,7 +147,7 @@ def measure_again(files: DataFrame) -> DataFrame:
         with ThreadPoolExecutor(_REQUESTS) as threads:
             for batch in batches:
                 listed = list(from_batch(ListedFile, batch))
-                now = threads.map(lambda file: file if file.is_link else stat_file(file.path), listed)
+                now = threads.map(lambda file: file if file.skipped else stat_file(file.path), listed)
                 yield to_batch(ListedFile, (file if new.bytes is None else new for file, new in zip(listed, now, strict=True)))
 
     return map_in_arrow(files, measure, ddl_of(ListedFile))
@@ -156,7 +158,7 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
 
     Relative paths are those of the driver. Raises UsageError if there is no column `path`.
     """
-    from pyspark.sql.functions import coalesce, col, lit
+    from pyspark.sql.functions import coalesce, col, lit, when
 
     if "path" not in frame.columns:
         raise UsageError("the DataFrame has no column 'path'", hint=f"its columns are {', '.join(frame.columns)}")
@@ -177,14 +179,13 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
             arrays = [columns[field.name] if field.name in columns else pa.nulls(batch.num_rows, field.type) for field in schema]
             files = pa.RecordBatch.from_arrays(arrays, names=schema.names)
             if predicate is not None:
-                links = batch.column("is_link").to_pylist()
-                choices = [link or predicate.accepts(path) for path, link in zip(paths, links, strict=True)]
+                skipped = batch.column("skipped").to_pylist()
+                choices = [reason is not None or predicate.accepts(path) for path, reason in zip(paths, skipped, strict=True)]
                 files = files.filter(pa.array(choices, pa.bool_()))
             yield files
 
-    is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
-    if "reason" in frame.columns:
-        # These are the rows of an earlier stage, not a listing.
-        is_link |= coalesce(col("reason") == LINK, lit(False))
+    # The rows of an earlier stage, which are no listing, have the reason.
+    reason = column("reason", "reason", "string")
+    skipped = coalesce(column("skipped", "skipped", "string"), when(reason.isin(LINK, *LEFT_OUT), reason))
     size, time = column("bytes", "length", "bigint"), column("modified", "modificationTime", "double")
-    return map_in_arrow(frame.select("path", size, time, is_link.alias("is_link")), choose, ddl_of(ListedFile))
+    return map_in_arrow(frame.select("path", size, time, skipped.alias("skipped")), choose, ddl_of(ListedFile))

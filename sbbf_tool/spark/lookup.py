@@ -16,7 +16,7 @@ from sbbf_tool.reports.lookup import LookupReport, LookupRow
 from sbbf_tool.reports.plain import from_plain
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.runner import works
-from sbbf_tool.runner.discover import skip_link
+from sbbf_tool.runner.discover import skip
 from sbbf_tool.spark.rows import Batches, bundle_units, ddl_of, map_in_arrow
 from sbbf_tool.spark.settled import FILES_PER_TASK
 
@@ -54,7 +54,7 @@ def look_up_keys(
                 work = works.look_up(column, batch.column("keys")[row].as_py() or (), keys=keys, strict=strict)
                 units = batch.column("units")[row].as_py()
                 files = (from_plain(ListedFile, unit) for unit in units)
-                rows = (skip_link(LookupRow, file.path) if file.is_link else work(file.path) for file in files)
+                rows = (skip(LookupRow, file) if file.skipped else work(file.path) for file in files)
                 while part := list(islice(rows, _ROWS_PER_BATCH)):
                     yield to_batch(LookupRow, part)
 

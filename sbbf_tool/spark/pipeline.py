@@ -43,7 +43,7 @@ from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
-from sbbf_tool.runner.discover import skip_link
+from sbbf_tool.runner.discover import skip
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.retry import restore_row
 from sbbf_tool.runner.selection import Selection
@@ -136,8 +136,8 @@ def run(
     cores = cores_of(files)
 
     def work_on(file: ListedFile) -> Row:
-        if file.is_link:
-            return skip_link(work.row, file.path)
+        if file.skipped:
+            return skip(work.row, file)
         is_large = num_large is not None and (file.bytes or 0) > TASK_COST
         row = work(file.path, _threads(cores // max(1, num_large or 0)) if is_large else _threads(1))
         row = restore_row(row, file, work)
@@ -200,7 +200,7 @@ def verify(
 def _without_links(files: DataFrame) -> DataFrame:
     from pyspark.sql.functions import col
 
-    return complete_listing(files).where(~col("is_link"))
+    return complete_listing(files).where(col("skipped").isNull())
 
 
 def check(

@@ -160,7 +160,7 @@ def measure_listing(files: DataFrame) -> tuple[int, int]:
     from pyspark.sql.functions import coalesce, col, count, lit
     from pyspark.sql.functions import sum as total
 
-    sums = files.where(~coalesce(col("is_link"), lit(False))).agg(count(lit(1)), coalesce(total("bytes"), lit(0)))
+    sums = files.where(col("skipped").isNull()).agg(count(lit(1)), coalesce(total("bytes"), lit(0)))
     (row,) = wait_for(files.sparkSession, sums.collect)
     return row[0], row[1]
 

@@ -189,7 +189,7 @@ def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFi
     from sbbf_tool.file.partitions import parse_predicate
     from sbbf_tool.runner.discover import discover
 
-    return (file for file in discover(names, parse_predicate(where) if where else None) if not file.is_link)
+    return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
 
 
 def _no_chunk(row_group: int, column: str) -> bool:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass
+import stat
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.storage.sorted_names import sort_names
+from sbbf_tool.storage.system_calls import READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+
+_MAGICS, _MAGIC_BYTES = (b"PAR1", b"PARE"), 4
+_IN_COPY = "._COPYING_"
+_USUAL_SUFFIXES = frozenset(("", ".parquet", ".parq", ".pq", ".snappy", ".zstd", ".gz"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,10 @@ class Entry:
     """Whether listing the folder or glob led through a link."""
     is_folder: bool = False
     """Whether it is a link to a folder, which is not listed."""
+    is_unfinished: bool = False
+    """Whether it begins as a Parquet file below a folder, but its end or its name is that of an unfinished one."""
+    has_other_name: bool = False
+    """Whether it is a Parquet file below a folder with an unusual name, such as `a.parquet.bak`."""
     bytes: int | None = None
     """Size of an object, if the listing of its store states it."""
     etag: str | None = None
@@ -36,8 +47,9 @@ class Entry:
 def entries(name: str) -> Iterator[Entry]:
     """Yield the Parquet files of `name` in order: the file itself, all files below a folder, or all matches of a glob.
 
-    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). A link to a
-    folder is yielded as such: another user may have created it, and it may lead anywhere. Raises UnreadableError if there is no file.
+    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). Files without
+    .parquet are those that begin and end with the magic of Parquet. A link to a folder is yielded as such: another user may have created
+    it, and it may lead anywhere. Raises UnreadableError if there is no file.
     """
     if os.path.isdir(name):
         matches = _walk(name)
@@ -48,10 +60,10 @@ def entries(name: str) -> Iterator[Entry]:
         matches = _match_glob(name)
     is_empty = True
     for entry in matches:
-        is_empty = is_empty and entry.is_folder
+        is_empty = is_empty and (entry.is_folder or entry.is_unfinished)
         yield entry
     if is_empty:
-        raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
+        raise UnreadableError("no Parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
 
 
 def has_files(folder: str) -> bool:
@@ -61,9 +73,9 @@ def has_files(folder: str) -> bool:
         try:
             with os.scandir(waiting.pop()) as listing:
                 for entry, is_folder in _children(listing):
-                    if not is_folder:
+                    if not is_folder and _file_entry(entry.path) is not None:
                         return True
-                    if not entry.is_symlink():
+                    if is_folder and not entry.is_symlink():
                         waiting.append(entry.path)
         except FileNotFoundError:
             continue
@@ -80,7 +92,24 @@ def is_one_file(name: str) -> bool:
 
 def is_hidden(name: str) -> bool:
     """Return whether a file or folder of this name holds none of a lake's data; partition folders such as `_day=1` do hold data."""
-    return name.startswith((".", "_")) and "=" not in name
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def judge_name(name: str) -> bool | None:
+    """Return whether a file of a folder is data by its name; None if its bytes decide, as with Hive's `000000_0`."""
+    return None if name.endswith(_IN_COPY) or not name.endswith(".parquet") else True
+
+
+def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
+    """Return the entry of a file that `judge_name` does not judge, by its first bytes, if they are known, and last; None without data."""
+    base = path.rpartition("/")[2]
+    begins, ends = first is None or first in _MAGICS, last in _MAGICS
+    if not begins or not (ends or first is not None):
+        return None
+    if base.endswith(_IN_COPY):
+        return Entry(path, is_unfinished=True)
+    suffix = os.path.splitext(base)[1].lower()
+    return Entry(path, has_other_name=suffix not in _USUAL_SUFFIXES) if ends else Entry(path, is_unfinished=True)
 
 
 def is_behind_link(path: str, folder: str) -> bool:
@@ -135,8 +164,11 @@ def _walk(top: str) -> Iterator[Entry]:
         path = os.path.join(folder, name)
         if not name:
             open_folders.pop()
-        elif is_link or not is_folder:
+        elif is_folder and is_link:
             yield Entry(path, is_link, is_folder)
+        elif not is_folder:
+            if (entry := _file_entry(path)) is not None:
+                yield replace(entry, is_link=is_link)
         else:
             try:
                 with os.scandir(path) as listing:
@@ -149,10 +181,30 @@ def _walk(top: str) -> Iterator[Entry]:
 
 
 def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], bool]]:
-    """Yield the entries of a folder that hold data of a lake: Parquet files, and folders or links to them, which come with True."""
+    """Yield the entries of a folder that may hold data of a lake: files, and folders or links to them, which come with True."""
     for entry in listing:
-        if not is_hidden(entry.name) and ((is_folder := _is_folder(entry)) or entry.name.endswith(".parquet")):
-            yield entry, is_folder
+        if not is_hidden(entry.name):
+            yield entry, _is_folder(entry)
+
+
+def _file_entry(path: str) -> Entry | None:
+    """Return the entry of a file below a folder; None if it holds no data."""
+    if judge_name(os.path.basename(path)):
+        return Entry(path)
+    try:
+        fd = os.open(path, READ)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_size < 2 * _MAGIC_BYTES:
+                return None
+            return judge_bytes(path, os.pread(fd, _MAGIC_BYTES, 0), os.pread(fd, _MAGIC_BYTES, status.st_size - _MAGIC_BYTES))
+        finally:
+            os.close(fd)
+    except PermissionError:
+        # Opening it again reports the reason.
+        return Entry(path)
+    except OSError:
+        return None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

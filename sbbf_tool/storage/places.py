@@ -107,7 +107,7 @@ def parquet_files(name: str) -> Iterator[str]:
 
     Raises UnreadableError if there is no file.
     """
-    return (entry.path for entry in entries(name) if not entry.is_folder)
+    return (entry.path for entry in entries(name) if not (entry.is_folder or entry.is_unfinished))
 
 
 def find_single_file(name: str) -> str | None:

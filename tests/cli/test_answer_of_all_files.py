@@ -68,3 +68,50 @@ def test_files_that_could_not_be_queried_are_counted_in_the_last_line(fixtures, 
     (tmp_path / "b.parquet").write_bytes(b"x")
     assert run(["probe", str(tmp_path), "-c", "id", "--value", "-5"]) == 3
     assert capfd.readouterr().out.splitlines()[-1].endswith("filters exclude all of them; 1 more file could not be queried")
+
+
+SOME_READER_TAKES_IT = {
+    "000000_0": True,
+    "part-00000-1a2b-c000": True,
+    "b.parq": True,
+    "C.PARQUET": True,
+    "d.parquet.bak": True,
+    "day=1/000000_0": True,
+    "_day=1/e.pq": True,
+    "f.parquet._COPYING_": True,
+    "_g.parquet": False,
+    ".h.parquet": False,
+    ".day=1/h.parquet": False,
+    "_temporary/0/i.parquet": False,
+    "_metadata": False,
+}
+
+
+@pytest.mark.parametrize(("name", "is_taken"), SOME_READER_TAKES_IT.items())
+@pytest.mark.parametrize("command", ["probe", "explain"])
+def test_a_value_is_in_no_file_only_if_each_that_a_reader_takes_was_queried(command, name, is_taken, tmp_path, capfd):
+    (tmp_path / "a.parquet").write_bytes(WITHOUT)
+    (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+    (tmp_path / name).write_bytes(WITH)
+    assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE)]) == (0 if is_taken else 1)
+
+
+@pytest.mark.parametrize(("content", "code"), [(b"", 1), (b"PAR", 1), (b"a,b\n1,2\n" * 9, 1), (WITH[:-1], 0), (b"PAR1" + bytes(99), 0)])
+def test_files_that_are_no_parquet_hold_no_rows(content, code, tmp_path, capfd):
+    (tmp_path / "a.parquet").write_bytes(WITHOUT)
+    (tmp_path / "notes").write_bytes(content)
+    assert run(["probe", str(tmp_path), "id", str(VALUE)]) == code
+    assert ("unfinished" in capfd.readouterr().out) == (code == 0)
+
+
+def test_unusual_names_are_changed_only_if_they_are_named(tmp_path, capfd):
+    names = ("a.parquet", "000000_0", "b.parq", "c.parquet.bak", "d.tmp", "e.inprogress")
+    for name in names:
+        (tmp_path / name).write_bytes(WITHOUT)
+    assert run(["remove-filter", str(tmp_path), "--in-place"]) == 0
+    assert [(tmp_path / name).read_bytes() == WITHOUT for name in names] == [False] * 3 + [True] * 3
+    assert "3 left out" in capfd.readouterr().out
+    assert run(["inspect", str(tmp_path)]) == 0
+    assert "6 files" in capfd.readouterr().out
+    assert run(["remove-filter", str(tmp_path / "d.tmp"), "--in-place"]) == 0
+    assert (tmp_path / "d.tmp").read_bytes() != WITHOUT

@@ -208,7 +208,7 @@ class TestInspect:
 
     def test_an_empty_folder_is_an_error(self, tmp_path, capfd):
         assert run(["inspect", str(tmp_path)]) == 3
-        assert "no *.parquet file below" in one_error(capfd)
+        assert "no Parquet file below" in one_error(capfd)
 
 
 class TestAddAndRemove:

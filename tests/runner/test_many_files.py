@@ -234,7 +234,7 @@ def test_contradictory_options(capsys, arguments, message):
 
 def test_nothing_there(capsys, tmp_path):
     code, _, err = sbbf(capsys, "inspect", tmp_path)
-    assert (code, err) == (3, f"sbbf: {tmp_path}: no *.parquet file below this folder\n")
+    assert (code, err) == (3, f"sbbf: {tmp_path}: no Parquet file below this folder\n")
     code, _, err = sbbf(capsys, "inspect", tmp_path / "gone")
     assert (code, err) == (3, f"sbbf: {tmp_path}/gone: no such file or directory\n")
 

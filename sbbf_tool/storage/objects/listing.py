@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import groupby, islice
 
-from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
-from sbbf_tool.storage.listing import Entry, is_hidden
+from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError, UnreadableError
+from sbbf_tool.storage.listing import Entry, is_hidden, judge_bytes, judge_name
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
 
 _MAGIC = re.compile(r"[*?\[]")
 _MAX_ANCESTORS = 32
+_MAGIC_BYTES, _LEAST_BYTES = 4, 12
+_THREADS, _JUDGED_AT_ONCE = 16, 512
+_OTHER_CONTENT = (".json", ".csv", ".avro", ".orc", ".txt", ".crc", ".md", ".log", ".xml", ".html", ".yaml", ".yml", ".zip")
+"""Objects that are not asked for their last bytes, since no reader takes them for Parquet."""
 
 
 def entries(url: str) -> Iterator[Entry]:
@@ -34,9 +41,9 @@ def entries_in(store: ObjectStore, location: Location) -> Iterator[Entry]:
         if _MAGIC.search(location.key):
             yield from _require_any(_match_glob(store, location), location, "no file matches")
         elif not location.key or location.key.endswith("/"):
-            yield from _require_any(_list_below(store, location, location.key), location, "no *.parquet file below this prefix")
+            yield from _require_any(_list_below(store, location, location.key), location, "no Parquet file below this prefix")
         elif _is_prefix(store, location.key):
-            yield from _require_any(_list_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
+            yield from _require_any(_list_below(store, location, f"{location.key}/"), location, "no Parquet file below this prefix")
         else:
             yield Entry(location.url)
 
@@ -60,7 +67,7 @@ def find_single_object(url: str) -> str | None:
 def _require_any(files: Iterable[Entry], location: Location, message: str) -> Iterator[Entry]:
     is_empty = True
     for file in files:
-        is_empty = False
+        is_empty = is_empty and file.is_unfinished
         yield file
     if is_empty:
         raise UnreadableError(message, file=location.name)
@@ -76,10 +83,33 @@ def _is_prefix(store: ObjectStore, key: str) -> bool:
 
 
 def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[Entry]:
-    for key, version in store.objects(prefix):
-        parts = key[len(prefix) :].split("/")
-        if parts[-1].endswith(".parquet") and not any(map(is_hidden, parts)):
-            yield _entry(location, key, version)
+    objects = ((key, version) for key, version in store.objects(prefix) if not any(map(is_hidden, key[len(prefix) :].split("/"))))
+    yield from _judge(store, location, objects)
+
+
+def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, Version]]) -> Iterator[Entry]:
+    """Yield the objects below a prefix that hold data, in order; the last bytes decide about those without .parquet, many concurrently."""
+
+    def judge(key: str, version: Version) -> Entry | None:
+        if judge_name(key):
+            return _entry(location, key, version)
+        if key.endswith(_OTHER_CONTENT) or version.size < _LEAST_BYTES:
+            return None
+        try:
+            entry = judge_bytes(key, None, store.tail(key, _MAGIC_BYTES)[0])
+        except MissingError:
+            return None
+        except DeniedError:
+            # Opening it again reports the reason.
+            return _entry(location, key, version)
+        return None if entry is None else replace(entry, path=location.with_key(key).url, bytes=version.size, etag=version.tag)
+
+    remaining = iter(objects)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        while part := list(islice(remaining, _JUDGED_AT_ONCE)):
+            is_judged = any(not judge_name(key) for key, _ in part)
+            entries = (threads.map if is_judged else map)(judge, *zip(*part, strict=True))
+            yield from (entry for entry in entries if entry is not None)
 
 
 def _entry(location: Location, key: str, version: Version) -> Entry:
@@ -93,13 +123,18 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
         # An existing key takes precedence over a glob.
         yield Entry(location.url)
         return
-    for key, version in store.objects(literal):
-        if matches(key):
-            yield _entry(location, key, version)
+    for is_below, group in groupby(store.objects(literal), lambda entry: matches(entry[0])):
+        if is_below:
+            yield from _judge(store, location, group)
+        elif is_below is not None:
+            yield from (_entry(location, *entry) for entry in group)
 
 
-def _build_matcher(pattern: str) -> Callable[[str], bool]:
-    """Build the matcher of a glob: `*`, `?`, `[...]` match within a segment, `**` any number. A matching folder includes its content."""
+def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
+    """Build the matcher of a glob: `*`, `?`, `[...]` match within a segment, `**` any number. A matching folder includes its content.
+
+    The matcher returns False for a key that matches, True for one below a folder that matches, and None for other keys.
+    """
     parts = []
     position = 0
     while position < len(pattern):
@@ -124,12 +159,12 @@ def _build_matcher(pattern: str) -> Callable[[str], bool]:
             parts.append(re.escape(character))
     whole = re.compile("".join(parts) + r"(?P<below>/.*)?", re.DOTALL)
 
-    def matches(key: str) -> bool:
+    def matches(key: str) -> bool | None:
         match = whole.fullmatch(key)
         if match is None:
-            return False
+            return None
         below = (match["below"] or "").split("/")[1:]
-        return not below or (below[-1].endswith(".parquet") and not any(map(is_hidden, below)))
+        return None if any(map(is_hidden, below)) else bool(below)
 
     return matches
 
