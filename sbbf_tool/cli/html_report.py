@@ -52,8 +52,8 @@ def command(
     findings.
 
     PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; the page covers all files together. It
-    is one file that loads nothing and needs no script, and has the numbers of each picture in a table. The findings are those of `sbbf check`,
-    which reads data unless --quick is given. Exit code 3: a file could not be read; the page lists it.
+    is one file that loads nothing and needs no script, and has the numbers of each picture in a table. The findings are those of `sbbf
+    check`, which reads data unless --quick is given. Exit code 3: a file could not be read; the page lists it.
     """
     from sbbf_tool.runner.write_page import write_page
 
