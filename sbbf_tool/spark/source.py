@@ -34,8 +34,8 @@ class SbbfDataSource(DataSource):
         filters.groupBy("column").agg({"estimated_fpp": "avg", "bitset_bytes": "sum"}).show()
 
     Spark finds the format if the package is installed; otherwise `sbbf_tool.spark.register(spark)` registers it in a session. A path is a
-    Parquet file, a folder (all Parquet files below it) or a glob, and `load` takes one or more. Executors read the files, so they need the same
-    paths, and the package.
+    Parquet file, a folder (all Parquet files below it) or a glob, and `load` takes one or more. Executors read the files, so they need the
+    same paths, and the package.
 
     Columns: `file`; for the chunk, `row_group`, `column`, types, bytes, values and `has_filter`; for the filter, offset, sizes,
     `fill_ratio`, `estimated_fpp`, `estimated_ndv`, warnings and, if it contradicts the format, why it is `unreadable`; for the file,
