@@ -16,7 +16,7 @@ LINK = "a link in a listing is skipped: name the link itself to use what it lead
 OTHER_NAME = "the name is not usual for a Parquet file: name the file itself to change it"
 """Why commands that change files skip a Parquet file in a listing, such as a backup."""
 
-UNFINISHED = "its first bytes are those of Parquet, but its end or its name (._COPYING_) is that of an unfinished file: name it to use it"
+UNFINISHED = "an unfinished or unreadable file that some reader may take for Parquet: name the file itself to use it"
 """Why a file in a listing is skipped that some reader may read."""
 
 LEFT_OUT = (OTHER_NAME, UNFINISHED)

@@ -35,7 +35,7 @@ class Entry:
     is_folder: bool = False
     """Whether it is a link to a folder, which is not listed."""
     is_unfinished: bool = False
-    """Whether it begins as a Parquet file below a folder, but its end or its name is that of an unfinished one."""
+    """Whether it begins as a Parquet file below a folder, but its end or its name is that of an unfinished one, or cannot be read."""
     has_other_name: bool = False
     """Whether it is a Parquet file below a folder with an unusual name, such as `a.parquet.bak`."""
     bytes: int | None = None
@@ -73,7 +73,7 @@ def has_files(folder: str) -> bool:
         try:
             with os.scandir(waiting.pop()) as listing:
                 for entry, is_folder in _children(listing):
-                    if not is_folder and _file_entry(entry.path) is not None:
+                    if not is_folder and (file := _file_entry(entry.path)) is not None and not file.is_unfinished:
                         return True
                     if is_folder and not entry.is_symlink():
                         waiting.append(entry.path)
@@ -201,8 +201,7 @@ def _file_entry(path: str) -> Entry | None:
         finally:
             os.close(fd)
     except PermissionError:
-        # Opening it again reports the reason.
-        return Entry(path)
+        return Entry(path, is_unfinished=True)
     except OSError:
         return None
 

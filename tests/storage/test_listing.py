@@ -54,7 +54,7 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(mode):
         (folder / "m").chmod(mode)
         with as_user(12345, 12345):
             files = names(folder)
-        assert files == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
+        assert [name for name in files if name != "to-m@"] == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
 
 
 def has_entries(folder: Path) -> bool:

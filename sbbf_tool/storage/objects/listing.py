@@ -100,8 +100,7 @@ def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, 
         except MissingError:
             return None
         except DeniedError:
-            # Opening it again reports the reason.
-            return _entry(location, key, version)
+            return replace(_entry(location, key, version), is_unfinished=True)
         return None if entry is None else replace(entry, path=location.with_key(key).url, bytes=version.size, etag=version.tag)
 
     remaining = iter(objects)
