@@ -27,11 +27,6 @@ def main() -> None:
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
         # Interpreters that this process starts must not import modules from the current folder.
         os.environ.setdefault("PYTHONSAFEPATH", "1")
-        if getattr(sys, "frozen", False):
-            # Workers are this program again, with arguments that tell it so, unless they are forks.
-            from multiprocessing import freeze_support
-
-            freeze_support()
         from sbbf_tool.cli import main as command_line
 
         code = command_line(sys.argv[1:])

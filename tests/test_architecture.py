@@ -38,7 +38,7 @@ FORBIDDEN = {
     "cli": {"avro", "paimon"},
 }
 ROOMS = {room: set(ORDER[:at]) - FORBIDDEN.get(room, set()) for at, room in enumerate(ORDER)}
-ROOMS |= {"__init__": set(ORDER) - {"cli"}, "frozen": set(), "__main__": {"display", "errors", "cli"}}
+ROOMS |= {"__init__": set(ORDER) - {"cli"}, "__main__": {"display", "errors", "cli"}}
 
 # Third-party package -> the only rooms that may know it.
 HOMES = {
