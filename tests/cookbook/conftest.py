@@ -1,4 +1,4 @@
-"""What the recipes of the CI systems share."""
+"""What the recipe for GitHub runs on."""
 
 from __future__ import annotations
 

@@ -55,7 +55,6 @@ def run(
     variables: dict[str, str] | None = None,
     *,
     programs: Path | None = None,
-    stdin: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command with `programs` and the `sbbf` of these tests on the path; return its exit code and what it prints.
 
@@ -69,7 +68,6 @@ def run(
         env={**base, "PATH": path, **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        input=stdin,
         text=True,
         timeout=300,
     )
