@@ -153,8 +153,6 @@ DIALECTS = (CURRENT, *DRAFTS)
 
 def find_dialect(name: str) -> Dialect:
     """Return the dialect of this name. Raises UsageError if there is none."""
-    if name == "today":
-        raise UsageError("dialect 'today' is now named 'current'")
     match = next((dialect for dialect in DIALECTS if dialect.name == name), None)
     if match is None:
         raise UsageError(f"there is no dialect {name!r}", hint=f"the dialects are {', '.join(dialect.name for dialect in DIALECTS)}")

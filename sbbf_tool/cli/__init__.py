@@ -165,15 +165,9 @@ def _run(args: list[str]) -> int:
     except _Terminated:
         return TERMINATED
     except click.NoSuchOption as error:
-        from sbbf_tool.cli.removed import spelling_of
-
-        name = error.ctx.info_name if error.ctx else None
         where = error.ctx.command_path if error.ctx else "sbbf"
-        spelling = spelling_of(name, error.option_name)
         near = " or ".join(sorted(error.possibilities or ()))
         message = f"unknown option {error.option_name!r}{f'; did you mean {near}?' if near else ''}"
-        if spelling is not None:
-            message = f"{error.option_name} was removed: {spelling}"
         return _fail(context, error, f"{message} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"

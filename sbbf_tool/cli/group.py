@@ -63,10 +63,6 @@ class CommandsByName(click.Group):
         if args and not args[0].startswith("-") and args[0] not in self.entries:
             from difflib import get_close_matches
 
-            from sbbf_tool.cli.removed import refuse_command
-
-            refuse_command(args)
-
             near = get_close_matches(args[0], self.entries, n=1)
             raise click.UsageError(
                 f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.entries)}"),

@@ -18,7 +18,7 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.reports.rules import RuleReport
-from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES, report_rule
+from sbbf_tool.rules.catalog import RULES, report_rule
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
@@ -134,9 +134,9 @@ def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckRepor
 
 
 def find_rule(name: str) -> RuleReport:
-    """Return the rule of `check` or `check_paimon` with this name. Raises UsageError; for a former name, the error has the new one."""
+    """Return the rule of `check` or `check_paimon` with this name. Raises UsageError."""
     rules: tuple[Rule | IndexRule, ...] = (*RULES, *INDEX_RULES)
-    ensure_valid((name,), [rule.name for rule in rules], "rule", RENAMED, GROUPS)
+    ensure_valid((name,), [rule.name for rule in rules], "rule")
     return next(report_rule(rule) for rule in rules if rule.name == name)
 
 

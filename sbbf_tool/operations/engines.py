@@ -14,7 +14,6 @@ from sbbf_tool.query_engines.verdicts import find_engine, is_match, load_table, 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EnginesReport
 
-_RENAMED = {"anything else": "other types"}
 """New names of families of types, by former name."""
 
 
@@ -43,8 +42,6 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
     if name is None:
         return list(families)
     text = " ".join(name.split()).casefold()
-    if text in _RENAMED:
-        raise UsageError(f"type {name!r} is now named {_RENAMED[text]!r}")
     candidates = families if text else ()
     exact = [family for family in candidates if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
     partial = [family for family in candidates if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))]

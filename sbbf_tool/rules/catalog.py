@@ -1,4 +1,4 @@
-"""All rules, in listing order, and the former names of rules and groups."""
+"""All rules, in listing order."""
 
 from __future__ import annotations
 
@@ -17,23 +17,6 @@ RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *encryption.
 GROUPS = tuple(dict.fromkeys(rule.group for rule in RULES))
 ABOUT_FILTERS = (correctness.GROUP, format_rules.GROUP, encryption.GROUP)
 """The groups of rules for defects of filters, as opposed to their cost and to requirements of the user."""
-
-RENAMED = {
-    "values-missed": "false-negatives",
-    "required-filter": "missing-filter",
-    "ragged-bitset": "partial-block",
-    "offset-means-none": "placeholder-offset",
-    "nan-unprotected": "nan-forms-missing",
-    "one-zero-only": "zero-form-missing",
-    "int96-stored-form-only": "int96-form-missing",
-    "truth": "correctness",
-    "structure": "format",
-    "secrecy": "encryption",
-    "worth": "efficiency",
-    "limits": "policy",
-}
-"""New names of rules and groups, by former name."""
-
 
 HARMED_READERS: Mapping[str, tuple[str, ...]] = {
     "empty-boolean-filter": ("DataFusion",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.findings import ERROR, SEVERITIES
-from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
+from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.rule import Limits, Rule
 from sbbf_tool.rules.selection import ensure_valid, why_not_selected
 
@@ -30,8 +30,8 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "select", as_names(self.select, "rule"))
         object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
-        ensure_valid((self.fail_on,), SEVERITIES, "severity", {})
-        ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in RULES), *GROUPS], "rule", RENAMED, GROUPS)
+        ensure_valid((self.fail_on,), SEVERITIES, "severity")
+        ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in RULES), *GROUPS], "rule")
         for rule in RULES:
             if rule.name in self.select and (reason := self.why_not(rule)) is not None:
                 raise UsageError(f"rule {rule.name} is selected but cannot run: {reason}")

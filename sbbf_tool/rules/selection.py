@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.rules.facts import Reads
 
 
-def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str, renamed: Mapping[str, str], groups: Collection[str] = ()) -> None:
-    """Raise UsageError if a name is not valid. The error for a renamed one gives the new name."""
+def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str) -> None:
+    """Raise UsageError if a name is not valid."""
     for name in names:
-        if name in renamed:
-            kind = "group" if renamed[name] in groups else noun
-            raise UsageError(f"{kind} {name!r} is now named {renamed[name]!r}")
         if name not in valid:
             near = get_close_matches(name, valid, n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(valid)}"

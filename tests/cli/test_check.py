@@ -17,7 +17,7 @@ import pytest
 
 from sbbf_tool import add_filters, resize_filters
 from sbbf_tool.cli import run
-from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
+from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -328,18 +328,6 @@ def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
     command, *rest = arguments
     assert run([command, str(fixtures / "pyarrow-filters.parquet"), *rest]) == 2
     assert "bytes" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-@pytest.mark.parametrize("option", ["--select", "--ignore"])
-def test_former_names_are_answered_with_the_new_ones(option, old, new, lying, tmp_path, capfd):
-    config = tmp_path / "check.toml"
-    config.write_text(f'[check]\n{option[2:]} = ["{old}"]\n')
-    for arguments in ([option, old], ["--config", str(config)]):
-        assert run(["check", lying, *arguments]) == 2
-        out, err = capfd.readouterr()
-        kind = "group" if new in GROUPS else "rule"
-        assert (out, err) == ("", f"sbbf: {kind} {old!r} is now named {new!r}\n")
 
 
 def test_files_on_which_no_rule_ran_are_named(fixtures, capfd):

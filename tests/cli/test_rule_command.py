@@ -10,7 +10,7 @@ import pytest
 import sbbf_tool.rules
 from sbbf_tool.cli import run
 from sbbf_tool.display import to_json
-from sbbf_tool.rules.catalog import CATALOGS, HARMED_READERS, RENAMED, RULES
+from sbbf_tool.rules.catalog import CATALOGS, HARMED_READERS, RULES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXAMPLES = Path(sbbf_tool.rules.__file__).with_name("examples.json")
@@ -73,10 +73,7 @@ def test_formats(capfd):
     assert capfd.readouterr().out.startswith("## saturated: ")
 
 
-def test_old_and_unknown_names(capfd):
-    for old, new in RENAMED.items():
-        assert run(["rule", old]) == 2
-        assert f"is now named '{new}'" in capfd.readouterr().err
+def test_unknown_names(capfd):
     assert run(["rule", "saturatd"]) == 2
     assert "did you mean saturated" in capfd.readouterr().err
 

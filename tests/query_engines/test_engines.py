@@ -369,10 +369,6 @@ class TestNames:
         with pytest.raises(UsageError, match=r"known names: INT32; INT\(8\), INT\(16\); "):
             engines("xyzzy")
 
-    def test_a_former_name_of_a_type_is_answered_with_the_new_one(self):
-        with pytest.raises(UsageError, match="type 'anything else' is now named 'other types'"):
-            engines("anything else")
-
     def test_type_and_engine_filter_the_table_together(self):
         report = engines("uuid", "duckdb")
         assert [engine.id for engine in report.engines] == ["duckdb"]

@@ -29,7 +29,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     KeyValue,
 )
 from sbbf_tool.reports.findings import SEVERITIES, Finding
-from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
+from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
 from sbbf_tool.rules.file_facts import gather_file
 from support.corpus_edits import edit_footer
@@ -356,12 +356,6 @@ class TestBoolean:
         assert finding.column == "flag"
         assert finding.fix is not None
         assert finding.fix.verb == "remove_filters"
-
-
-def test_former_names_are_no_rules_and_their_new_names_are():
-    present = {*(rule.name for rule in RULES), *GROUPS}
-    assert set(RENAMED.values()) <= present
-    assert not present & RENAMED.keys()
 
 
 class TestUnreferencedBytes:

@@ -44,8 +44,8 @@ class _Selection:
     fail_on: str
 
     def __post_init__(self) -> None:
-        ensure_valid((self.fail_on,), SEVERITIES, "severity", {})
-        ensure_valid((*self.select, *self.ignore), [*BY_NAME, *GROUPS], "rule", {})
+        ensure_valid((self.fail_on,), SEVERITIES, "severity")
+        ensure_valid((*self.select, *self.ignore), [*BY_NAME, *GROUPS], "rule")
         for name in self.select:
             if name in BY_NAME and (reason := self.why_not(BY_NAME[name])) is not None:
                 raise UsageError(f"rule {name} is selected but cannot run: {reason}")
