@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def as_iterable(values: Any) -> Iterable[Any]:
@@ -25,6 +28,69 @@ def as_iterable(values: Any) -> Iterable[Any]:
     except TypeError:  # also for a zero-dimensional numpy array, which has the method but raises
         return (values,)
     return values  # type: ignore[no-any-return]
+
+
+_NULLS = ("NAType", "NaTType", "MaskedConstant")
+_NUMPY_TIMES = ("datetime64", "timedelta64")
+_BUILT_IN = {str, bytes, int, float, type(None)}
+
+
+def as_values(values: Any) -> list[Any]:
+    """Return the values of an argument that takes one value or an iterable of them, as `as_value` does.
+
+    They are converted in one step if they are a column of pyarrow, Polars (whose own objects have no nanoseconds) or pandas.
+    """
+    package = type(values).__module__.partition(".")[0]
+    if package == "polars" and hasattr(values, "to_arrow"):
+        values, package = values.to_arrow(), "pyarrow"
+    elif package == "pandas" and hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
+        import pyarrow as pa
+
+        values, package = pa.array(getattr(values, "array", values)), "pyarrow"
+    if package == "pyarrow" and hasattr(values, "chunks"):
+        return [value for chunk in values.chunks for value in _from_arrow(chunk)]
+    if package == "pyarrow" and hasattr(values, "buffers"):
+        return _from_arrow(values)
+    is_column = package == "pandas" and hasattr(values, "isna") and getattr(values, "ndim", 1) == 1 and getattr(values, "nlevels", 1) == 1
+    if is_column and values.dtype.kind != "f":
+        # Text that is missing is a NaN there.
+        return [None if is_null else as_value(value) for value, is_null in zip(values, values.isna(), strict=True)]
+    return [value if type(value) in _BUILT_IN else as_value(value) for value in as_iterable(values)]
+
+
+def as_value(value: Any) -> Any:
+    """Return a scalar of pyarrow, pandas or numpy as text, bytes, a number or None; other objects as they are."""
+    name = type(value).__name__
+    if name in _NULLS or (name in _NUMPY_TIMES and str(value) == "NaT"):
+        return None
+    if name.endswith("Scalar") and type(value).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        return _from_arrow(pa.repeat(value, 1))[0]
+    return value
+
+
+def _from_arrow(array: pa.Array) -> list[Any]:
+    """Return the values of an array. Those of types that no column can hold are left as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return _from_arrow(array.storage)
+    if pa.types.is_dictionary(kind):
+        entries = _from_arrow(array.dictionary)
+        return [None if index is None else entries[index] for index in array.indices.to_pylist()]
+    if pa.types.is_run_end_encoded(kind):
+        return _from_arrow(pc.run_end_decode(array))
+    if pa.types.is_duration(kind):
+        import numpy as np
+
+        return [None if number is None else np.timedelta64(number, kind.unit) for number in array.cast(pa.int64()).to_pylist()]
+    if pa.types.is_nested(kind) or pa.types.is_interval(kind):
+        return list(array)
+    # Python's own times have no nanoseconds, and stop at the year 9999.
+    return (array.cast(pa.string()) if pa.types.is_temporal(kind) else array).to_pylist()  # type: ignore[no-any-return]
 
 
 def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import overload
 
-from sbbf_tool.arguments import as_iterable
+from sbbf_tool.arguments import as_values
 
 _MANY = 1000
 _DECODED_AT_ONCE = 4096
@@ -85,7 +85,7 @@ def values_of(values: object) -> Sequence[object]:
     """Return the values of an argument that takes one value or an iterable, as a tuple; many that are text as `Texts`."""
     if isinstance(values, Texts):
         return values
-    items = tuple(as_iterable(values))
+    items = tuple(as_values(values))
     if len(items) > _MANY and all(type(item) is str for item in items):
         try:
             return Texts.of([[item.encode("utf-8", "surrogateescape") for item in items]])

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.arguments import as_value
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
 from sbbf_tool.file.answers import EMPTY_FILTER, describe_unreadable, list_answers, query_damaged_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
@@ -56,6 +57,7 @@ def explain(
     that the column cannot hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, or a
     dictionary page whose header states more than `max_page_bytes` uncompressed bytes).
     """
+    value = as_value(value)
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from operator import or_
 from typing import TYPE_CHECKING
 
-from sbbf_tool.arguments import as_iterable
+from sbbf_tool.arguments import as_iterable, as_values
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.answers import expect_answers, query_row_group
@@ -55,7 +55,7 @@ def prune(
     read the dataset. Raises UsageError (no file has the column, or the dataset's schema lacks it; a value that the column cannot hold; not
     Parquet), UnreadableError (no file, or a file that pyarrow cannot read).
     """
-    value_list = tuple(as_iterable(values))
+    value_list = tuple(as_values(values))
     if not value_list:
         raise UsageError("no value to query")
     import pyarrow.dataset as ds

@@ -8,7 +8,9 @@ the plain bytes themselves, so that bytes without a written form can be looked u
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from sbbf_tool.arguments import as_value
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
@@ -94,8 +96,10 @@ def parse(column: Column, text: str | None) -> Literal:
 def parse_object(column: Column, value: object) -> Literal:
     """Convert a Python value to a value of `column`; see `parse`.
 
-    It may be None, text, bytes (the plain form), a number, Decimal, date, time, datetime, timedelta, UUID, or a numpy scalar of these.
+    It may be None, text, bytes (the plain form), a number, Decimal, date, time, datetime, timedelta, UUID, or a scalar of numpy, pandas or
+    pyarrow that means one of these, or null.
     """
+    value = as_value(value)
     if column.physical == "BOOLEAN" or column.doubt:
         return parse(column, None if value is None else str(value))
     if value is None or isinstance(value, str):
@@ -187,9 +191,11 @@ def write_object(value: object) -> str | None:
         "bool_",
     ):  # numpy's, by either of its names
         return None
+    if type(value).__name__ == "timedelta64":
+        value = _duration_of(value)
     if isinstance(value, datetime.timedelta):
-        seconds = value.seconds + value.microseconds / 1_000_000
-        return f"P{value.days}DT{seconds:.6f}S"
+        nanos = value.microseconds * 1000 + getattr(value, "nanoseconds", 0)
+        return f"P{value.days}DT{value.seconds}.{nanos:09d}S"
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal | uuid.UUID):
@@ -199,3 +205,17 @@ def write_object(value: object) -> str | None:
     if isinstance(value, numbers.Real):
         return repr(float(value))
     return str(value) if type(value).__name__ == "datetime64" else None
+
+
+def _duration_of(value: Any) -> object:
+    """Convert a duration of numpy, which counts any unit; None for months and years, whose length is unknown, and for too many units."""
+    import datetime
+
+    import numpy as np
+
+    unit, step = np.datetime_data(value.dtype)
+    number = value.item()
+    if unit != "ns" or isinstance(number, datetime.timedelta):
+        return number if isinstance(number, datetime.timedelta) else None
+    whole, rest = divmod(number * step, 1000)
+    return None if rest else datetime.timedelta(microseconds=whole)

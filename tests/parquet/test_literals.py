@@ -351,6 +351,8 @@ def test_a_time_without_a_zone_is_read_as_utc_and_says_so() -> None:
         (timestamp("MICROS", utc=False), dt.datetime(1970, 1, 1, 0, 0, 1), i64(1_000_000)),
         (timestamp("NANOS", utc=False), np.datetime64("1970-01-01T00:00:00.000000001"), i64(1)),
         (INTERVAL, dt.timedelta(days=1, milliseconds=5), struct.pack("<III", 0, 1, 5)),
+        (INTERVAL, np.timedelta64(86_405, "s"), struct.pack("<III", 0, 1, 5000)),
+        (INTERVAL, np.timedelta64(5_000_000, "ns"), struct.pack("<III", 0, 0, 5)),
         (UUID, uuid.UUID(int=1), bytes(15) + b"\x01"),
         (UUID, bytes(16), bytes(16)),
         (STRING, b"\xff\x00", b"\xff\x00"),
