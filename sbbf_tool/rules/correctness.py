@@ -33,23 +33,22 @@ def _is_boolean(chunk: ChunkFacts) -> bool:
     return bool(chunk.meta.type == Type.BOOLEAN)
 
 
-def _at_each_verification(examine: Callable[[FilterVerification], str | None]) -> Look:
-    return at_each_filter(lambda chunk: examine(chunk.verification) if chunk.verification is not None else None)
+def _at_each_verification(examine: Callable[[FilterVerification], str | None], *, of_filter: bool = True) -> Look:
+    """Build the `look` function of a rule about verifications; those `of_filter` mean nothing where its bits cannot be interpreted."""
+
+    def look(chunk: ChunkFacts) -> str | None:
+        is_meant = chunk.verification is not None and not (of_filter and chunk.is_uninterpreted)
+        return examine(chunk.verification) if is_meant and chunk.verification is not None else None
+
+    return at_each_filter(look)
 
 
 def _with_cause(cause: str) -> Look:
     return _at_each_verification(lambda verification: _false_negatives(verification) if verification.cause == cause else None)
 
 
-def _unexplained(chunk: ChunkFacts) -> str | None:
-    """Return evidence of unexplained false negatives; None if the header is unknown, which `unknown-header` reports.
-
-    With an unknown header, the meaning of the bits is unknown too, so a stored value that is not found is no evidence.
-    """
-    verification = chunk.verification
-    if chunk.stored is None or chunk.stored.header.unsupported_reason is not None or verification is None or verification.cause is not None:
-        return None
-    return _false_negatives(verification)
+def _unexplained(verification: FilterVerification) -> str | None:
+    return _false_negatives(verification) if verification.cause is None else None
 
 
 def _false_negatives(verification: FilterVerification) -> str | None:
@@ -92,7 +91,7 @@ RULES = (
         message="The filter has false negatives of unknown cause, so queries lose rows.",
         why="Possible causes: a damaged bitset, the filter of another column or row group, a filter that was built before all "
         "values were added (arrow-go 18.4.0), or a hash that sbbf does not know.",
-        look=at_each_filter(_unexplained),
+        look=_at_each_verification(_unexplained),
         fix=fixes.rebuild,
     ),
     _error(
@@ -174,7 +173,7 @@ RULES = (
         message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
         why="Bounds and null_count come from the writer, and query engines skip row groups by them before they read a "
         "filter. No filter helps: rewrite the file.",
-        look=_at_each_verification(partial(_wrong_statistics, harmless=False)),
+        look=_at_each_verification(partial(_wrong_statistics, harmless=False), of_filter=False),
     ),
     _info(
         name="wrong-null-count",
@@ -182,7 +181,7 @@ RULES = (
         message="The number of nulls in the footer is wrong, but no reader loses a row by it.",
         why="parquet-java counts nulls in a REQUIRED column if it writes without validation. Readers skip a row group only if the count "
         "is 0 or that of all values; numbers of nulls or values that they take from the footer are wrong.",
-        look=_at_each_verification(partial(_wrong_statistics, harmless=True)),
+        look=_at_each_verification(partial(_wrong_statistics, harmless=True), of_filter=False),
     ),
     _warning(
         name="zero-form-missing",

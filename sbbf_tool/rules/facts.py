@@ -97,6 +97,12 @@ class ChunkFacts:
         return self.oversized_page is not None or (self.verification is not None and self.verification.problem is not None)
 
     @property
+    def is_uninterpreted(self) -> bool:
+        """Whether the bits of the filter mean nothing, because its header is not that of the format or of a draft that the values fit."""
+        is_unknown = self.stored is not None and self.stored.header.unsupported_reason is not None
+        return is_unknown and (self.verification is None or self.verification.dialect is None)
+
+    @property
     def chunk_bytes(self) -> int:
         """Compressed bytes of the chunk's pages."""
         return self.meta.bytes

@@ -28,7 +28,11 @@ def report_of(
     """
     columns = file.find_columns(names, strict=strict)
     facts = gather(file, columns, Reads.DATA, verify, jobs=jobs, progress=progress)
-    verifications = [chunk.verification or _unverified(column, chunk) for column in facts for chunk in column.filters]
+    verifications = [
+        chunk.verification if chunk.verification is not None and not chunk.is_uninterpreted else _unverified(column, chunk)
+        for column in facts
+        for chunk in column.filters
+    ]
     return VerifyReport(
         file=file.name,
         created_by=file.footer.metadata.created_by,
@@ -43,13 +47,17 @@ def report_of(
 
 def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
     assert chunk.place is not None
+    stored = chunk.stored
+    problem = chunk.unreadable or chunk.encryption or chunk.module_defect
+    if stored is not None and stored.header.unsupported_reason is not None:
+        problem = f"its bits cannot be interpreted: {stored.header.unsupported_reason}"
     return FilterVerification(
         row_group=chunk.row_group,
         column=column.name,
         type=column.column.type_name,
         offset=chunk.place.offset,
-        header_bytes=None,
-        bitset_bytes=None,
+        header_bytes=stored.header_bytes if stored is not None else None,
+        bitset_bytes=stored.header.num_bytes if stored is not None else None,
         stated_length=chunk.place.length,
         verified_values=0,
         false_negatives=0,
@@ -63,5 +71,5 @@ def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
         estimated_fpp=None,
         measured_fpp=None,
         absent_keys=0,
-        problem=chunk.unreadable or chunk.encryption or chunk.module_defect,
+        problem=problem,
     )

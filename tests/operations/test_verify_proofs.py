@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, verify
+from sbbf_tool import add_filters, probe, verify
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
@@ -283,6 +283,30 @@ def serialized(metadata: object) -> bytes:
     buffer = TMemoryBuffer()
     metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
     return buffer.getvalue()
+
+
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("union", ["algorithm", "hash", "compression"])
+def test_a_header_of_another_kind_is_neither_verified_nor_false(tmp_path: Path, union: str, zero: bool):
+    """Whatever the bits are, they have another meaning."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"id": range(1000)}), path, use_dictionary=False)
+    add_filters(path, ["id"], in_place=True)
+    with ParquetFile.open(path) as file:
+        stored = file.stored_filter(0, file.footer.columns[0])
+    content = bytearray(path.read_bytes())
+    at = stored.bitset_offset - 13 + 4 * ("algorithm", "hash", "compression").index(union) + 1
+    assert content[at] == 0x1C
+    content[at] = 0x2C
+    if zero:
+        content[stored.bitset_offset : stored.end] = bytes(stored.end - stored.bitset_offset)
+    path.write_bytes(content)
+    report = verify(path)
+    (verification,) = report.filters
+    assert "cannot be interpreted" in verification.problem
+    assert (verification.false_negatives, verification.is_verified, report.is_sound, report.unreadable) == (0, False, False, ())
+    assert "false-negatives" not in {finding.rule for finding in report.findings}
+    assert not probe(path, "id", [7]).is_absent
 
 
 def test_files_that_are_not_parquet(tmp_path: Path):
