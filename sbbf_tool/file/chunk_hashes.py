@@ -33,7 +33,7 @@ class StoredValues:
         self._check = check
         self._row_group, self._column = key[0], file.footer.columns[key[1]]
         self._pages = file.pages(self._row_group, self._column)
-        self._normalised = equals.interval_form(file.footer, self._column) == equals.INTERVAL_FORM
+        self._normalised = equals.has_interval_mark(file.footer, self._column)
         self.count = 0
         """Number of values behind the last `hashes`: non-null values, and each value of a dictionary once."""
         self.are_decoded = False

@@ -28,6 +28,7 @@ from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
+from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.query_engines.verdicts import list_warnings
@@ -190,5 +191,5 @@ def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]
 def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
     for index in sorted({column for _, column in keys}):
         column = file.footer.columns[index]
-        for warning in list_warnings(column):
+        for warning in list_warnings(column, has_interval_mark=has_interval_mark(file.footer, column)):
             yield f"column {column.name}: {warning}"

@@ -7,8 +7,9 @@ which query a filter on a column of this type; all engines are assumed to compar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sbbf_tool.arguments import as_value
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
@@ -20,6 +21,7 @@ from sbbf_tool.file.pruning import Answer, by_dictionary, by_statistics, format_
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
@@ -34,6 +36,9 @@ from sbbf_tool.storage.places import TableFinder
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
+
+_VerdictsOf: TypeAlias = Callable[..., tuple[EngineVerdict, ...]]
+"""`list_verdicts` for the column and file of the question; facts about a filter refine the verdicts."""
 
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
 """What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
@@ -70,10 +75,11 @@ def explain(
             return _explain_missing(file, missing, error, value)
         (literal,) = question.literals
         file.expect_filters([question.column], whole=True)
-        schema_type = arrow_type(file.footer, question.column)
+        kind, has_mark = arrow_type(file.footer, question.column), has_interval_mark(file.footer, question.column)
+        verdicts_of = partial(list_verdicts, question.column, arrow_type=kind, has_interval_mark=has_mark)
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
-        row_groups = [_explain_row_group(file, number, question, schema_type, unreadable) for number in numbers]
+        row_groups = [_explain_row_group(file, number, question, verdicts_of, unreadable) for number in numbers]
         return ExplainReport(
             file=file.name,
             column=question.column.name,
@@ -84,7 +90,7 @@ def explain(
             bytes=sum(pruning.row_group.bytes for pruning in row_groups),
             column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
             row_groups=tuple(pruning.row_group for pruning in row_groups),
-            engines=tuple(_explain_engine(engine, question, row_groups, schema_type) for engine in engines),
+            engines=tuple(_explain_engine(engine, question, row_groups, verdicts_of) for engine in engines),
             unreadable=tuple(unreadable),
             named_columns=(NamedColumn(column, question.column.type_name),),
         )
@@ -132,7 +138,7 @@ class _Pruning(NamedTuple):
     has_filter: bool
 
 
-def _explain_row_group(file: ParquetFile, number: int, question: Question, schema_type: str | None, unreadable: list[str]) -> _Pruning:
+def _explain_row_group(file: ParquetFile, number: int, question: Question, verdicts_of: _VerdictsOf, unreadable: list[str]) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
     (statistics,) = by_statistics(file, number, question)
@@ -146,9 +152,7 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, schem
     (value,) = list_answers(question, [query_damaged_filter(file, number, question, unreadable)])
     (answer,) = value.row_groups
     stored, has_filter = _find_filter(file, number, column)
-    verdicts = list_verdicts(
-        column,
-        arrow_type=schema_type,
+    verdicts = verdicts_of(
         bitset_bytes=stored.header.num_bytes if stored is not None else None,
         has_length=stored is None or stored.place.length is not None,
     )
@@ -181,9 +185,11 @@ def _find_filter(file: ParquetFile, row_group: int, column: Column) -> tuple[Sto
     return stored, stored is not None
 
 
-def _explain_engine(engine: EngineReport, question: Question, row_groups: Sequence[_Pruning], schema_type: str | None) -> EngineExplanation:
+def _explain_engine(
+    engine: EngineReport, question: Question, row_groups: Sequence[_Pruning], verdicts_of: _VerdictsOf
+) -> EngineExplanation:
     """Explain what one engine skips, and why it does or does not use the filters."""
-    column_verdict = next(verdict for verdict in list_verdicts(question.column, arrow_type=schema_type) if verdict.engine == engine.id)
+    column_verdict = next(verdict for verdict in verdicts_of() if verdict.engine == engine.id)
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
     is_comparable = question.literals[0].verdict is None
     steps = [_choose_step(engine, pruning, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pruning in row_groups]

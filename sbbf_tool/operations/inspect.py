@@ -18,6 +18,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnreferencedRange
@@ -83,7 +84,7 @@ def inspect(
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
             unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
-            notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(chosen, rows), *_key_notes(file)),
+            notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(file, chosen, rows), *_key_notes(file)),
             named_columns=name_columns(file, names),
             locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
@@ -199,11 +200,12 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
         yield f"{format_columns(names)}: {note}"
 
 
-def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:
+def _engine_notes(file: ParquetFile, columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
-        if column.name in filtered and (warnings := list_warnings(column)):
+        mark = has_interval_mark(file.footer, column)
+        if column.name in filtered and (warnings := list_warnings(column, has_interval_mark=mark)):
             yield f"column {column.name}: {'; '.join(warnings)}"
 
 

@@ -51,6 +51,11 @@ def interval_form(footer: Footer, column: Column) -> str | None:
     return next((str(entry.value) for entry in footer.metadata.key_value_metadata or () if entry.key == INTERVAL_KEY), None)
 
 
+def has_interval_mark(footer: Footer, column: Column) -> bool:
+    """Return whether the file marks the filters of `column` as holding normalised intervals, which DuckDB then queries."""
+    return interval_form(footer, column) == INTERVAL_FORM
+
+
 def forms_per_value(footer: Footer, column: Column) -> int:
     """Return the largest number of forms per value in a filter of `column`, on which its size depends."""
     return 2 if column.physical == "INT96" or interval_form(footer, column) is not None else 1

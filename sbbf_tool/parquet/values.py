@@ -162,7 +162,7 @@ def _decode(
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
-    normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
+    normalised = equals.has_interval_mark(footer, column)
     try:
         with ErrorPlace(None, place), open_file() as stream:
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))

@@ -46,31 +46,34 @@ def list_verdicts(
     arrow_type: str | None = None,
     bitset_bytes: int | None = None,
     has_length: bool = True,
+    has_interval_mark: bool = False,
 ) -> tuple[EngineVerdict, ...]:
     """List one verdict per engine on a filter of `column`, in the order of the table.
 
     Optional facts refine the verdicts: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size of the filter's
-    bitset, and whether the footer states the length of the filter.
+    bitset, whether the footer states the length of the filter, and whether it marks filters of INTERVAL as DuckDB does.
     """
     index = load_table().families.index(find_family(column))
     place = _classify_place(column)
     refined_verdicts = []
     for report in load_table().engines:
         verdict = report.verdicts[index]
+        if has_interval_mark and (report.id, verdict.family) == ("duckdb", "interval"):
+            verdict = replace(verdict, verdict=USED, explanation="Used, because the file has the key duckdb.interval_bloom_filter.")
         if report.uses_filters and verdict.verdict != UNUSED:
             verdict = _refine_verdict(report, verdict, place, arrow_type, bitset_bytes, has_length)
         refined_verdicts.append(verdict)
     return tuple(refined_verdicts)
 
 
-def list_warnings(column: Column) -> list[str]:
-    """List the warnings about a filter of `column`, the worst first; none for the common types.
+def list_warnings(column: Column, *, has_interval_mark: bool = False) -> list[str]:
+    """List the warnings about a filter of `column`, the worst first; none for the common types. The mark is as in `list_verdicts`.
 
     Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
     """
     if column.type_name in _PLAIN_TYPES and not column.max_repetition:
         return []
-    verdicts = list_verdicts(column)
+    verdicts = list_verdicts(column, has_interval_mark=has_interval_mark)
     warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
     warnings += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
@@ -80,7 +83,7 @@ def list_warnings(column: Column) -> list[str]:
         # The last family holds all types without one of their own, so its name says nothing about this column.
         name = column.type_name if family == load_table().families[-1] else family.name
         columns = PLACES[_classify_place(column)] if column.max_repetition else name
-        subject = f"only {' and '.join(users)} use{'s' if len(users) == 1 else ''}" if users else "none uses"
+        subject = f"only {users[0]} uses" if len(users) == 1 else f"{' and '.join(users)} alone use" if users else "none uses"
         warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
     return warnings
 

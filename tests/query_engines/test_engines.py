@@ -11,14 +11,17 @@ import tomllib
 from dataclasses import asdict
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.engines import engines
+from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
 from sbbf_tool.parquet.logical import Logical
@@ -308,6 +311,26 @@ class TestWarnings:
         assert list_warnings(FLOAT16)[-1].endswith("only parquet-java uses them on FLOAT16")
         assert list_warnings(column("BOOLEAN"))[-1].endswith("none uses them on BOOLEAN")
         assert list_warnings(column("INT32", Logical("UNKNOWN")))[-1].endswith("none uses them on INT32 UNKNOWN")
+
+    def test_duckdb_uses_the_filters_of_intervals_that_it_marks(self, tmp_path):
+        """With every bit set to zero, it finds no row."""
+        for mark in ("true", "false"):
+            path = tmp_path / f"{mark}.parquet"
+            rows = "SELECT to_days(CAST((i % 50) * 2 AS INTEGER)) AS v FROM range(2000) t(i)"
+            duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, DICTIONARY_SIZE_LIMIT 1000, WRITE_BLOOM_FILTER {mark})")
+        add_filters(tmp_path / "false.parquet", ["v"], in_place=True)
+        with ParquetFile.open(tmp_path / "true.parquet") as file:
+            stored = file.stored_filter(0, file.footer.columns[0])
+        content = bytearray((tmp_path / "true.parquet").read_bytes())
+        content[stored.bitset_offset : stored.end] = bytes(stored.end - stored.bitset_offset)
+        (tmp_path / "zero.parquet").write_bytes(content)
+        query = "SELECT count(*) FROM '{}' WHERE v = INTERVAL '96 days'"
+        assert duckdb.sql(query.format(tmp_path / "zero.parquet")).fetchall() == [(0,)]
+        for mark in ("true", "false"):
+            path = tmp_path / f"{mark}.parquet"
+            (engine,) = (engine for engine in explain(path, "v", "P97D").engines if engine.engine == "duckdb")
+            (note,) = inspect(path).notes
+            assert (engine.skipped_by_filter, "DuckDB" in note) == ((1, True) if mark == "true" else (0, False))
 
     def test_values_of_lists_have_a_warning(self):
         item = column("INT64", path=("l", "list", "element"), repeated=1)
