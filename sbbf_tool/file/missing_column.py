@@ -61,7 +61,7 @@ class MissingColumn:
             return ABSENT if is_stated else MAYBE
         if self.partition_type is not None:
             with ErrorPlace(None, f"column {self.name}"):
-                may_be_equal = _may_be_equal_in_type(self.partition_value, value, self.partition_type)
+                may_be_equal = may_be_equal_in_type(self.partition_value, value, self.partition_type)
             return MAYBE if may_be_equal else ABSENT
         return MAYBE if self.partition_value is not None and _may_be_equal(self.partition_value, value) else ABSENT
 
@@ -188,7 +188,7 @@ def _may_be_equal(stored: str, value: object) -> bool:
     return text.startswith(("0x", "0X"))
 
 
-def _may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
+def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
     """Return whether a partition value of a table may equal a value; False is certain. Raises UsageError if the type has no such value."""
     from sbbf_tool.file.partitions import parse_value
 

@@ -112,6 +112,10 @@ class Table(ABC):
     def live_files(self) -> Iterable[LiveFile]:
         """Return the data files of this version, in the order of the table's metadata."""
 
+    def query_other_rows(self, column: str, values: Sequence[object]) -> bool:
+        """Return whether rows that are in none of the live files may hold one of the values in a column; None is null."""
+        return False
+
     @abstractmethod
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         """Raise RefusedError, with the feature's name, if no commit can be made to this table.

@@ -7,6 +7,7 @@ files that DuckLake writes; a file that was written by others and added has a ma
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
@@ -28,6 +29,7 @@ _TABLES = (
     "metadata", "snapshot", "schema", "table", "column", "data_file", "delete_file", "file_partition_value", "partition_column",
     "column_mapping", "name_mapping", "files_scheduled_for_deletion",
 )  # fmt: skip
+_INLINED = re.compile(r"ducklake_inlined_data_\d+_\d+")
 _LIVE = "begin_snapshot <= ? and (end_snapshot is null or end_snapshot > ?)"
 
 Path = tuple[str, ...]
@@ -78,8 +80,8 @@ class Catalog:
         """Read version and snapshot. Raises UnreadableError if this is no catalog, and RefusedError for a version that is not known."""
         self._connection = connection
         self._name = name
-        names = {row[0] for row in self._rows(connection.tables, (), str)}
-        missing = [table for table in _TABLES if f"ducklake_{table}" not in names]
+        self._tables = {row[0] for row in self._rows(connection.tables, (), str)}
+        missing = [table for table in _TABLES if f"ducklake_{table}" not in self._tables]
         if missing:
             raise self._unreadable(f"the database is not a DuckLake catalog: it has no table ducklake_{missing[0]}")
         settings: dict[str, str] = dict(
@@ -226,6 +228,43 @@ class Catalog:
         kinds: list[Kind] = [int, int, str, bool, str, int | None, int | None, int | None, bool, bool]
         for row in self._rows(query, parameters, *kinds, limit=MAX_FILES):
             yield FileRow(*row)
+
+    def inlined_values(self, table: TableEntry, path: Path | None) -> Iterator[tuple[object, str]]:
+        """Yield the distinct values, with their type, of a column in the live rows that the catalog has in place of files.
+
+        The type is empty if they are unknown. A row has the names that columns had when it was inserted.
+        """
+        if "ducklake_inlined_data_tables" not in self._tables:
+            return
+        for (name,) in list(self._rows("select table_name from ducklake_inlined_data_tables where table_id = ?", (table.id,), str)):
+            if not _INLINED.fullmatch(name) or name not in self._tables:
+                raise self._unreadable(f"the catalog has no table {name[:60]!r} of inlined rows")
+            live = (self.snapshot, self.snapshot)
+            ((count, begin),) = list(self._rows(f"select count(*), min(begin_snapshot) from {name} where {_LIVE}", live, int, int | None))
+            if not count:
+                continue
+            stored = list(
+                self._rows(
+                    "select c.column_name, n.column_type, n.initial_default from ducklake_column n left join ducklake_column c"
+                    " on c.table_id = n.table_id and c.column_id = n.column_id and c.begin_snapshot <= ?"
+                    " and (c.end_snapshot is null or c.end_snapshot > ?) where n.table_id = ? and n.column_name = ?"
+                    " and n.parent_column is null and n.begin_snapshot <= ? and (n.end_snapshot is null or n.end_snapshot > ?)",
+                    (begin, begin, table.id, path[0] if path else "", *live),
+                    str | None,
+                    str,
+                    str | None,
+                )
+            )
+            if path is None or len(path) > 1 or len(stored) != 1 or stored[0][1] in ("list", "map", "struct"):
+                yield None, ""
+                continue
+            ((column, kind, default),) = stored
+            if column is None:
+                yield default, kind
+                continue
+            quoted = column.replace('"', '""')
+            for (value,) in self._rows(f'select distinct "{quoted}" from {name} where {_LIVE}', live, object):
+                yield value, kind
 
     def other_paths(self, tables: Mapping[int, TableEntry]) -> Iterator[str]:
         """Yield the paths of delete files, and of files that DuckLake will delete."""

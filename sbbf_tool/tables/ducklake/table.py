@@ -18,6 +18,7 @@ from sbbf_tool.errors import ChangedError, UnreadableError, WriteError
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.storage.places import TableFinder, is_url, open_source
 from sbbf_tool.tables.ducklake import catalog
+from sbbf_tool.tables.ducklake.inlined import may_hold
 from sbbf_tool.tables.ducklake.metadata import Catalog, FileRow, TableEntry
 from sbbf_tool.tables.ducklake.name import parse_name
 from sbbf_tool.tables.table import Change, Commit, LiveFile, Replacement, Table
@@ -74,6 +75,13 @@ class DuckLakeTable(Table):
                 None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
                 all_names - partition.keys(),
             )
+
+    def query_other_rows(self, column: str, values: Sequence[object]) -> bool:
+        """Query the rows that the catalog keeps inlined, as it does by default with those of small inserts."""
+        path = self.columns.path_of(column)
+        with catalog.read(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            return any(may_hold(stored, kind, values) for stored, kind in rows.inlined_values(self._entry, path))
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         with catalog.write(self._name) as connection:
