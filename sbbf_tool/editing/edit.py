@@ -27,7 +27,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, least_bytes, statistics_warnings
 from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
-from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, table_warnings, undo_append
+from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, sink_warnings, table_warnings, undo_append
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
@@ -312,6 +312,8 @@ class OpenEdit:
         if not edit.dry_run and is_written:
             compare = compare or partial(self.ensure_matches_plan, patch)
             self.warnings += publish(file, self.target, patch, compare, append=edit.append, begun=self._begun_copy)
+        if not (is_new or self.is_copied):
+            self.warnings += sink_warnings(self.target, growth, edit.reuse.tables)
         if edit.allow_table_files:
             is_cut = patch.keep < file.source.size
             self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables)

@@ -121,6 +121,14 @@ def table_warnings(target: str, *, is_new: bool, growth: int, is_cut: bool, tabl
     return [f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
+def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[str]:
+    """Return the warning for readers of the folder of a file sink of Spark, after the size of a file of it changed by `growth` bytes."""
+    sink = tables.spark_sink(target) if growth else None
+    effect = "fails if the file is shorter now" if growth < 0 else "does not see the new footer"
+    log = f"{sink}/_spark_metadata, the log of Spark's file sink, records the size of each file"
+    return [] if sink is None else [f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, and {effect}"]
+
+
 def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None, dry_run: bool = False) -> tuple[list[str], int | None]:
     """Undo an interrupted append to this file, and remove temporary files of killed commands beside it.
 

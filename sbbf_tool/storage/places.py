@@ -204,6 +204,7 @@ class TableFinder:
         self._locks = [Lock() for _ in range(_LOCKS)]
         self._kinds: dict[Location, str | None] = {}
         self._folders: dict[str, tuple[str, str] | None] = {}
+        self._sinks: dict[str, str | None] = {}
 
     def __reduce__(self) -> tuple[type[TableFinder], tuple[()]]:
         # Pickled without its listings: another process lists again.
@@ -229,6 +230,20 @@ class TableFinder:
         if table is None and (ducklake := tables.ducklake_folder(name)) is not None:
             return "DuckLake", ducklake
         return table
+
+    def spark_sink(self, name: str) -> str | None:
+        """Return the folder above a file into which a streaming query of Spark writes, and logs the sizes; None if there is none."""
+        folder = os.path.dirname(name if is_url(name) else os.path.abspath(name))
+        if folder not in self._sinks:
+            if is_url(name):
+                from sbbf_tool.storage.objects import listing as object_listing
+
+                is_sink = object_listing.has_any(f"{folder}/_spark_metadata/")
+            else:
+                is_sink = os.path.isdir(os.path.join(folder, "_spark_metadata"))
+            is_root = folder.endswith(":/") or "/" not in folder.partition("://")[2].rstrip("/") if is_url(name) else folder in ("/", "")
+            self._sinks[folder] = folder if is_sink else None if is_root else self.spark_sink(folder)
+        return self._sinks[folder]
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:

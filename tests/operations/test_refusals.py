@@ -223,6 +223,23 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     assert not add_filters(outside, ["id"], in_place=True, allow_table_files=True).warnings
 
 
+def test_the_sizes_that_a_file_sink_of_spark_records(tmp_path):
+    """Spark opens the files of such a folder at these sizes: it sees the footer that was at the end then."""
+    folder = tmp_path / "sink" / "day=1"
+    folder.mkdir(parents=True)
+    path = write_events(folder / "part-0.parquet")
+    assert not add_filters(path, ["id"], in_place=True).warnings
+    (tmp_path / "sink" / "_spark_metadata").mkdir()
+    for change, effect in (
+        (lambda: add_filters(path, ["name"], in_place=True), "does not see the new footer"),
+        (lambda: remove_filters(path, in_place=True), "fails if the file is shorter now"),
+    ):
+        (warning,) = change().warnings
+        assert warning.startswith(f"{tmp_path}/sink/_spark_metadata, the log of Spark's file sink, records the size of each file")
+        assert warning.endswith(effect)
+    assert not add_filters(path, ["id"], output=tmp_path / "sink" / "other.parquet").warnings
+
+
 @pytest.mark.parametrize("name", ["metadata", "snapshot", "manifest", "schema"])
 def test_folders_that_only_share_a_name_with_a_tables_are_no_table(tmp_path, name):
     (tmp_path / name).mkdir()

@@ -205,6 +205,15 @@ def find_table_format(url: str) -> str | None:
         return None
 
 
+def has_any(prefix: str) -> bool:
+    """Return whether there is an object below a prefix; False if listing is denied, or not possible."""
+    location = parse_location(prefix)
+    try:
+        return location.service != "http" and next(store_of(location).keys(location.key, 1), None) is not None
+    except SbbfError:
+        return False
+
+
 def _kind_of(folder: Location) -> str | None:
     store = store_of(folder)
 
