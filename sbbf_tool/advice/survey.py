@@ -44,6 +44,8 @@ class ChunkSurvey(NamedTuple):
     dictionary: int | None
     """Entries of a dictionary that holds all values, at most one per value; -1 if the dictionary does not state its length."""
     bounds: Bounds | None
+    value_bytes: int = 0
+    """Uncompressed bytes of the pages, unless a dictionary has each value only once."""
 
 
 class FilterSurvey(NamedTuple):
@@ -67,6 +69,8 @@ class ColumnSurvey:
     """The column's type in the file's ARROW:schema, for types that some engine treats differently."""
     has_nulls: bool = False
     """Whether a row group holds only nulls."""
+    is_geometry: bool = False
+    """Whether the file's key `geo` names the column (GeoParquet)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +90,18 @@ def survey(
     with ParquetFile.open(path, keys, limit, reuse) as file:
         file.source.prefetch(_list_dictionary_headers(file))
         file.expect_filters(file.footer.columns, whole=True)
+        geometries = _list_geometries(file)
         group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
         return FileSurvey(
             file=file.name,
             bytes=file.source.size,
             row_groups=file.footer.num_row_groups,
-            columns=tuple(_survey_column(file, column, group_bytes) for column in file.footer.columns),
+            columns=tuple(_survey_column(file, column, group_bytes, geometries) for column in file.footer.columns),
             queries=tuple(count_query(file, query, reuse) for query in queries),
         )
 
 
-def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int]) -> ColumnSurvey:
+def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int], geometries: frozenset[str]) -> ColumnSurvey:
     obstacle = None if file.footer.is_writable else "the footer is signed"
     chunks, filters, has_nulls = [], [], False
     for number in range(file.footer.num_row_groups):
@@ -111,7 +116,22 @@ def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int]
             chunks.append(_survey_chunk(file, number, column, meta, group_bytes[number]))
             if (filter_survey := _survey_filter(file, number, column)) is not None:
                 filters.append(filter_survey)
-    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column), has_nulls)
+    is_geometry = len(column.path) == 1 and column.path[0] in geometries
+    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column), has_nulls, is_geometry)
+
+
+def _list_geometries(file: ParquetFile) -> frozenset[str]:
+    """Return the columns that the key `geo` of GeoParquet names; none if it cannot be read."""
+    text = next((entry.value for entry in file.footer.metadata.key_value_metadata or () if entry.key == "geo"), None)
+    if text is None:
+        return frozenset()
+    import json
+
+    try:
+        columns = json.loads(text)["columns"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return frozenset()
+    return frozenset(columns) if isinstance(columns, dict) else frozenset()
 
 
 def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int) -> ChunkSurvey:
@@ -121,6 +141,7 @@ def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMet
         row_group_bytes=group_bytes,
         dictionary=min(_read_dictionary_length(file, number, column), meta.most_values) if meta.is_dictionary_encoded else None,
         bounds=bounds(file.footer, number, column),
+        value_bytes=0 if meta.is_dictionary_encoded else meta.uncompressed_bytes,
     )
 
 
@@ -183,6 +204,10 @@ class Totals:
     obstacle: str | None = None
     has_nulls: bool = False
     """Whether a row group holds only nulls."""
+    values: int = 0
+    value_bytes: int = 0
+    """Uncompressed bytes of these values."""
+    is_geometry: bool = False
     arrow_types: set[str | None] = field(default_factory=set)
     """The column's types in the files' ARROW:schema; None for a file without one."""
     samples: list[Distinct] = field(default_factory=list)
@@ -194,10 +219,13 @@ class Totals:
             self.sample_files.offer(file)
         self.obstacle = self.obstacle or survey.obstacle
         self.has_nulls = self.has_nulls or survey.has_nulls
+        self.is_geometry = self.is_geometry or survey.is_geometry
         self.arrow_types.add(survey.arrow_type)
         for chunk in survey.chunks:
             self.row_groups += 1
             self.bytes += chunk.bytes
+            self.values += chunk.values
+            self.value_bytes += chunk.value_bytes
             self.row_group_bytes += chunk.row_group_bytes
             self.most_values = max(self.most_values, chunk.values)
             self.dictionaries += chunk.dictionary is not None

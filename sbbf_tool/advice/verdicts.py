@@ -8,7 +8,6 @@ from sbbf_tool.advice.sample import EVERYWHERE
 from sbbf_tool.advice.survey import Totals
 from sbbf_tool.bloom import sizing
 from sbbf_tool.numbers import format_number, format_percent
-from sbbf_tool.parquet.columns import Column
 from sbbf_tool.query_engines.terms import HARM, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, list_warnings
 from sbbf_tool.reports.engines import EngineVerdict
@@ -50,6 +49,8 @@ def judge_without_data(
     `remaining` is the average number of row groups that a query reads after min and max.
     """
     column = totals.column
+    if column.variant:
+        return "it is a part of a VARIANT, whose other parts may hold the value in binary form"
     if column.physical == "BOOLEAN":
         return "BOOLEAN columns get no filter: nearly every row group holds both values"
     if totals.obstacle:
@@ -93,8 +94,18 @@ _RARELY_QUERIED_VALUES = {
 }
 
 
-def explain_rarity(column: Column) -> str | None:
-    """Explain why queries seldom compare the values of this type by equality; None if they may do so often."""
+_LARGE = 500
+"""Average bytes of a value that is a text or an image rather than a key."""
+
+
+def explain_rarity(totals: Totals) -> str | None:
+    """Explain why queries seldom compare the values of this column by equality; None if they may do so often."""
+    column = totals.column
+    if totals.is_geometry:
+        return "shapes are seldom queried by equality (the file's key geo names the column)"
+    if totals.value_bytes > _LARGE * totals.values:
+        size = totals.value_bytes // max(1, totals.values)
+        return f"values of {size:,} bytes on average, such as images and prose, are seldom queried by equality"
     kind = column.logical.kind if column.logical is not None else column.physical
     values = "decimal fractions" if kind == "DECIMAL" and column.logical and column.logical.scale else _RARELY_QUERIED_VALUES.get(kind)
     return None if values is None else f"{values} are seldom queried by equality ({column.type_name})"

@@ -17,6 +17,7 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import LockedError, RefusedError, SbbfError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
+from sbbf_tool.file.doubts import doubt_of_variant
 from sbbf_tool.file.meter import Meter
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -160,6 +161,8 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
     if file.encryption_of(row_group, column):
         hint = f"a plaintext filter would leak its values; give the key of column {column.name} to build an encrypted filter"
         raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
+    if reason := doubt_of_variant(file, row_group, column):
+        raise RefusedError(f"no reader may skip rows by a filter of the column: {reason}", file=file.name, place=here, hint="leave it out")
     if external := file.footer.chunk_meta(row_group, column.index).external:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
     with file.locate_errors(here):

@@ -23,7 +23,21 @@ def doubt_of_chunk(file: ParquetFile, row_group: int, column: Column, values: It
         return reason
     if (path := file.footer.elsewhere(row_group, column.index)) is not None:
         return f"its pages and its filter are in another file: {path}"
-    return doubt_of_folder(file, column, values) or doubt_of_numbers(file.footer, row_group, column)
+    folder = doubt_of_folder(file, column, values)
+    return folder or doubt_of_variant(file, row_group, column) or doubt_of_numbers(file.footer, row_group, column)
+
+
+def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str | None:
+    """Return why a leaf of a VARIANT may lack values that its rows have: only typed values are there, others are in a binary `value`."""
+    path = column.variant
+    if not path:
+        return None
+    if path[-1] == "typed_value":
+        residuals = {(*path[:at], "value") for at, name in enumerate(path) if name == "typed_value"}
+        found = [other for other in file.footer.columns if other.variant in residuals]
+        if all(file.footer.chunk_meta(row_group, other.index).has_only_nulls for other in found):
+            return None
+    return "it is a part of a VARIANT, whose other parts may hold the value in binary form"
 
 
 def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:

@@ -165,7 +165,7 @@ def advise_on_surveys(
             reasons[key] = NO_QUERY
         else:
             reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
-        if reasons[key] is None and not queries and not all_types and (reason := explain_rarity(totals.column)) is not None:
+        if reasons[key] is None and not queries and not all_types and (reason := explain_rarity(totals)) is not None:
             reasons[key] = reason
             left_out.add(key)
     candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}

@@ -40,6 +40,11 @@ class ChunkMeta:
         return 0 if self._meta is None else count_of(self._meta.total_compressed_size)
 
     @property
+    def uncompressed_bytes(self) -> int:
+        """Uncompressed bytes of all pages with their headers; 0 if unknown."""
+        return 0 if self._meta is None else count_of(self._meta.total_uncompressed_size)
+
+    @property
     def values(self) -> int | None:
         """Number of values, nulls included."""
         return None if self._meta is None else _stated_count(self._meta.num_values)

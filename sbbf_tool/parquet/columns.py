@@ -42,6 +42,8 @@ class Column:
     doubt: str | None = None
     """Why the type is unknown although the schema states one: see the module `logical`. `logical` is None then."""
     reading: Reading = AS_STORED
+    variant: tuple[str, ...] = ()
+    """Path in the file of a leaf of a VARIANT; empty for other columns."""
 
     @property
     def name(self) -> str:
@@ -147,6 +149,7 @@ class Leaf(NamedTuple):
     repetition: int
     doubt: str | None
     """What the format does not have in its part of the schema."""
+    is_in_variant: bool = False
 
     @property
     def short_path(self) -> tuple[str, ...]:
@@ -155,13 +158,16 @@ class Leaf(NamedTuple):
     def column(self, index: int, path: tuple[str, ...], short_path: tuple[str, ...]) -> Column:
         """Return the column with this name; its physical type is UNKNOWN if no reader can read its pages."""
         element = self.element
+        variant = self.path if self.is_in_variant else ()
         if self.doubt:
-            return Column(index, path, short_path, UNKNOWN, 0, None, self.definition, self.repetition, self.doubt)
+            return Column(index, path, short_path, UNKNOWN, 0, None, self.definition, self.repetition, self.doubt, variant=variant)
         length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
         physical = PHYSICAL_TYPES[element.type]
         logical = logical_of(element)
         doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
-        return Column(index, path, short_path, physical, length, None if doubt else logical, self.definition, self.repetition, doubt)
+        return Column(
+            index, path, short_path, physical, length, None if doubt else logical, self.definition, self.repetition, doubt, variant=variant
+        )
 
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
@@ -210,6 +216,7 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
         parent: SchemaElement,
         levels: tuple[int, int],
         doubt: str | None,
+        is_in_variant: bool = False,
     ) -> None:
         nonlocal pos
         if len(path) > MAX_DEPTH:
@@ -234,9 +241,10 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
             if (element.num_children or 0) < 0:
                 raise UnreadableError(f"the group states {element.num_children} children", place=f"column {quote(here)}")
             if element.num_children:
-                walk(here, names_here, element.num_children, element, (definition, repetition), odd)
+                is_variant = is_in_variant or (element.logicalType is not None and element.logicalType.VARIANT is not None)
+                walk(here, names_here, element.num_children, element, (definition, repetition), odd, is_variant)
             elif is_leaf(element):
-                leaves.append(Leaf(element, here, names_here, definition, repetition, odd))
+                leaves.append(Leaf(element, here, names_here, definition, repetition, odd, is_in_variant))
 
     walk((), (), schema[0].num_children or 0, schema[0], (0, 0), None)
     if pos != len(schema):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import LINK, OTHER_NAME, SKIPPED, UNFINISHED, FileRow, ListedFile
-from sbbf_tool.storage.places import entries, is_url, size_and_etag
+from sbbf_tool.storage.places import entries, is_url, local_path, size_and_etag
 
 if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
@@ -70,11 +70,7 @@ def path_of(address: str) -> str:
 
     Hadoop writes a local path as `file:/a b`, and its URI as `file:///a%20b`; its schemes `s3a` and `s3n` mean `s3`.
     """
-    if address.startswith("file:///"):
-        from urllib.parse import unquote
-
-        return unquote(address.removeprefix("file://"))
     if address.startswith("file:/"):
-        return address.removeprefix("file:")
+        return local_path(address)
     scheme, colon, rest = address.partition("://")
     return f"s3://{rest}" if colon and scheme in ("s3a", "s3n") else address

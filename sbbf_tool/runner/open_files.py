@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.apply import NO_DECLARATION
@@ -44,11 +45,13 @@ def open_files(
     """Choose the files of a run: each of `paths` is a file, a folder, a glob or a URL.
 
     `where` is a predicate on partition folders, such as `dt >= '2026-01-01'`; `jobs` is the maximum number of workers (if None, one per
-    core). Nothing is listed before a verb is called. Raises UsageError for a predicate that cannot be parsed.
+    core). Nothing is listed before a verb is called, and each verb works on all files. Raises UsageError for a predicate that cannot be
+    parsed.
     """
     from sbbf_tool.file.partitions import parse_predicate
 
-    return Files(Selection(paths, None if where is None else parse_predicate(where)), jobs)
+    # An iterator would have no names for the second verb.
+    return Files(Selection(tuple(as_iterable(paths)), None if where is None else parse_predicate(where)), jobs)
 
 
 class Files:

@@ -6,10 +6,12 @@ The modules for services are imported with the first URL, so paths do not pay fo
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
 
+_ONE_SLASH = re.compile(r"(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)", re.IGNORECASE)
 _LOCKS = 64
 _MOST_FOLDERS = 1000
 """Folders whose tables are kept; the files of a run come folder by folder."""
@@ -35,7 +38,7 @@ _MOST_FOLDERS = 1000
 def is_url(name: str | os.PathLike[str]) -> bool:
     """Return whether a name is a URL of something other than the local file system."""
     text = os.fsdecode(name)
-    return "://" in text and not text.startswith(("/", ".", "file://"))
+    return "://" in text and not text.startswith(("/", ".", "file:/"))
 
 
 def open_source(name: Readable | FileIn) -> Source:
@@ -372,10 +375,21 @@ def _locate(name: str | os.PathLike[str]) -> str:
 
 
 def local_path(name: str | os.PathLike[str]) -> str:
-    """Convert a path or `file://` URL to a path."""
+    """Convert a path or `file:` URL to a path. Hadoop prints `file:/a b`, Spark `file:/a%20b`: what exists is meant."""
     text = os.fsdecode(name)
     if not text:
         raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")
+    match = _ONE_SLASH.match(text)
+    if match is not None and not os.path.lexists(text):
+        scheme, path = match[1].lower(), text[match.end() - 1 :]
+        if scheme != "file":
+            hint = f"{scheme}://HOST/PATH or {scheme}://BUCKET/KEY"
+            raise UsageError(f"{redact(text)} names no host or bucket", hint="on Databricks, /dbfs/PATH" if scheme == "dbfs" else hint)
+        if "%" not in path or os.path.lexists(path):
+            return path
+        from urllib.parse import unquote
+
+        return unquote(path)
     if not text.startswith("file://"):
         return text
     host, slash, path = text.removeprefix("file://").partition("/")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
 from sbbf_tool import RefusedError
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, LogicalType, VariantType
 from sbbf_tool.runner.lookup import probe_values
 from support.corpus_edits import edit_footer
 from support.defects import SIZE, SOUND, Edit
@@ -129,3 +131,29 @@ def test_a_chunk_may_name_its_own_file(tmp_path: Path):
     assert not sbbf_tool.check(tmp_path / "a.parquet").findings
     (tmp_path / "a.parquet").rename(tmp_path / "b.parquet")
     assert not sbbf_tool.probe(tmp_path / "b.parquet", "id", [10**15 + 7]).is_absent
+
+
+@pytest.mark.parametrize(("rest", "answer"), [(None, "absent"), (b"\x14\x0a\0\0\0", "cannot say")], ids=["all typed", "one is not"])
+def test_a_leaf_of_a_variant_excludes_only_if_all_its_values_are_typed(rest: bytes | None, answer: str, tmp_path: Path):
+    path = tmp_path / "v.parquet"
+    count = 9
+    event = pa.StructArray.from_arrays(
+        [pa.array([None] * (count - 1) + [rest], pa.binary()), pa.array(["a"] * count)], ["value", "typed_value"]
+    )
+    columns = [pa.array([b"\1\0\0"] * count), pa.nulls(count, pa.binary()), pa.StructArray.from_arrays([event], ["event"])]
+    variant = pa.StructArray.from_arrays(columns, ["metadata", "value", "typed_value"])
+    pq.write_table(pa.table({"v": variant}), path, use_dictionary=False)
+    leaf = "v.typed_value.event.typed_value"
+    sbbf_tool.add_filters(path, [leaf], in_place=True)
+
+    def annotate(metadata: FileMetaData) -> None:
+        next(element for element in metadata.schema if element.name == "v").logicalType = LogicalType(VARIANT=VariantType())
+
+    edit_footer(path, annotate)
+    assert sbbf_tool.probe(path, leaf, ["10"]).values[0].row_groups[0].answer == answer
+    row_group = sbbf_tool.explain(path, leaf, "10").row_groups[0]
+    assert (row_group.filter, row_group.is_absent) == (answer, answer == "absent")
+    assert not [column.column for column in sbbf_tool.advise([path]).columns if column.verdict == "add"]
+    if rest is not None:
+        with pytest.raises(RefusedError, match="VARIANT"):
+            sbbf_tool.add_filters(path, [leaf], output=tmp_path / "w.parquet", replace=True)

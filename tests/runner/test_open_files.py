@@ -148,3 +148,10 @@ def test_only_files_that_are_given_change(tmp_path):
 def test_advice_is_about_all_files(tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     assert replace(open_files(lake).advise(), paths=()) == replace(sbbf_tool.advise(str(lake)), paths=())
+
+
+def test_a_second_verb_works_on_the_same_files(tmp_path):
+    """A generator of paths has no more of them for it."""
+    small_files(tmp_path, 2)
+    files = open_files(path for path in sorted(tmp_path.glob("*.parquet")))
+    assert [len(list(files.check())) for _ in range(3)] == [2, 2, 2]

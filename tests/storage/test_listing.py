@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.storage.listing import entries, has_files
 from sbbf_tool.storage.places import parquet_files
 from support.places import as_user, needs_root, open_folder
@@ -209,3 +209,25 @@ def test_a_link_is_detected_by_every_spelling_of_its_pattern(lake, pattern):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(lake)
         assert [entry for entry in entries("f*.parquet") if not entry.is_link] == []
+
+
+@pytest.mark.parametrize("form", ["{}/a b/x.parquet", "file:{}/a b/x.parquet", "file:{}/a%20b/x.parquet", "file://{}/a%20b/x.parquet"])
+def test_names_as_hadoop_and_spark_print_them(form, tmp_path):
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "x.parquet").touch()
+    assert list(parquet_files(form.format(tmp_path))) == [f"{tmp_path}/a b/x.parquet"]
+    assert list(parquet_files(form.format(tmp_path).removesuffix("/x.parquet"))) == [f"{tmp_path}/a b/x.parquet"]
+
+
+def test_an_existing_name_with_a_percent_sign_is_meant_as_it_is(tmp_path):
+    (tmp_path / "k=%20.parquet").touch()
+    assert list(parquet_files(f"file:{tmp_path}/k=%20.parquet")) == [f"{tmp_path}/k=%20.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("dbfs:/mnt/x", "/dbfs"), ("dbfs://mnt/x", "/dbfs"), ("hdfs:/x", "hdfs://"), ("s3:/b/k", "s3://")]
+)
+def test_paths_of_other_systems_get_a_hint(name, hint):
+    with pytest.raises(UsageError) as raised:
+        list(parquet_files(name))
+    assert hint in raised.value.hint

@@ -51,7 +51,8 @@ def parse_location(url: str) -> Location:
     service = _SERVICES.get(scheme)
     if match is None or service is None:
         schemes = ", ".join(f"{name}://" for name in _SERVICES)
-        raise UsageError(f"unknown URL scheme {scheme}://", hint=f"the schemes are {schemes}; give a local file as a path")
+        hint = f"the schemes are {schemes}; give a local file as a path"
+        raise UsageError(f"unknown URL scheme {scheme}://", hint="on Databricks, the path is /dbfs/..." if scheme == "dbfs" else hint)
     bucket, key = match[2], match[3] or ""
     if service == "http":
         return _parse_http(url)
