@@ -167,9 +167,11 @@ class _ExplainView(View["ExplainReport"]):
         self._is_empty_table = is_empty_table
         self._bytes = self._row_groups = self._files_without_column = 0
         self._sums: dict[str, list[int]] = {}
+        self._warnings: dict[str, None] = {}
 
     def add(self, report: ExplainReport, row: FileRow) -> int:
         self._files_without_column += report.type is None
+        self._warnings.update(dict.fromkeys(report.warnings))
         if report.engines:
             self._bytes += report.bytes
             self._row_groups += len(report.row_groups)
@@ -181,7 +183,7 @@ class _ExplainView(View["ExplainReport"]):
         return render.say_unreadable_parts(report.unreadable, row.path) or (ABSENT if report.absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
-        return choose_exit_code(codes, is_empty_table=self._is_empty_table)
+        return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
 
     def show(self, page: Page, report: ExplainReport) -> None:
         page.say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -143,11 +143,16 @@ def say_without_column(files: int) -> str:
     return f"; {format_count(files, 'file')} without the column" if files else ""
 
 
-def choose_exit_code(codes: set[int], *, is_empty_table: bool) -> int:
-    """Return the exit code for all files: the highest error code; without errors, 0 if any file may hold a value, otherwise 1."""
+def choose_exit_code(codes: set[int], warnings: Iterable[str], *, is_empty_table: bool) -> int:
+    """Return the exit code for all files: the highest error code; without errors, 0 if any file may hold a value, otherwise 1, with
+    warnings of what may be meant otherwise.
+    """
     if not codes and not is_empty_table:
         raise UnreadableError("no file was queried", hint="check the predicate of --where")
-    return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
+    code = max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
+    for warning in warnings if code == ABSENT else ():
+        complain(f"sbbf: warning: {warning}", kind="warning")
+    return code
 
 
 class _Answers(View[Any]):
@@ -157,15 +162,17 @@ class _Answers(View[Any]):
         super().__init__()
         self._is_empty_table = is_empty_table
         self._files = self._bytes_read = self._requests = 0
+        self._warnings: dict[str, None] = {}
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
         self._files += 1
+        self._warnings.update(dict.fromkeys(report.warnings))
         self._bytes_read += report.bytes_read
         self._requests += report.requests
         return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
-        return choose_exit_code(codes, is_empty_table=self._is_empty_table)
+        return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
 
     def show_stats(self) -> None:
         requests = f" in {self._requests:,} requests" if self._requests else ""

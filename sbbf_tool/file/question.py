@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom import hashing
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _RUN = 1024
 """Values that are parsed together; if one of them is no integer, its run is halved until it is alone."""
+_GLANCE = 1000
+"""Values among which one in another notation is sought."""
 _HEXADECIMAL = (b"0x", b"0X")
 
 
@@ -80,6 +82,12 @@ class Question:
             return literal.text
         value = self.values.text(position) if isinstance(self.values, Texts) else self.values[position]
         return value if isinstance(value, str) else self.literals[position].text
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Words about the first value that may be written in another notation than it was read in."""
+        texts = (value for value in islice(self.values, _GLANCE) if isinstance(value, str))
+        return tuple(islice(filter(None, (literals.other_meaning(self.column, text) for text in texts)), 1))
 
     def rehash(self, hasher: ValueHasher) -> Question:
         """Return the same question for filters with another hash function."""

@@ -69,6 +69,7 @@ def probe(
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
+            warnings=question.warnings,
             named_columns=(NamedColumn(column, leaf.type_name),),
         )
 

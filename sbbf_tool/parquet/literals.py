@@ -7,6 +7,7 @@ the plain bytes themselves, so that bytes without a written form can be looked u
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +117,32 @@ def parse_object(column: Column, value: object) -> Literal:
             f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}", place=f"column {column.name}", hint=hint
         )
     return parse(column, literal_text)
+
+
+_HEXADECIMAL = re.compile(r"(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]", re.IGNORECASE)
+"""Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark does."""
+_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_UUID = re.compile(r"([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})", re.IGNORECASE)
+
+
+def other_meaning(column: Column, text: str) -> str | None:
+    """Return the words in which to warn that text may be the notation of another value than its own characters; None if it is not."""
+    if not may_be_text(column) or text[:2] in ("0x", "0X"):
+        return None
+    uuid, shown = _UUID.fullmatch(text), f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
+    if _notation(column) is TEXT:
+        return uuid and f"{shown}: a UUID may be stored as {('' if '-' in text else '-').join(uuid.groups())}"
+    match = _HEXADECIMAL.fullmatch(text)
+    if uuid is not None:
+        plain = "".join(uuid.groups())
+    elif match is not None:
+        plain = "".join(part or "" for part in match.groups()).replace(" ", "")
+    elif _ESCAPED.search(encoded := text.encode("utf-8", "surrogateescape")):
+        plain = _ESCAPED.sub(lambda escape: bytes.fromhex(escape[1].decode()), encoded).hex()
+    else:
+        return None
+    ending = "..." if len(plain) > 2 * _SHOWN_CHARACTERS + 8 else ""
+    return f"{shown}: write bytes in hexadecimal, as 0x{plain.lower()[: 2 * _SHOWN_CHARACTERS + 8]}{ending}"
 
 
 def format_plain(column: Column, plain: bytes) -> str:

@@ -86,6 +86,8 @@ class ExplainReport(Tabular):
     """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    warnings: tuple[str, ...] = ()
+    """What may be meant otherwise than it was queried, such as bytes in another notation."""
 
     def _rows(self) -> Iterable[object]:
         return self.row_groups

@@ -190,6 +190,8 @@ class ProbeReport(Tabular):
     """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    warnings: tuple[str, ...] = ()
+    """What may be meant otherwise than it was queried, such as bytes in another notation."""
 
     @property
     def is_absent(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -164,3 +165,31 @@ def test_explain_of_a_row_group_of_nulls(path, capfd):
     assert [row["statistics"] for row in report["row_groups"]] == ["maybe"] * 3 + ["absent"] * 4
     assert (report["value"], report["absent"], report["note"]) == ("null", False, "nulls are never in a Bloom filter")
     assert {engine["row_groups_read"] for engine in report["engines"]} == {3}
+
+
+KEYS = [hashlib.md5(bytes([number]), usedforsecurity=False).digest() for number in range(20)]
+KEY = KEYS[3].hex()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "warns"),
+    [
+        (["probe", "a.parquet", "h", KEY], "", True),
+        (["probe", "a.parquet", "a.parquet", "-c", "h", "--value", KEY], "", True),
+        (["probe", "a.parquet", "-c", "h", "--values-file", "-"], "".join(f"{key.hex()}\n" for key in KEYS), True),
+        (["probe", "a.parquet", "-c", "h", "--values-file", "-"], "".join(f"{number:08x}\n" for number in range(1500)), True),
+        (["explain", "a.parquet", "h", KEY], "", True),
+        (["explain", "a.parquet", "a.parquet", "-c", "h", "--value", KEY], "", True),
+        (["probe", "a.parquet", "h", "a text"], "", False),
+        (["probe", "a.parquet", "h", KEY, f"0x{KEY}"], "", False),
+    ],
+)
+def test_an_absence_of_bytes_in_another_notation_has_a_warning(tmp_path, monkeypatch, capfd, arguments, stdin, warns):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+    pq.write_table(pa.table({"h": KEYS}), "a.parquet")
+    add_filters("a.parquet", ["h"], in_place=True)
+    assert run(arguments) == int(f"0x{KEY}" not in arguments)
+    err = capfd.readouterr().err
+    assert err.count("sbbf: warning: ") == warns
+    assert ("write bytes in hexadecimal, as 0x" in err) == warns
