@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 
 import click
@@ -39,7 +40,6 @@ COMMANDS = {
     "paimon": CommandEntry("sbbf_tool.cli.paimon", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."),
     "conformance": CommandEntry("sbbf_tool.cli.conformance", "Test any reader or writer of filters with a corpus of files."),
     "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
-    "completion": CommandEntry("sbbf_tool.cli.completion", "Print the script that completes sbbf commands in a shell."),
 }
 
 SECTIONS = {
@@ -113,9 +113,11 @@ cli.params.append(debug_option())
 def main(args: Sequence[str]) -> int:
     """Run the command line and return its exit code. Every error is one line on stderr; `--debug` adds the traceback."""
     if "_SBBF_COMPLETE" in os.environ:
-        from sbbf_tool.cli.completion.answer import answer
+        from click.shell_completion import shell_complete
 
-        return answer(cli, os.environ)
+        with suppress(Exception):  # an error would only disturb the line that is being written
+            return shell_complete(cli, {}, "sbbf", "_SBBF_COMPLETE", os.environ["_SBBF_COMPLETE"])
+        return 1
     for stream in (sys.stdout, sys.stderr):
         # A file name may hold bytes that are not text, and a terminal may lack characters that occur in a file's values.
         if isinstance(stream, TextIOWrapper):

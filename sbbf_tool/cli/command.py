@@ -59,9 +59,16 @@ class Command(click.Command):
         write_sections(formatter, {section: [record for place, record in records if place == section] for section in SECTIONS})
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:
+            from sbbf_tool.cli.completion import complete_value
+
+            for parameter in self.params:
+                if not isinstance(parameter.type, click.Choice):
+                    parameter._custom_shell_complete = complete_value  # as if each had been made with it
+            return super().parse_args(ctx, args)
         options, _, _ = self.make_parser(ctx).parse_args(list(args))
         help_option = self.get_help_option(ctx)
-        if ctx.resilient_parsing or (help_option is not None and options.get(str(help_option.name)) is True):
+        if help_option is not None and options.get(str(help_option.name)) is True:
             return super().parse_args(ctx, args)
         from sbbf_tool.cli.settings import expected_of, remember, settings_of, warn_of_variables
 

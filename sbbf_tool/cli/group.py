@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from sbbf_tool.cli.command import Context, write_sections
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandEntry(NamedTuple):
@@ -35,7 +38,7 @@ class CommandsByName(click.Group):
         self.entries = commands
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args:
+        if not args and not ctx.resilient_parsing:
             # click 8.1 prints the help on stdout and ends with 0; later versions raise an error that 8.1 does not have.
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
@@ -46,6 +49,12 @@ class CommandsByName(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_sections(formatter, {title: [(name, self.entries[name].summary) for name in names] for title, names in self.sections.items()})
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=self.entries[name].summary) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.entries:
@@ -60,7 +69,7 @@ class CommandsByName(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.entries:
+        if not ctx.resilient_parsing and args and not args[0].startswith("-") and args[0] not in self.entries:
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.entries, n=1)

@@ -20,7 +20,7 @@ READING = "reading"  # in commands that change no file; in the others it would a
 COMMAND_LINE = "command line"
 
 # What a value names, for the completion of it.
-COLUMN, DIALECT, ENGINE, FILE, GROUP_OR_RULE, SEVERITY, TYPE = "column", "dialect", "engine", "file", "rule", "severity", "type"
+COLUMN, FILE, GROUP_OR_RULE, TYPE = "column", "file", "rule", "type"
 
 
 class About(NamedTuple):
@@ -35,13 +35,13 @@ _ABOUT = {
     "--values-file": About(COLUMNS, READING, FILE),
     "--null": About(COLUMNS, READING),
     "--type": About(COLUMNS, names=TYPE),
-    "--dialect": About(COLUMNS, names=DIALECT),
+    "--dialect": About(COLUMNS),
     "--strict": About(COLUMNS),
     "--all": About(COLUMNS),
     "--no-bitsets": About(COLUMNS),
-    "--engine": About(COLUMNS, names=ENGINE),
-    "--run": About(COLUMNS, READING, ENGINE),
-    "--mine": About(COLUMNS, READING, ENGINE),
+    "--engine": About(COLUMNS),
+    "--run": About(COLUMNS, READING),
+    "--mine": About(COLUMNS, READING),
     "--time-limit": About(COLUMNS),
     "--history": About(COLUMNS, READING, FILE),
     "--all-types": About(COLUMNS),
@@ -77,7 +77,7 @@ _ABOUT = {
     "--select": About(RULES, names=GROUP_OR_RULE),
     "--ignore": About(RULES, names=GROUP_OR_RULE),
     "--quick": About(RULES),
-    "--fail-on": About(RULES, names=SEVERITY),
+    "--fail-on": About(RULES),
     "--against": About(COLUMNS, COMMAND_LINE, FILE),
     "--baseline": About(RULES, names=FILE),
     "--list-rules": About(RULES, COMMAND_LINE),

@@ -40,9 +40,8 @@ VIEWS = {
     "one engine": ["engines", "--engine", "DuckDB"],
     "engines as a matrix": ["engines", "--matrix"],
 }
-# The script of `completion` is for a shell, and is the same on any terminal.
 MORE = re.compile(r"and [\d,]+ more ")
-CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name not in ("completion", "schema")} | VIEWS
+CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "schema"} | VIEWS
 # The other commands print the same for any file.
 CASES_OF_FILES = [name for name, arguments in CASES.items() if any(FILE in word for word in arguments)]
 LONG = "a-name-that-is-much-longer-than-any-table-on-a-terminal-has-room-for-it-0123456789"
