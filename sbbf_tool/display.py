@@ -133,3 +133,8 @@ def _replace_unprintable(text: str, code: Callable[[str], str]) -> str:
 
 def _code(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def shorten(text: str, most: int = 200) -> str:
+    """Return the first characters of a text from a file, which may be of any length."""
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -44,6 +44,10 @@ def run_engines(files: Files, column: str, value: str | None, names: tuple[str, 
     outputs.print(Run(_RunsView(), EngineRunsReport, is_single=True), "explain-run", report)
     for run in report.engines:
         _say_problem(run)
+    rows = {run.name: run.without_filters.rows for run in report.engines if run.without_filters is not None}
+    if len(set(rows.values())) > 1:
+        counts = ", ".join(f"{name} {number:,}" for name, number in rows.items())
+        complain(f"sbbf: warning: even without filters, the engines return different numbers of rows: {counts}", kind="warning")
     stop_if_unread()
     return report.exit_code
 

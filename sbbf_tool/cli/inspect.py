@@ -16,6 +16,7 @@ from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import MOST_ROWS, Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Column
+from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.reports.rows import FileRow
@@ -125,7 +126,7 @@ class _InspectView(View["InspectReport"]):
 
     def show(self, page: Page, report: InspectReport) -> None:
         rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
-        page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {report.created_by or 'an unknown writer'}")
+        page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}")
         has_bars = False
         if self._by_row_group:
             page.table(_FILTERS, map(_format_filter, report.filters), whole=True)

@@ -17,7 +17,21 @@ from sbbf_tool.cli.output import complain
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
 _OUTER_BLANK = re.compile(rb"(?m)^[ \t]|[ \t]\r?$")
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT = {
+    codecs.BOM_UTF16_LE: "UTF-16; save it as UTF-8",
+    codecs.BOM_UTF16_BE: "UTF-16; save it as UTF-8",
+    b"\x1f\x8b": "gzip; decompress it",
+    b"\x28\xb5\x2f\xfd": "zstd; decompress it",
+    b"PK\3\4": "a ZIP archive; unpack it",
+    b"BZh": "bzip2; decompress it",
+    b"\xfd7zXZ\0": "xz; decompress it",
+    b"\x04\x22\x4d\x18": "LZ4; decompress it",
+    b"\xff\x06\0\0sNaPpY": "Snappy; decompress it",
+    b"PAR1": "Parquet; write its values as text",
+    b"ORC": "ORC; write its values as text",
+    b"Obj\1": "Avro; write its values as text",
+}
+"""What a file is that begins with these bytes, and what to do."""
 
 
 def lines_of(name: str) -> Iterator[str]:
@@ -39,14 +53,25 @@ def blocks_of(name: str) -> Iterator[list[bytes]]:
         with click.open_file(name, "rb") as stream:
             doubts = _Doubts(name)
             for first, lines in _number_blocks(name, stream):
-                if first == 1 and lines[0].startswith(_UTF_16):
-                    raise click.UsageError(f"values file {name}: the file is UTF-16; save it as UTF-8")
                 if first == 1:
+                    _ensure_text(name, lines)
                     lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
                 lines = doubts.check(first, lines)
                 yield lines if b"" not in lines else [line for line in lines if line]
     except OSError as error:
         raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None
+
+
+def _ensure_text(name: str, lines: list[bytes]) -> None:
+    """Raise click.UsageError if the first bytes of a file are not those of text."""
+    head = b"\n".join(lines[:2])
+    kind = next((kind for magic, kind in _NO_TEXT.items() if head.startswith(magic)), None)
+    if kind is None and b"\0" in head:
+        even, odd = head[0::2], head[1::2]
+        is_utf_16 = max(even.count(0), odd.count(0)) * 4 >= len(head) and min(even.count(0), odd.count(0)) * 8 < len(head)
+        kind = "UTF-16; save it as UTF-8" if is_utf_16 else "separated by NUL bytes, or binary; write one value per line"
+    if kind is not None:
+        raise click.UsageError(f"{'standard input' if name == '-' else f'values file {name}'}: the file is {kind}")
 
 
 def _number_blocks(name: str, stream: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
@@ -84,6 +109,9 @@ class _Doubts:
                 number = first + next(at for at, line in enumerate(lines) if line.endswith(b"\r"))
                 self._warn(number, "ends with \\r\\n: the \\r counts as part of the line end, not of the value")
             lines = [line.removesuffix(b"\r") for line in lines]
+            text = b"\n".join(lines)
+        if (b"\r" in text or b"\0" in text) and (at := _find_control(lines)) is not None:
+            raise click.UsageError(f"{_place(self._name, first + at)} contains a CR or NUL byte: end each value with a line feed alone")
         if not self._blanks and _OUTER_BLANK.search(text):
             self._blanks = True
             number = first + next(at for at, line in enumerate(lines) if line.strip(b" \t") != line)
@@ -97,6 +125,10 @@ class _Doubts:
     def _warn(self, number: int, reason: str) -> None:
         # `--quiet` does not hide this, since the answer may be wrong.
         complain(f"sbbf: warning: {_place(self._name, number)} {reason}", kind="warning")
+
+
+def _find_control(lines: list[bytes]) -> int | None:
+    return next((at for at, line in enumerate(lines) if b"\r" in line or b"\0" in line), None)
 
 
 def _is_utf_8(text: bytes) -> bool:

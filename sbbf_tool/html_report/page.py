@@ -9,7 +9,7 @@ from hashlib import sha256
 from pkgutil import get_data
 from typing import TYPE_CHECKING
 
-from sbbf_tool.display import escape
+from sbbf_tool.display import escape, shorten
 from sbbf_tool.hints import Fix
 from sbbf_tool.html_report import file_figures, lake_figures
 from sbbf_tool.html_report.comparison import EarlierRun, build_changes_figure
@@ -120,7 +120,7 @@ class Page:
         if single is None:
             yield "Size of all files", format_size(totals.bytes)
         else:
-            yield "Written by", escape(single.inspect.created_by or "an unknown writer")
+            yield "Written by", escape(shorten(single.inspect.created_by or "an unknown writer"))
         yield "Rows", f"{totals.rows:,}"
         yield "Row groups", f"{totals.row_groups:,}"
         yield "Filters", f"{totals.filters:,}" if totals.filters else "none"

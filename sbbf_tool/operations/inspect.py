@@ -15,7 +15,7 @@ from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.numbers import format_columns
+from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
@@ -84,7 +84,13 @@ def inspect(
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
             unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
-            notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(file, chosen, rows), *_key_notes(file)),
+            notes=(
+                *_journal_notes(file),
+                *_other_file_notes(file),
+                *_type_notes(file, chosen),
+                *_engine_notes(file, chosen, rows),
+                *_key_notes(file),
+            ),
             named_columns=name_columns(file, names),
             locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
@@ -198,6 +204,14 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
             readings.setdefault(note, []).append(column.name)
     for note, names in readings.items():
         yield f"{format_columns(names)}: {note}"
+
+
+def _other_file_notes(file: ParquetFile) -> Iterator[str]:
+    (paths,) = file.footer.numbers("file_path")
+    elsewhere = [at for at, path in enumerate(paths) if path and file.footer.elsewhere(*divmod(at, len(file.footer.columns)))]
+    if elsewhere:
+        first = file.footer.elsewhere(*divmod(elsewhere[0], len(file.footer.columns)))
+        yield f"{format_count(len(elsewhere), 'column chunk')} and their filters are in other files, such as {first}: inspect those"
 
 
 def _engine_notes(file: ParquetFile, columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:

@@ -379,6 +379,8 @@ def local_path(name: str | os.PathLike[str]) -> str:
     text = os.fsdecode(name)
     if not text:
         raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")
+    if text == "-":
+        raise UsageError("files are neither read from standard input nor written to standard output", hint="./- is the file of this name")
     match = _ONE_SLASH.match(text)
     if match is not None and not os.path.lexists(text):
         scheme, path = match[1].lower(), text[match.end() - 1 :]
