@@ -20,10 +20,12 @@ from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.parquet.logical import AS_STORED
+from sbbf_tool.parquet.statistics import stated_bounds
 from sbbf_tool.reports.bitmaps import bitmap_of
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.interface import ValueHasher
+    from sbbf_tool.parquet.footer import Footer
 
 _RUN = 1024
 """Values that are parsed together; if one of them is no integer, its run is halved until it is alone."""
@@ -84,10 +86,20 @@ class Question:
         return value if isinstance(value, str) else self.literals[position].text
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """Words about the first value that may be written in another notation than it was read in."""
+    def _other_meaning(self) -> tuple[str, str] | None:
         texts = (value for value in islice(self.values, _GLANCE) if isinstance(value, str))
-        return tuple(islice(filter(None, (literals.other_meaning(self.column, text) for text in texts)), 1))
+        return next(((text, words) for text in texts if (words := literals.other_meaning(self.column, text))), None)
+
+    def warnings(self, footer: Footer) -> tuple[str, ...]:
+        """Return words about the first value that may be written in another notation than it was read in.
+
+        There are none if a bound of the column in the file is in the notation of the value.
+        """
+        if self._other_meaning is None:
+            return ()
+        text, words = self._other_meaning
+        low, _ = (stated_bounds(footer, 0, self.column) if footer.num_row_groups else None) or (b"", b"")
+        return () if literals.are_alike(low, text.encode("utf-8", "surrogateescape")) else (words,)
 
     def rehash(self, hasher: ValueHasher) -> Question:
         """Return the same question for filters with another hash function."""

@@ -92,7 +92,7 @@ def explain(
             row_groups=tuple(pruning.row_group for pruning in row_groups),
             engines=tuple(_explain_engine(engine, question, row_groups, verdicts_of) for engine in engines),
             unreadable=tuple(unreadable),
-            warnings=question.warnings,
+            warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, question.column.type_name),),
         )
 

@@ -69,7 +69,7 @@ def probe(
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
-            warnings=question.warnings,
+            warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, leaf.type_name),),
         )
 

@@ -122,6 +122,7 @@ def parse_object(column: Column, value: object) -> Literal:
 _HEXADECIMAL = re.compile(r"(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]", re.IGNORECASE)
 """Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark does."""
 _ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_TO_LETTERS = bytes(ord("a") if chr(code).isalnum() else code for code in range(128)) + bytes(range(128, 256))
 _UUID = re.compile(r"([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})", re.IGNORECASE)
 
 
@@ -143,6 +144,11 @@ def other_meaning(column: Column, text: str) -> str | None:
         return None
     ending = "..." if len(plain) > 2 * _SHOWN_CHARACTERS + 8 else ""
     return f"{shown}: write bytes in hexadecimal, as 0x{plain.lower()[: 2 * _SHOWN_CHARACTERS + 8]}{ending}"
+
+
+def are_alike(first: bytes, second: bytes) -> bool:
+    """Return whether texts have the same length and the same punctuation."""
+    return first.translate(_TO_LETTERS) == second.translate(_TO_LETTERS)
 
 
 def format_plain(column: Column, plain: bytes) -> str:

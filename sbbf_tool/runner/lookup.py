@@ -73,7 +73,7 @@ def probe_values(
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
-            warnings=question.warnings,
+            warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, leaf_column.type_name),),
         )
 

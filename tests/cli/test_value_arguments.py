@@ -181,15 +181,17 @@ KEY = KEYS[3].hex()
         (["explain", "a.parquet", "h", KEY], "", True),
         (["explain", "a.parquet", "a.parquet", "-c", "h", "--value", KEY], "", True),
         (["probe", "a.parquet", "h", "a text"], "", False),
+        (["probe", "a.parquet", "t", f"{KEY[:8]}-{KEY[8:12]}-{KEY[12:16]}-{KEY[16:20]}-{KEY[20:]}"], "", True),
+        (["probe", "a.parquet", "t", KEY[::-1]], "", False),
         (["probe", "a.parquet", "h", KEY, f"0x{KEY}"], "", False),
     ],
 )
 def test_an_absence_of_bytes_in_another_notation_has_a_warning(tmp_path, monkeypatch, capfd, arguments, stdin, warns):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-    pq.write_table(pa.table({"h": KEYS}), "a.parquet")
-    add_filters("a.parquet", ["h"], in_place=True)
+    pq.write_table(pa.table({"h": KEYS, "t": [key.hex() for key in KEYS]}), "a.parquet")
+    add_filters("a.parquet", ["h", "t"], in_place=True)
     assert run(arguments) == int(f"0x{KEY}" not in arguments)
     err = capfd.readouterr().err
     assert err.count("sbbf: warning: ") == warns
-    assert ("write bytes in hexadecimal, as 0x" in err) == warns
+    assert ("were queried: " in err) == warns
