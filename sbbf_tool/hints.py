@@ -19,9 +19,8 @@ class Fix:
     Paimon's tables, `add_paimon_index` or `remove_paimon_index`."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    rebuild: bool = False
+    rebuild: str | None = None
     replace: bool = False
-    ensure: bool = False
     compact: bool = False
     fpp: float | None = None
     ndv: int | None = None
@@ -35,7 +34,7 @@ class Fix:
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the function except the files, by name, in the order in which they are written."""
-        names = ("rebuild", "columns", "replace", "ensure", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
+        names = ("columns", "rebuild", "replace", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
         values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
         if not self.verb.endswith("_paimon_index"):  # a table has no other place
             values["in_place"] = True

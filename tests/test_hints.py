@@ -23,7 +23,7 @@ from sbbf_tool.storage.objects.s3_errors import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
 
 PACKAGE = Path(sbbf_tool.__file__).parent
-FIX = Fix("repair", ("it's.parquet",), columns=("a", "b"), rebuild=True)
+FIX = Fix("repair", ("it's.parquet",), columns=("a", "b"))
 
 ODD = "a{b}%s%(c)d\\\\n{0}"
 
@@ -49,7 +49,7 @@ def test_names_of_files_in_fixes_have_no_secrets():
 FIXES = [
     Fix("repair", ("a.parquet",)),
     FIX,
-    Fix("add_filters", ("a", "-b"), columns=("c",), replace=True, fpp=0.001, keys=__file__),
+    Fix("add_filters", ("a", "-b"), columns=("c",), rebuild="all", fpp=0.001, keys=__file__),
     Fix("remove_filters", ("a",), columns=("c",), compact=True),
     Fix("resize_filters", ("a",), columns=("-c",), fpp=0.01),
     Fix("resize_filters", ("a",), columns=("c",), num_bytes=64),

@@ -31,7 +31,7 @@ COMMANDS = {
     "check": CommandEntry("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
     "rule": CommandEntry("sbbf_tool.cli.rule", "Explain a rule of sbbf check or sbbf paimon check."),
     "repair": CommandEntry("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer."),
-    "resize": CommandEntry("sbbf_tool.cli.resize", "Make filters smaller without reading the data, or larger by rebuilding them."),
+    "resize": CommandEntry("sbbf_tool.cli.resize", "Make filters smaller without reading the data."),
     "advise": CommandEntry("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
     "explain": CommandEntry("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines."),
     "report": CommandEntry("sbbf_tool.cli.html_report", "Write an HTML page with pictures of the filters."),

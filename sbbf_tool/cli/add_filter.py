@@ -26,7 +26,7 @@ from sbbf_tool.reports.rows import FileRow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sbbf_tool.editing.filter_spec import FilterSpec
+    from sbbf_tool.editing.filter_spec import FilterSpec, Rebuild
     from sbbf_tool.editing.plan_file import Plan
     from sbbf_tool.reports.add import AddPlan, AddReport
 
@@ -48,8 +48,11 @@ _COLUMNS = (
 @click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
 @click.option("--max-bytes", type=SIZE, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
-@click.option("--ensure", is_flag=True, help="Rebuild weaker, too large and broken filters.")
-@click.option("--replace", is_flag=True, help="Rebuild all existing filters.")
+@click.option(
+    "--rebuild",
+    type=click.Choice(("weak", "all")),
+    help="Rebuild existing filters: those that are weaker than requested, too large or broken (weak), or all.",
+)
 @click.option(
     "--append",
     is_flag=True,
@@ -73,8 +76,7 @@ def command(
     fpp: float | None,
     ndv: int | None,
     max_bytes: int | None,
-    ensure: bool,
-    replace: bool,
+    rebuild: Rebuild | None,
     append: bool,
     also_new_files: bool,
     plan_only: bool,
@@ -113,7 +115,7 @@ def command(
         if plan is None:
             render.warn("no column deserves a filter; sbbf advise reports the reasons")
             return 0
-    spec = dataclasses.replace(_spec(plan, columns, fpp, ndv, max_bytes, replace), ensure=ensure, strict=change.files.is_strict(strict))
+    spec = dataclasses.replace(_spec(plan, columns, fpp, ndv, max_bytes, rebuild), strict=change.files.is_strict(strict))
     if plan is not None and change.files.file is None:
         spec = dataclasses.replace(spec, if_present=True)
     edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
@@ -124,14 +126,14 @@ def command(
 
 
 def _spec(
-    plan: Plan | None, columns: tuple[str, ...], fpp: float | None, ndv: int | None, max_bytes: int | None, replace: bool
+    plan: Plan | None, columns: tuple[str, ...], fpp: float | None, ndv: int | None, max_bytes: int | None, rebuild: Rebuild | None
 ) -> FilterSpec:
     from sbbf_tool.editing.filter_spec import FilterSpec
 
     if plan is None:
-        return FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, replace)
+        return FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, rebuild)
     spec = FilterSpec.of_plan(plan)
-    return dataclasses.replace(spec, replace=True) if replace else spec
+    return dataclasses.replace(spec, rebuild=rebuild) if rebuild else spec
 
 
 def _plan(path: str | None, columns: tuple[str, ...], use_advice: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
@@ -237,7 +239,7 @@ def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     """Print how many existing filters do not satisfy the request."""
     kinds = [f"{counts[name]:,} {word}" for word, name in _KINDS.items() if counts[name]]
     if kinds:
-        page.say(f"existing filters: {', '.join(kinds)}; --ensure rebuilds them")
+        page.say(f"existing filters: {', '.join(kinds)}; --rebuild weak rebuilds them")
 
 
 class _PlanView(View["AddPlan"]):

@@ -62,7 +62,7 @@ _ABOUT = {
     "--bytes": About(COLUMNS),
     "--max-bytes": About(COLUMNS),
     "--replace": About(COLUMNS, COMMAND_LINE),
-    "--ensure": About(COLUMNS, COMMAND_LINE),
+    "--drop": About(COLUMNS, COMMAND_LINE),
     "--rebuild": About(COLUMNS, COMMAND_LINE),
     "--compact": About(COLUMNS, COMMAND_LINE),
     "--unreadable": About(COLUMNS, COMMAND_LINE),

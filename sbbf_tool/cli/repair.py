@@ -28,11 +28,7 @@ _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WO
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option(
-    "--rebuild",
-    is_flag=True,
-    help="Rebuild filters that have false negatives, are saturated, or have a size that some readers refuse.",
-)
+@click.option("--drop", is_flag=True, help="Drop broken filters instead of building them from the data, and keep the others.")
 @click.option("--abandoned", is_flag=True, help="Of a table: list copies that a run left without a commit; --in-place deletes them.")
 @click.option("--older-than", type=DURATION, metavar="AGE", help="With --abandoned: only copies of this age, such as 30m.  [default: 24h]")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
@@ -41,11 +37,12 @@ _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WO
 @page_limit_option
 @over_changed_files
 def command(change: Change, abandoned: bool, older_than: float | None, **options: Any) -> int:
-    """Fix defective filters: set missing lengths, correct wrong ones, drop filters that cannot be read or have false negatives, drop
-    invalid offsets, undo an interrupted append. Only the footer changes, unless --rebuild is given.
+    """Fix defective filters: build those again that cannot be read, have false negatives, are saturated or are refused by some readers;
+    set missing lengths, correct wrong ones, drop invalid offsets, undo an interrupted append. A broken filter whose data cannot be read
+    is dropped.
 
     PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. Exit code 0: no defect, or all were
-    fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains that needs --rebuild; 3: something could not be
+    fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains; 3: something could not be
     read; 4: refused.
     """
     if abandoned:
@@ -62,7 +59,7 @@ def command(change: Change, abandoned: bool, older_than: float | None, **options
 class _RepairView(View["RepairReport"]):
     schema = "repair"
     not_undone = "no command restores what was repaired"
-    sums = ("filters", "findings_remaining")
+    sums = ("filters", "dropped", "findings_remaining")
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +67,7 @@ class _RepairView(View["RepairReport"]):
         self._is_dry_run = False
 
     def add(self, report: RepairReport, row: FileRow) -> int:
-        self.total.update(filters=len(report.steps), findings_remaining=len(report.remaining))
+        self.total.update(filters=len(report.steps), dropped=_count_dropped(report), findings_remaining=len(report.remaining))
         self._locked += bool(report.locked_columns)
         self._is_dry_run = report.dry_run
         for message in report.unreadable:
@@ -89,9 +86,9 @@ class _RepairView(View["RepairReport"]):
         if rows:
             growth = report.new_bytes - report.old_bytes
             size = f"{page.bytes(abs(growth))} {would_be}{'added' if growth >= 0 else 'removed'}"
-            changes.append(f"{format_count(len(rows), 'filter')} {would_be}repaired, {size}")
+            changes.append(f"{_describe(len(rows), _count_dropped(report), would_be)}, {size}")
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
-        rebuild = f"; --rebuild repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
+        rebuild = f"; without --drop, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
         page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")
         say_not_cross_checked(page, report.not_cross_checked)
 
@@ -100,7 +97,17 @@ class _RepairView(View["RepairReport"]):
             self.show(page, report)
 
     def show_end(self, page: Page, files: str) -> None:
-        filters, findings = (self.total[name] for name in self.sums)
-        done = "would be repaired" if self._is_dry_run else "repaired"
-        counts = f"{format_count(filters, 'filter')} {done}, {format_count(findings, 'finding')} remaining"
-        page.say(f"{files}; {counts}{count_locked(self._locked)}")
+        filters, dropped, findings = (self.total[name] for name in self.sums)
+        done = _describe(filters, dropped, "would be " if self._is_dry_run else "")
+        page.say(f"{files}; {done}, {format_count(findings, 'finding')} remaining{count_locked(self._locked)}")
+
+
+def _count_dropped(report: RepairReport) -> int:
+    return sum(step.fix == "drop" for step in report.steps)
+
+
+def _describe(filters: int, dropped: int, would_be: str) -> str:
+    """Describe what is done to this number of filters, of which some are dropped."""
+    if filters == dropped > 0:
+        return f"{format_count(dropped, 'filter')} {would_be}dropped"
+    return f"{format_count(filters - dropped, 'filter')} {would_be}repaired" + (f", {dropped:,} {would_be}dropped" if dropped else "")

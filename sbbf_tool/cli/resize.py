@@ -10,8 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
-from sbbf_tool.cli.page import Page, say_not_cross_checked
-from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Column
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("row group", COUNT),
     Column("column", NAME),
-    Column("method", WORD, 1),
     Column("old bitset", BYTES, 3),
     Column("new bitset", BYTES),
     Column("old fpp", RATE, 2),
@@ -42,33 +40,25 @@ MOST_SIZES = 20
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=float, metavar="RATE", help="The smallest size with at most this false-positive rate.")
 @click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
-@click.option(
-    "--rebuild",
-    is_flag=True,
-    help="Build from the data where folding does not reach the size: for larger filters, and for filters that cannot be halved to it.",
-)
 @strict_option
 @force_option
-@page_limit_option
 @over_changed_files
 def command(change: Change, **options: Any) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
-    The new filters and a new footer are written after the old bytes; `remove-filter` removes them. Larger filters
-    are built from the data with --rebuild; without it, filters that are already smaller stay unchanged; if all are, the command is
-    refused.
+    The new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
+    unchanged; if all are, the command is refused: `add-filter --rebuild all` builds larger ones from the data.
     """
-    from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
 
     options["strict"] = change.files.is_strict(options["strict"])
-    return change.report(works.resize(cross_checks=CrossChecks(), **options, **change.options()), _ResizeView(), options["columns"])
+    return change.report(works.resize(**options, **change.options()), _ResizeView(), options["columns"])
 
 
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
-    not_undone = "no command restores the old filters; sbbf resize --rebuild builds new ones from the data"
+    not_undone = "no command restores the old filters; sbbf add-filter --rebuild all builds new ones from the data"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
     _all_bytes = 0
     """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
@@ -78,11 +68,11 @@ class _ResizeView(View["ResizeReport"]):
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         self._all_bytes += sum({(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values())
         for place in report.not_resized:
-            render.warn(f"{row.path}: {place}; not resized; --rebuild builds it from the data")
+            render.warn(f"{row.path}: {place}; not resized")
         return 0
 
     def show(self, page: Page, report: ResizeReport) -> None:
-        rows = [(row.row_group, row.column, row.method, row.old_bytes, row.new_bytes, row.old_fpp, row.new_fpp) for row in report.filters]
+        rows = [(row.row_group, row.column, row.old_bytes, row.new_bytes, row.old_fpp, row.new_fpp) for row in report.filters]
         page.table(_COLUMNS, rows)
         _show_sizes(page, report)
         self._say(page, report)
@@ -97,7 +87,6 @@ class _ResizeView(View["ResizeReport"]):
         unchanged = f"; {report.unchanged:,} already {'has' if report.unchanged == 1 else 'have'} that size" if report.unchanged else ""
         filters = format_count(len(report.filters), "filter")
         page.say(f"{verb} {filters} in {report.output}: bitsets of {page.bytes(old)} -> {page.bytes(new)}{unchanged}")
-        say_not_cross_checked(page, report.not_cross_checked)
 
     def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)

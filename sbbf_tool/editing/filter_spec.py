@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -20,6 +20,9 @@ from sbbf_tool.rules.satisfaction import NOT_MEASURED, Judgment
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.plan_file import Plan
+
+Rebuild: TypeAlias = Literal["weak", "all"]
+REBUILD: tuple[Rebuild, ...] = get_args(Rebuild)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,9 @@ class FilterSpec:
     """Number of distinct values per row group to size filters for; if None, the number in the data."""
     max_bytes: int | Mapping[str, int] | None = None
     """Maximum bitset bytes per row group, for all columns or by column; 128 MiB if None, and for columns that are not named."""
-    replace: bool = False
-    """Rebuild existing filters. If False, a second run finds nothing to do."""
-    ensure: bool = False
-    """Rebuild the existing filters that do not satisfy the request: those that are weaker, too large or broken."""
+    rebuild: Rebuild | None = None
+    """Existing filters to rebuild: those that do not satisfy the request (weaker, too large or broken), or all. If None, a second run finds
+    nothing to do."""
     strict: bool = True
     """Whether a column that a file lacks is an error. If False, NotApplicableError is raised if the file lacks all of them."""
     if_present: bool = False
@@ -63,15 +65,15 @@ class FilterSpec:
         object.__setattr__(self, "columns", as_names(self.columns))
         if not self.columns:
             raise UsageError("no column was given")
-        if self.replace and self.ensure:
-            raise UsageError("either replace all filters, or ensure that they satisfy the request")
+        if self.rebuild not in (None, *REBUILD):
+            raise UsageError(f"rebuild must be {' or '.join(REBUILD)}, not {self.rebuild!r}")
         for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
             self._sizing(most)
 
     @classmethod
     def of_plan(cls, plan: Plan) -> FilterSpec:
         """Return the filter spec of a plan that `advise` made."""
-        return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
+        return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, rebuild="all" if plan.replace else None)
 
     def choose(self, file: ParquetFile, *, measures: bool = True) -> Choice:
         """Choose the column chunks that get a filter. Raises RefusedError, UnreadableError and UsageError.
@@ -84,10 +86,10 @@ class FilterSpec:
         for row_group, column in keys:
             ensure_buildable(file, row_group, file.footer.columns[column])
         existing = [key for key in keys if file.footer.filter_place(*key) is not None]
-        if self.replace or not existing:
+        if self.rebuild == "all" or not existing:
             return Choice(tuple(keys))
         judgments = judge_filters(file, self.sizes(file, existing)) if measures else dict.fromkeys(existing, Judgment(NOT_MEASURED))
-        if self.ensure:
+        if self.rebuild == "weak":
             judgments = {key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild}
         return Choice(tuple(key for key in keys if key not in judgments), judgments)
 

@@ -38,7 +38,7 @@ class Plan:
     def fix(self, keys: str | None) -> Fix:
         """Return the change that adds the plan's filters without its size limits: only the values determine sizes. `keys` is a path."""
         fpp = None if self.fpp == DEFAULT_FPP else self.fpp
-        return Fix("add_filters", self.files, tuple(self.columns), replace=self.replace, fpp=fpp, keys=keys)
+        return Fix("add_filters", self.files, tuple(self.columns), rebuild="all" if self.replace else None, fpp=fpp, keys=keys)
 
     def as_json(self) -> dict[str, Any]:
         columns = {name: {"max_bytes": size} for name, size in self.columns.items()}

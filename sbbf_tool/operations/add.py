@@ -20,7 +20,7 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, report_of
 from sbbf_tool.editing.edit import Edit, PrebuiltFilters
-from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.editing.filter_spec import FilterSpec, Rebuild
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.named_columns import name_columns
@@ -51,8 +51,7 @@ def add_filters(
     fpp: float = DEFAULT_FPP,
     ndv: int | None = None,
     max_bytes: int | Mapping[str, int] | None = None,
-    replace: bool = False,
-    ensure: bool = False,
+    rebuild: Rebuild | None = None,
     dry_run: bool = False,
     allow_table_files: bool = False,
     keys: KeysLike = None,
@@ -68,11 +67,11 @@ def add_filters(
 
     `fpp` is the target false-positive rate. The size of a filter follows from its values, or from `ndv` if given, and is at most
     `max_bytes` (one number, or one per column). An encrypted column gets an encrypted filter, which needs the keys of the column and of the
-    footer in `keys`. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart; `ensure`
-    rebuilds exactly these, `replace` rebuilds all. If there is nothing to add, `output` is an exact copy. `append`, with `in_place`, writes
-    to the end of the file itself instead of a copy: a reader that opens the file during the write fails, and a journal beside the file is
-    used to undo a write that a crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page whose header
-    states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+    footer in `keys`. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart;
+    `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, `output` is an exact copy. `append`, with
+    `in_place`, writes to the end of the file itself instead of a copy: a reader that opens the file during the write fails, and a journal
+    beside the file is used to undo a write that a crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page
+    whose header states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
 
     A filter is left out if its measured FPP is above 0.5 and above ten times the target: `saturated_filters` of the report lists it, and
     RefusedError is raised if no other filter is to be added. `force` writes it too.
@@ -87,7 +86,7 @@ def add_filters(
     the old file stays intact in every case.
     """
     ensure_path(path, filesystem)
-    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace, ensure, strict)
+    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, rebuild, strict)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
     return add_to_file(path, spec, edit)

@@ -1,7 +1,7 @@
 """`repair`: fix the findings about a file's filters that a new footer can fix.
 
-Each rule that `repair` can fix has two fixes: one changes only the footer (sets the length or drops the filter), and the other reads the
-data and replaces bad filters with correct ones. Bytes of the old file are never changed: truncating the file to its old length restores
+Each rule that `repair` can fix has two fixes: one reads the data and replaces the bad filter with a correct one, and the other changes only
+the footer (sets the length or drops the filter). Bytes of the old file are never changed: truncating the file to its old length restores
 dropped filters. No filter that a reader can safely use is lost.
 """
 
@@ -58,7 +58,7 @@ class FilterFix(IntEnum):
 
 _SET_LENGTH, _DROP, _REBUILD = FilterFix
 
-# The change for each rule, without and with rebuilding; None leaves the filter unchanged.
+# The change for each rule, by the footer alone and by rebuilding; None leaves the filter unchanged.
 FIXES: dict[str, tuple[FilterFix | None, FilterFix]] = {
     "missing-length": (_SET_LENGTH, _SET_LENGTH),
     "wrong-length": (_SET_LENGTH, _SET_LENGTH),
@@ -95,7 +95,7 @@ def repair(
     *,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
-    rebuild: bool = False,
+    drop: bool = False,
     quick: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
@@ -110,10 +110,10 @@ def repair(
 ) -> RepairReport:
     """Repair the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
 
-    Filters are first verified against the data, unless `quick`. `rebuild` replaces filters that would otherwise be dropped, and correct
-    filters of little use, with filters built from the data. An append that a crash interrupted is undone in place. A file with nothing to
-    repair is left unchanged, or is copied to `output`. A page whose header states more than `max_page_bytes` uncompressed bytes is not
-    read.
+    Filters are first verified against the data, unless `quick`. Broken filters, and those that some readers refuse, are built again from
+    the data where these can be read, and dropped where not; with `drop`, no filter is built: broken ones are dropped, and others stay. An
+    append that a crash interrupted is undone in place. A file with nothing to repair is left unchanged, or is copied to `output`. A page
+    whose header states more than `max_page_bytes` uncompressed bytes is not read.
 
     `strict` is as in `inspect`, `cross_checks` and `force` are as in `add_filters`: a filter that would still be saturated is not rebuilt
     without `force`.
@@ -139,7 +139,7 @@ def repair(
             # The report has the field `truncated_to` for this.
             open_edit.warnings.clear()
         facts = _facts(file, choose_columns(file, names, strict=strict) or list(file.footer.columns), quick, progress)
-        steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, rebuild)
+        steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, drop)
         _ensure_allowed(file, steps)
         if steps:
             open_edit.ensure_replaceable()
@@ -154,7 +154,7 @@ def repair(
             steps=tuple(_step_report(open_edit, patch, key, steps[key]) for key in sorted(steps)),
             named_columns=name_columns(file, names),
             remaining=tuple(remaining),
-            needs_rebuild=() if rebuild else _rules_to_rebuild(facts, remaining),
+            needs_rebuild=_rules_to_rebuild(facts, remaining) if drop else (),
             unreadable=unreadable_chunks(facts),
             locked_columns=locked_columns(facts),
             truncated_to=open_edit.truncated_to,
@@ -182,7 +182,7 @@ class _Step(NamedTuple):
     stored: StoredFilter | None
 
 
-def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
+def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
     """Return the step for each chunk that needs one, and the findings that the steps do not fully resolve."""
     steps: dict[ChunkKey, _Step] = {}
     unresolved: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
@@ -194,7 +194,7 @@ def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: 
             for observation in finding.evidence if finding is not None else ():
                 assert observation.row_group is not None, "a rule with a fix names the row group of each filter"
                 chunk, key = chunks[observation.row_group], (observation.row_group, column.column.index)
-                fix = _choose_fix(rule, column.column, chunk, rebuild)
+                fix = _choose_fix(rule, column.column, chunk, drop)
                 if fix is None:
                     unresolved_evidence.append((key, chunk, observation))
                 else:
@@ -226,7 +226,7 @@ def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[Chun
     return rule.name == "overlapping-filter" and is_verified and all(overlap.filter_of in dropped for overlap in chunk.overlaps)
 
 
-def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> FilterFix | None:
+def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> FilterFix | None:
     footer_fix, data_fix = FIXES[rule.name]
     if chunk.encryption or chunk.module_defect == PLAINTEXT:
         # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and that no new footer removes.
@@ -236,7 +236,7 @@ def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) ->
         # The length in the header may be the wrong one, and a filter of that length would lose rows.
         footer_fix, data_fix = None, FilterFix.REBUILD
     is_buildable = column.physical != "BOOLEAN" and not (chunk.verification is not None and chunk.verification.problem)
-    return data_fix if rebuild and is_buildable else footer_fix
+    return data_fix if is_buildable and not drop else footer_fix
 
 
 def _rules_to_rebuild(columns: Iterable[ColumnFacts], remaining: Iterable[Finding]) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ def _rules_to_rebuild(columns: Iterable[ColumnFacts], remaining: Iterable[Findin
         for finding in remaining
         for observation in finding.evidence
         if observation.row_group is not None
-        and _choose_fix(rules[finding.rule], *chunks[finding.column, observation.row_group], rebuild=True) is not None
+        and _choose_fix(rules[finding.rule], *chunks[finding.column, observation.row_group], drop=False) is not None
     )
     return tuple(dict.fromkeys(rules_to_rebuild))
 

@@ -1,7 +1,7 @@
-"""`resize_filters`: change the size of filters. Folding makes them smaller without reading data; larger ones are rebuilt from the data.
+"""`resize_filters`: make filters smaller by folding, which reads no data.
 
 A fold ORs neighbouring blocks and gives, bit for bit, the filter that would have been built at that size; only the FPP changes.
-Filters that folding cannot resize are left unchanged and reported or, with `rebuild`, built from the data.
+Filters that folding cannot resize are left unchanged and reported.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
-from sbbf_tool.editing.build import ensure_buildable, place_of
+from sbbf_tool.editing.build import place_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
-from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.doubts import doubt_of_filter
-from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.named_columns import name_columns
-from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -35,8 +32,6 @@ from sbbf_tool.storage.inputs import ensure_path
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike
-
-FOLDED, REBUILT = "folded", "rebuilt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +91,19 @@ def resize_filters(
     num_bytes: int | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
-    rebuild: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
     keys: KeysLike = None,
-    jobs: int | None = None,
-    max_page_bytes: MaxPageBytes = None,
-    progress: Progress | None = None,
-    cross_checks: CrossChecks | None = None,
     force: bool = False,
     strict: bool = True,
     filesystem: FileSystemLike | None = None,
 ) -> ResizeReport:
     """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
 
-    A filter that folding cannot resize is left unchanged or, with `rebuild`, is built from the data; RefusedError is raised if no filter
-    could be changed. If all filters already have the size, the file is left unchanged, or is copied to `output`. With `rebuild`, a page
-    whose header states more than `max_page_bytes` uncompressed bytes is not read.
+    A filter that folding cannot resize is left unchanged; RefusedError is raised if no filter could be changed. If all filters already have
+    the size, the file is left unchanged, or is copied to `output`.
 
-    `strict` is as in `inspect`, `cross_checks` and `force` are as in `add_filters`: a filter that would be saturated keeps its size without
-    `force`.
+    `strict` is as in `inspect`, `force` is as in `add_filters`: a filter that would be saturated keeps its size without `force`.
 
     `filesystem` is refused, like an open file: give the path or URL of the file.
 
@@ -123,22 +111,17 @@ def resize_filters(
     """
     ensure_path(path, filesystem)
     target, names = Target(fpp, num_bytes), as_names(columns)
-    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
+    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, force=force)
     with edit.open(path) as change:
         file = change.file
         check_changeable(file)
         plan = _plan(change, list(_stored_filters(file, choose_columns(file, names, strict=strict))), target, dry_run=dry_run)
-        chunks_to_rebuild = sorted(plan.reasons) if rebuild else []
-        if plan.reasons and not change.filters and not chunks_to_rebuild:
+        if plan.reasons and not change.filters:
             key, reason = next(iter(plan.reasons.items()))
-            hint = "rebuild the filter from the data"
+            hint = "add a filter of that size in place of the old one"
             raise RefusedError(f"folding does not reach the target: {reason}", file=file.name, place=place_of(file, key), hint=hint)
-        for row_group, column in chunks_to_rebuild:
-            ensure_buildable(file, row_group, file.footer.columns[column])
         if change.filters:
             change.ensure_replaceable()
-        change.build(dict.fromkeys(chunks_to_rebuild, target.sizing))
         change.ensure_useful()
         patch = change.patch()
         report = partial(
@@ -146,12 +129,7 @@ def resize_filters(
             filters=tuple(_report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)),
             unchanged=plan.unchanged,
             named_columns=name_columns(file, names),
-            not_resized=tuple(
-                f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items() if key not in change.built_filters
-            ),
-            data_bytes_read=change.data_bytes_read,
-            cross_checked=change.cross_checked,
-            not_cross_checked=change.not_cross_checked,
+            not_resized=tuple(f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items()),
             saturated_filters=tuple(change.saturated_filters),
             sizes=tuple(plan.sizes),
         )
@@ -209,7 +187,6 @@ def _report_filter(change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int
     return ResizedFilter(
         row_group=key[0],
         column=change.file.footer.columns[key[1]].name,
-        method=REBUILT if key in change.built_filters else FOLDED,
         offset=patch.places[key].offset,
         old_bytes=old[0],
         new_bytes=new.num_bytes,

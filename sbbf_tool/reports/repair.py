@@ -49,9 +49,9 @@ class RepairReport(ChangeReport):
 
     steps: tuple[RepairStep, ...] = ()
     remaining: tuple[Finding, ...] = ()
-    """Findings that were not resolved: they need `rebuild`, or a key."""
+    """Findings that were not resolved: they need a new filter from the data, or a key."""
     needs_rebuild: tuple[str, ...] = ()
-    """Rules of `remaining` whose findings `rebuild` resolves."""
+    """Rules of `remaining` whose findings new filters resolve, which `drop` does not build."""
     unreadable: tuple[str, ...] = ()
     """Chunks whose filters cannot be verified, because pages cannot be decoded: place and reason."""
     locked_columns: tuple[str, ...] = ()

@@ -13,12 +13,10 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class ResizedFilter:
-    """One filter that was folded or rebuilt; in a dry run, one that would be."""
+    """One filter that was folded; in a dry run, one that would be."""
 
     row_group: int
     column: str
-    method: str
-    """`folded`, or `rebuilt` from the data."""
     offset: int
     old_bytes: int
     """Bytes of the old bitset; `new_bytes` is the size of the new one."""
@@ -46,15 +44,9 @@ class ResizeReport(ChangeReport):
     """Number of filters that already have the requested size."""
     not_resized: tuple[str, ...]
     """Filters that cannot be folded to the requested size: place and reason."""
-    data_bytes_read: int = 0
-    """Bytes of the chunks that were read to rebuild filters."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
-    cross_checked: int = 0
-    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
-    not_cross_checked: int = 0
-    """Column chunks that need a cross-check, but that pyarrow cannot decode."""
     saturated_filters: tuple[SaturatedFilter, ...] = ()
     """Filters that were left out because they would exclude hardly any value."""
     sizes: tuple[FilterSize, ...] = ()

@@ -19,7 +19,7 @@ def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that rebuilds filters from the data, if they exclude stored values or are unusable."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    return Fix("repair", (column.changeable_name,), (column.name,), rebuild=True, keys=column.keys_path)
+    return Fix("repair", (column.changeable_name,), (column.name,), keys=column.keys_path)
 
 
 def add(column: ColumnFacts, limits: Limits) -> Fix | None:
@@ -29,7 +29,8 @@ def add(column: ColumnFacts, limits: Limits) -> Fix | None:
     target = dict(limits.targets).get(column.name)
     fpps = [fpp for fpp in (limits.max_fpp, None if target is None else target.fpp) if fpp is not None]
     fpp = min(*fpps, DEFAULT_FPP) if fpps else None
-    return Fix("add_filters", (column.changeable_name,), (column.name,), replace=bool(column.filters), fpp=fpp, keys=column.keys_path)
+    rebuild = "all" if column.filters else None
+    return Fix("add_filters", (column.changeable_name,), (column.name,), rebuild=rebuild, fpp=fpp, keys=column.keys_path)
 
 
 def _has_drafts(column: ColumnFacts) -> bool:
@@ -49,7 +50,7 @@ def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
         "add_filters",
         (column.file,),
         (column.name,),
-        ensure=bool(column.filters),
+        rebuild="weak" if column.filters else None,
         fpp=None if size.fpp == DEFAULT_FPP else size.fpp,
         ndv=size.ndv,
         max_bytes=None if size.max_bytes >= sizing.MAX_BYTES else size.max_bytes,

@@ -19,6 +19,7 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     import os
 
+    from sbbf_tool.editing.filter_spec import Rebuild
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.add import AddReport
@@ -174,8 +175,7 @@ class Files:
         fpp: float = DEFAULT_FPP,
         ndv: int | None = None,
         max_bytes: int | None = None,
-        replace: bool = False,
-        ensure: bool = False,
+        rebuild: Rebuild | None = None,
         strict: bool = False,
         state: StatePath = None,
         **options: Any,
@@ -186,7 +186,7 @@ class Files:
         from sbbf_tool.file.page_limit import PageLimit
 
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
-        spec = FilterSpec(columns, fpp, ndv, max_bytes, replace, ensure, strict)  # type: ignore[arg-type]
+        spec = FilterSpec(columns, fpp, ndv, max_bytes, rebuild, strict)  # type: ignore[arg-type]
         work = works.add(spec, Edit(limit=limit, **options))
         return self._run(work, state, writes=not options.get("dry_run"))
 

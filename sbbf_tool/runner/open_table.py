@@ -19,6 +19,7 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sbbf_tool.editing.filter_spec import Rebuild
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.add import AddReport
@@ -105,8 +106,7 @@ class TableFiles(Files):
         fpp: float = DEFAULT_FPP,
         ndv: int | None = None,
         max_bytes: int | None = None,
-        replace: bool = False,
-        ensure: bool = False,
+        rebuild: Rebuild | None = None,
         state: StatePath = None,
         files_per_commit: int | None = None,
         commit: str | None = None,
@@ -122,7 +122,7 @@ class TableFiles(Files):
         from sbbf_tool.file.page_limit import PageLimit
         from sbbf_tool.tables.iceberg.write_properties import write_properties
 
-        spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace, ensure)
+        spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, rebuild)
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
         work = works.add(spec, Edit(limit=limit, **options))
         properties = write_properties(self.table, spec) if also_new_files else {}

@@ -64,7 +64,7 @@ def restore_row(row: Row, listed: ListedFile, work: Work[Row]) -> Row:
         return row
     options = getattr(work.fields, "keywords", {})
     edit, spec = options.get("edit"), options.get("spec")
-    is_rebuilt = spec is not None and spec.replace
+    is_rebuilt = spec is not None and spec.rebuild == "all"
     if isinstance(report, AddReport | ApplyReport) and isinstance(edit, Edit) and (row.status == SKIPPED or is_rebuilt):
         try:
             with ParquetFile.open(work.file(row.path), edit.keys, edit.limit) as file:

@@ -56,7 +56,7 @@ def _filter_bytes(table_files: TableFiles, path: str, spec: FilterSpec, keys: Ke
     try:
         with ParquetFile.open(table_files.file(path), keys) as file:
             total = 0
-            for key, size in spec.sizes(file, spec.choose(file, measures=spec.ensure).keys).items():
+            for key, size in spec.sizes(file, spec.choose(file, measures=spec.rebuild == "weak").keys).items():
                 values = size.ndv or file.footer.chunk_meta(*key).most_values or 0
                 total += max(MIN_BYTES, min(bytes_for(max(values, 1), spec.fpp), size.largest, MAX_BYTES))
             return total

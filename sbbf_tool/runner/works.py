@@ -438,7 +438,7 @@ def resize(columns: Iterable[str] = (), **options: Any) -> Work[ResizeRow]:
     from sbbf_tool.operations.resize import resize_filters as operation
     from sbbf_tool.reports.resize import ResizeRow
 
-    return _changing(ResizeRow, partial(operation, columns=as_names(columns), **options), is_parallel=True)
+    return _changing(ResizeRow, partial(operation, columns=as_names(columns), **options), is_parallel=False)
 
 
 def repair(columns: Iterable[str] = (), **options: Any) -> Work[RepairRow]:

@@ -141,8 +141,8 @@ NAMING = {
     "advise": ["advise", "FILE"],
     "inspect of a folder": ["inspect", "FOLDER"],
     "probe of a folder": ["probe", "FOLDER", "COLUMN", "1"],
-    "add-filter": ["add-filter", "FILE", "-c", "COLUMN", "--replace", "--in-place"],
-    "resize": ["resize", "FILE", "--bytes", "64", "--rebuild", "-n"],
+    "add-filter": ["add-filter", "FILE", "-c", "COLUMN", "--rebuild", "all", "--in-place"],
+    "resize": ["resize", "FILE", "--fpp", "0.5", "-n"],
     "repair": ["repair", "FILE", "-n"],
     "remove-filter": ["remove-filter", "FILE", "-n"],
 }

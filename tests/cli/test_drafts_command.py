@@ -41,7 +41,7 @@ def test_a_parquet_file(drafted, capfd):
     assert code == 1
     assert out.count("verified, as draft2-page") == 3
     assert "fix: sbbf repair" in out
-    assert run_sbbf(capfd, "repair", str(drafted), "--rebuild", "--in-place")[0] == 0
+    assert run_sbbf(capfd, "repair", str(drafted), "--in-place")[0] == 0
     assert run_sbbf(capfd, "verify", str(drafted))[0] == 0
 
 
@@ -61,5 +61,5 @@ def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, drafted):
     path = str(fixtures / "pyarrow-filters.parquet")
     assert not loaded("inspect", path)
     assert not loaded("probe", path, "id", "1")
-    assert not loaded("add-filter", path, "-c", "id", "--replace", "-n")
+    assert not loaded("add-filter", path, "-c", "id", "--rebuild", "all", "-n")
     assert loaded("inspect", str(drafted))

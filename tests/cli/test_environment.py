@@ -18,8 +18,8 @@ from support.every_command import commands
 NOWHERE = {
     "--abandoned", "--advise", "--against",
     "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact",
-    "--ensure", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--paimon-reader", "--plan",
-    "--reader", "--rebuild", "--remove-undeclared", "--replace", "--report", "--since", "--state", "--undo", "--unreadable",
+    "--rebuild", "weak", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--paimon-reader", "--plan",
+    "--reader", "--remove-undeclared", "all", "--report", "--since", "--state", "--undo", "--unreadable",
     "--writer",
 }  # fmt: skip
 # In commands that change files, these choose what is changed.

@@ -26,7 +26,7 @@ OTHER_FILE = "<OTHER>"
 OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
 OTHER_WORDS = [
     ["check", "--list-rules"],
-    ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
+    ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--plan-only"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
     ["probe", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
     ["explain", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],

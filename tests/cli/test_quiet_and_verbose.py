@@ -22,7 +22,7 @@ MORE = [
     ["engines", "--matrix"],
     ["probe", FILE, FILE, "-c", COLUMN, "--value", "1"],
     ["add-filter", FILE, "--advise", "-n"],
-    ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
+    ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--plan-only"],
     *([name, FILE, *WORKING[name]] for name in ("inspect", "verify", "check", "repair", "resize", "advise", "remove-filter")),
 ]
 """Beside each command as it is."""

@@ -22,7 +22,7 @@ def test_many_paths_with_one_that_is_no_file(folder, capfd):
     DEFECTS["missing-length"].make(folder / "a.parquet")
     (folder / "b.parquet").write_text("PAR1, it says")
     DEFECTS["false-negatives"].make(folder / "c.parquet")
-    assert run(["repair", ".", "--in-place"]) == 3
+    assert run(["repair", ".", "--drop", "--in-place"]) == 3
     out, err = capfd.readouterr()
     lines = out.splitlines()
     assert [line for line in lines if line.startswith("./")] == [line for line in lines if "bytes added" in line]
@@ -39,16 +39,18 @@ def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     shutil.copyfile(SOUND, "b.parquet")
     assert run(["repair", "a.parquet", "--dry-run"]) == 1
     output = capfd.readouterr().out
-    assert "drop" in output
+    assert "rebuild" in output
     assert "2 filters would be repaired" in output
+    assert run(["repair", "a.parquet", "--drop", "--dry-run"]) == 1
+    assert "2 filters would be dropped" in capfd.readouterr().out
     assert run(["repair", "b.parquet", "--dry-run"]) == 0
 
 
 def test_an_error_that_is_left_ends_with_1(folder, capfd):
     DEFECTS["partial-block"].make(folder / "a.parquet")
-    assert run(["repair", "a.parquet", "--in-place"]) == 1
+    assert run(["repair", "a.parquet", "--drop", "--in-place"]) == 1
     assert "partial-block" in capfd.readouterr().out
-    assert run(["repair", "a.parquet", "--rebuild", "--in-place"]) == 0
+    assert run(["repair", "a.parquet", "--in-place"]) == 0
 
 
 # Of an overlap the other filter is dropped; the bitset of 256 MiB takes a while.
@@ -57,22 +59,22 @@ TAKE_REBUILD = {rule for rule, (light, _) in FIXES.items() if light is None} - {
 
 @pytest.mark.parametrize("rule", sorted(TAKE_REBUILD))
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_what_takes_rebuilding_names_the_option(folder, capfd, rule, dry_run):
+def test_what_takes_rebuilding_is_named(folder, capfd, rule, dry_run):
     DEFECTS[rule].make(folder / "a.parquet")
     mode = "--dry-run" if dry_run else "--in-place"
-    run(["repair", "a.parquet", mode])
+    run(["repair", "a.parquet", mode, "--drop"])
     out = capfd.readouterr().out
     last = out.splitlines()[-1]
     assert last.startswith("a.parquet: ")
     assert "nothing to repair" not in last
-    assert rule in last.partition("; --rebuild repairs ")[2].split(", ")
-    run(["repair", "a.parquet", mode, "--rebuild"])
-    assert "--rebuild" not in capfd.readouterr().out.splitlines()[-1]
+    assert rule in last.partition("; without --drop, the command repairs ")[2].split(", ")
+    run(["repair", "a.parquet", mode])
+    assert "--drop" not in capfd.readouterr().out.splitlines()[-1]
 
 
 def test_json_says_it_all(folder, capfd):
     DEFECTS["false-negatives"].make(folder / "a.parquet")
-    assert run(["repair", "a.parquet", "--rebuild", "-o", "b.parquet", "--json"]) == 0
+    assert run(["repair", "a.parquet", "-o", "b.parquet", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
     (step,) = document["steps"]
     assert (step["row_group"], step["column"], step["fix"], step["rules"]) == (1, "id", "rebuild", ["false-negatives"])

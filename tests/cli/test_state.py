@@ -142,7 +142,7 @@ def test_only_new_and_changed_files_are_opened(open_names, capfd) -> None:
 def test_another_request_opens_the_files(open_names, capfd) -> None:
     run(ADD)
     time.sleep(0.06)
-    for change in (["-c", "name"], ["--fpp", "0.001"], ["--replace"]):
+    for change in (["-c", "name"], ["--fpp", "0.001"], ["--rebuild", "all"]):
         assert summary([*ADD, *change], capfd)["unchanged"] == 0
         assert summary([*ADD, *change], capfd)["unchanged"] == 4
         time.sleep(0.06)

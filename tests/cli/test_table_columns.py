@@ -187,4 +187,4 @@ def test_fixes_name_the_table(partitioned, capsys):
     call(capsys, "add-filter", partitioned, "-c", "id", "--fpp", "0.4", "--in-place")
     code, out, _ = call(capsys, "check", partitioned, "--max-fpp", "0.00001", "--select", "fpp-above-limit", "--each-file")
     fixes = {line.strip() for line in out.splitlines() if line.startswith("    fix: ")}
-    assert (code, fixes) == (1, {f"fix: sbbf add-filter {partitioned} -c id --replace --fpp 1e-05 --in-place"})
+    assert (code, fixes) == (1, {f"fix: sbbf add-filter {partitioned} -c id --rebuild all --fpp 1e-05 --in-place"})

@@ -203,7 +203,7 @@ def test_values_come_back_exactly(planted, text, capfd):
 
 
 def test_a_saved_report_holds_the_exact_name(planted, text, tmp_path, capfd):
-    change = ["add-filter", planted[FILE], "-c", text, "--replace", "--in-place", "--report"]
+    change = ["add-filter", planted[FILE], "-c", text, "--rebuild", "all", "--in-place", "--report"]
     said_by([*change, str(tmp_path / "out.parquet")], capfd)
     assert pq.read_table(tmp_path / "out.parquet")["path"].to_pylist() == [planted[FILE]]
     said_by([*change, str(tmp_path / "out.jsonl")], capfd)

@@ -73,7 +73,7 @@ def test_removing_all_filters_restores_each_file_where_this_package_added_them(f
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["add-filter", "lake/pyarrow-filters.parquet", "-c", "id", "--replace"],
+        ["add-filter", "lake/pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
         ["add-filter", "lake/part-00000.parquet", "-c", "id", "--append"],
         ["resize", "lake/pyarrow-filters.parquet", "-c", "id", "--bytes", "64"],
         ["remove-filter", "lake/pyarrow-filters.parquet", "-c", "id"],
@@ -90,7 +90,7 @@ def test_any_change_that_keeps_the_old_bytes_is_undone(arguments: list[str], fol
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("options", [[], ["--replace"]], ids=["more", "replace"])
+@pytest.mark.parametrize("options", [[], ["--rebuild", "all"]], ids=["more", "replace"])
 def test_a_change_that_replaced_filters_of_this_package_is_not_undone(options: list[str], folder: Path, capfd) -> None:
     path = Path("lake/part-00000.parquet")
     assert run(["add-filter", str(path), "-c", "name", "--in-place", "-q"]) == 0
@@ -166,7 +166,7 @@ def test_the_report_of_a_table_is_refused_and_names_its_own_means(folder: Path, 
     deltalake = pytest.importorskip("deltalake")
     deltalake.write_deltalake("orders", pa.table({"id": range(100)}))
     for report in ("r.json", "r.parquet"):
-        assert run(["add-filter", "orders", "-c", "id", "--replace", "--in-place", "--report", report, "-q"]) == 0
+        assert run(["add-filter", "orders", "-c", "id", "--rebuild", "all", "--in-place", "--report", report, "-q"]) == 0
         assert undo(report, "--in-place") == 4
         error = capfd.readouterr().err
         assert "RESTORE of Delta, rollback_to_snapshot of Iceberg" in error

@@ -23,9 +23,9 @@ MORE = {
     "keep a state": ["check", FILE, "--state", "state.json"],
     "keep it again": ["check", FILE, "--state", "state.json"],
     "read a configuration": ["check", FILE, "--config", "sbbf.toml"],
-    "estimate a change": ["add-filter", FILE, "-c", COLUMN, "--replace", "--dry-run"],
-    "write a copy": ["add-filter", FILE, "-c", COLUMN, "--replace", "-o", "copy.parquet"],
-    "append": ["add-filter", FILE, "-c", COLUMN, "--replace", "--in-place", "--append"],
+    "estimate a change": ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--dry-run"],
+    "write a copy": ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "-o", "copy.parquet"],
+    "append": ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--in-place", "--append"],
     "apply": ["apply", DATA_FILE, "--config", DECLARATION, "--in-place"],
     "write an index": ["paimon", "build", DATA_FILE, "-c", COLUMN, "-o", "table.index"],
 }

@@ -91,9 +91,8 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "add elsewhere": (None, lambda path: add(path, output=path.with_suffix(".out"))),
     "append": (None, lambda path: add(path, append=True)),
     "add, dry run": (None, lambda path: add(path, dry_run=True)),
-    "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True, jobs=JOBS)),
-    "build larger": (add, lambda path: resize_filters(path, num_bytes=2 * NUM_BYTES, rebuild=True, in_place=True, jobs=JOBS)),
-    "rebuild": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),
+    "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True)),
+    "rebuild": (lambda path: (add(path), damage(path)), lambda path: repair(path, in_place=True, jobs=JOBS)),
     "one file of a lake": (None, lambda path: works.add(SPEC, EDIT)(str(path), JOBS)),
 }
 
@@ -156,7 +155,7 @@ def test_spooled_filters_are_private(many, monkeypatch):
     monkeypatch.setattr(Spool, "_open", looking)
     add(many)
     monkeypatch.delattr(os, "O_TMPFILE")
-    add(many, replace=True)
+    add(many, rebuild="all")
     assert modes == [(0o600, 0)] * 2
 
 

@@ -36,7 +36,7 @@ def test_names_of_the_table_in_encrypted_files(fixtures, tmp_path, keys, base):
     names = swap(source, keys)
     path = tmp_path / "data.parquet"
     path.write_bytes(source.read_bytes())
-    work = works.add(FilterSpec(("name",), replace=True), Edit(in_place=True, keys=keys))
+    work = works.add(FilterSpec(("name",), rebuild="all"), Edit(in_place=True, keys=keys))
     row = work.of_table(TableFiles(names, RUN))(str(path))
     assert (row.status, row.reason) == ("ok", None)
     assert {chunk.column for chunk in row.report.filters} == {"name"}
@@ -59,7 +59,7 @@ def test_a_copy_that_would_lose_its_key_material_is_skipped(fixtures, tmp_path, 
     path = tmp_path / "data.parquet"
     path.write_bytes((fixtures / "encrypted" / "java-columns.parquet.encrypted").read_bytes())
     (tmp_path / "_KEY_MATERIAL_FOR_data.parquet.json").write_text("{}")
-    work = works.add(FilterSpec(("id",), replace=True), Edit(in_place=True, keys=keys))
+    work = works.add(FilterSpec(("id",), rebuild="all"), Edit(in_place=True, keys=keys))
     row = work.of_table(TableFiles(ColumnNames(), RUN))(str(path))
     assert (row.status, row.exit_code) == ("skipped", 0)
     assert "readers look for its keys in a file that is named after it" in row.reason

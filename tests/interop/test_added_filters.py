@@ -41,7 +41,7 @@ def add_to_writer(tmp_path_factory: pytest.TempPathFactory) -> AddFilters:
     def make(path: Path, columns: list[str]) -> Path:
         output = folder / path.name
         if not output.exists():
-            add_filters(path, columns, output=output, replace=True)
+            add_filters(path, columns, output=output, rebuild="all")
         return output
 
     return make

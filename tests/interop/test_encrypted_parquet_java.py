@@ -120,7 +120,7 @@ def test_filters_resized_and_replaced(java: ParquetJava, tmp_path: Path, name: s
     path = java.write(tmp_path / "file.parquet", how, filters=COLUMNS)
     resize_filters(path, num_bytes=128, in_place=True, keys=how.keys())
     assert {bloom.getBitsetSize() for bloom in java.filters(path, how).values()} == {128}
-    add_filters(path, COLUMNS, in_place=True, append=True, replace=True, keys=how.keys())
+    add_filters(path, COLUMNS, in_place=True, append=True, rebuild="all", keys=how.keys())
     assert_parquet_java_uses_our_filters(java, path, how)
     remove_filters(path, compact=True, in_place=True, keys=how.keys())
     assert java.filters(path, how) == {}

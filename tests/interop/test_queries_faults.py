@@ -108,7 +108,7 @@ def test_duckdb_loses_intervals_where_only_what_is_stored_was_hashed(spans: Path
 
 def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> None:
     ours = tmp_path / "ours.parquet"
-    add_filters(spans, ["span"], output=ours, replace=True, fpp=1e-6)
+    add_filters(spans, ["span"], output=ours, rebuild="all", fpp=1e-6)
 
     for n, sql in SPANS.items():
         rows = find_rows(ours, f"span = {sql}")

@@ -76,7 +76,7 @@ def with_ours(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Corpu
         if not output.exists():
             path = corpus(style, variant)
             columns = [column.name for column in leaves(path) if column.physical != "BOOLEAN"]
-            add_filters(path, columns, output=output, replace=True, ndv=10**6, max_bytes=SIZE)
+            add_filters(path, columns, output=output, rebuild="all", ndv=10**6, max_bytes=SIZE)
         return output
 
     return make

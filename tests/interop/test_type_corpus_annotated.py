@@ -61,7 +61,7 @@ def test_a_filter_is_queried_in_the_notation_of_the_type(
     tmp_path: Path, name: str, annotation: dict[str, Any], kind: pa.DataType, values: dict[bytes, str]
 ) -> None:
     theirs, ours = annotated(tmp_path / "theirs.parquet", annotation, kind, list(values)), tmp_path / "ours.parquet"
-    add_filters(theirs, ["v"], output=ours, replace=True, fpp=1e-6)
+    add_filters(theirs, ["v"], output=ours, rebuild="all", fpp=1e-6)
 
     for path in (theirs, ours):
         report = probe(path, "v", list(values.values()))

@@ -192,7 +192,7 @@ def test_a_prefix_that_becomes_a_table_is_one_at_once(bucket):
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     bucket.put("orders/_delta_log/0.json", b"{}")
     with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True, replace=True)
+        sbbf_tool.add_filters(url, ["id"], in_place=True, rebuild="all")
 
 
 def test_files_of_tables_are_refused(bucket):

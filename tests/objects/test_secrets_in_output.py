@@ -134,7 +134,7 @@ def test_reports_on_a_signed_url_that_can_be_read(signed, local, capfd):
 def test_python_gets_reports_and_errors_without_signatures(signed):
     advice = sbbf_tool.advise(signed)
     reports = [sbbf_tool.inspect(signed), sbbf_tool.verify(signed), sbbf_tool.check(signed), advice, sbbf_tool.explain(signed, "id", 1)]
-    reports += [sbbf_tool.add_filters(signed, ["id"], replace=True, dry_run=True), sbbf_tool.repair(signed, dry_run=True)]
+    reports += [sbbf_tool.add_filters(signed, ["id"], rebuild="all", dry_run=True), sbbf_tool.repair(signed, dry_run=True)]
     assert not [report for report in reports if "hUsH" in repr(report)]
     assert advice.paths == (redact(signed),)
     for url in URLS.values():

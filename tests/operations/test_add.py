@@ -174,7 +174,7 @@ def test_existing_filters_are_replaced_only_on_request(plain, out, tmp_path):
     add_filters(plain, ["id", "name"], output=out)
     names = contents(out, "name")
     again = tmp_path / "again.parquet"
-    report = add_filters(out, ["id"], output=again, fpp=0.2, replace=True)
+    report = add_filters(out, ["id"], output=again, fpp=0.2, rebuild="all")
     assert contents(again, "name") == names
     assert {row.offset for row in report.filters} == {places(again)[n, "id"].offset for n in range(3)}
     assert again.read_bytes()[: plain.stat().st_size] == plain.read_bytes()

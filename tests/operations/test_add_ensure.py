@@ -46,7 +46,7 @@ def make_empty(path: Path, column: str) -> None:
 def test_filters_that_satisfy_the_request_stay(path: Path):
     add_filters(path, ["id", "name"], in_place=True)
     before = path.read_bytes()
-    for options in ({}, {"ensure": True}):
+    for options in ({}, {"rebuild": "weak"}):
         assert kinds(add_filters(path, ["id", "name"], in_place=True, **options)) == (0, 6, 0, 0, 0)
     assert path.read_bytes() == before
 
@@ -71,11 +71,11 @@ def test_ensure_rebuilds_exactly_those(path: Path):
     make_empty(path, "name")
     add_filters(path, ["score"], in_place=True)
     columns = ["id", "name", "score", "tags.list.element"]
-    report = add_filters(path, columns, ensure=True, in_place=True)
+    report = add_filters(path, columns, rebuild="weak", in_place=True)
     assert kinds(report) == (9, 3, 0, 0, 0)
     assert {row.column for row in report.filters} == {"id", "name", "tags.list.element"}
     assert verify(path).is_sound
-    assert kinds(add_filters(path, columns, ensure=True, in_place=True)) == (0, 12, 0, 0, 0)
+    assert kinds(add_filters(path, columns, rebuild="weak", in_place=True)) == (0, 12, 0, 0, 0)
 
 
 @pytest.mark.parametrize("fpp", [0.5, 1e-4, 1e-9])
@@ -84,23 +84,23 @@ def test_ensure_rebuilds_exactly_those(path: Path):
 def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int | None, ndv: int | None):
     columns = ["id", "name", "score", "nothing", "tags.list.element"]
     add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, in_place=True)
-    assert kinds(add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, ensure=True, in_place=True)) == (0, 15, 0, 0, 0)
+    assert kinds(add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, rebuild="weak", in_place=True)) == (0, 15, 0, 0, 0)
 
 
-def test_ensure_and_replace_exclude_each_other(path: Path):
-    with pytest.raises(UsageError, match="either replace all filters"):
-        add_filters(path, ["id"], ensure=True, replace=True, in_place=True)
+def test_what_to_rebuild_is_weak_or_all(path: Path):
+    with pytest.raises(UsageError, match="rebuild must be weak or all, not 'some'"):
+        add_filters(path, ["id"], rebuild="some", in_place=True)
 
 
 def test_over_files(path: Path):
     (report,) = open_files(path, jobs=1).add_filters("id", fpp=0.3, in_place=True)
     (again,) = open_files(path, jobs=1).add_filters("id", in_place=True)
-    (rebuilt_report,) = open_files(path, jobs=1).add_filters("id", ensure=True, in_place=True)
+    (rebuilt_report,) = open_files(path, jobs=1).add_filters("id", rebuild="weak", in_place=True)
     assert [kinds(each) for each in (report, again, rebuilt_report)] == [(3, 0, 0, 0, 0), (0, 3, 3, 0, 0), (3, 0, 0, 0, 0)]
 
 
 def test_a_plan_from_the_footer_reads_no_bitset(path: Path):
     add_filters(path, ["id"], fpp=0.3, in_place=True)
-    spec = FilterSpec(("id", "name"), ensure=True)
+    spec = FilterSpec(("id", "name"), rebuild="weak")
     report = works.plan(spec, Edit())(path).report
     assert (report.columns, report.not_measured) == (("name",), ("id",))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, check, probe, repair, resize_filters, verify
+from sbbf_tool import add_filters, check, probe, repair, verify
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -243,16 +243,12 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 
 
 def add_by_runner(path: Path) -> None:
-    (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",), replace=True), Edit(in_place=True)))
+    (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",), rebuild="all"), Edit(in_place=True)))
     assert outcome.exit_code == 4, outcome
 
 
 def add(path: Path) -> None:
-    add_filters(path, ["v"], in_place=True, replace=True)
-
-
-def rebuild_larger(path: Path) -> None:
-    resize_filters(path, num_bytes=1 << 20, rebuild=True, in_place=True)
+    add_filters(path, ["v"], in_place=True, rebuild="all")
 
 
 def rebuild_bad(path: Path) -> None:
@@ -261,7 +257,7 @@ def rebuild_bad(path: Path) -> None:
     middle = chunk.bloom_filter_offset + chunk.bloom_filter_length // 2
     data[middle : middle + 256] = bytes(256)
     path.write_bytes(data)
-    assert_refused(lambda: repair(path, rebuild=True, in_place=True), path.parent, message="", hint="")
+    assert_refused(lambda: repair(path, in_place=True), path.parent, message="", hint="")
 
 
 @pytest.fixture
@@ -281,7 +277,7 @@ def misread(monkeypatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, add_by_runner])
+@pytest.mark.parametrize("operation", [add, rebuild_bad, add_by_runner])
 def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     """With the writer known, statistics show it; else pyarrow does."""
     path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
@@ -322,4 +318,3 @@ def test_reports_count_the_chunks(tmp_path, capsys):
     assert run(["add-filter", str(path), "-c", "v", "--in-place", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["cross_checked"], document["not_cross_checked"]) == (1, 0)
-    assert resize_filters(path, num_bytes=1 << 20, rebuild=True, in_place=True).cross_checked == 1

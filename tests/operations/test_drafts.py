@@ -122,7 +122,7 @@ def test_an_unnamed_dialect_gives_no_answer(events, dialect):
     path = with_filters(events, dialect, ("name",))
     report = probe(path, "name", ["name 1", "nobody"])
     assert {answer.answer for value in report.values for answer in value.row_groups} == {"cannot say"}
-    assert all("dialect=" in (answer.reason or "") for value in report.values for answer in value.row_groups)
+    assert all("dialect" in (answer.reason or "") for value in report.values for answer in value.row_groups)
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
 
 
@@ -230,7 +230,7 @@ def test_a_chunk_without_values(tmp_path):
 def test_repair_brings_it_to_todays_form(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
     before = pq.read_table(path)
-    report = repair(path, rebuild=True, in_place=True)
+    report = repair(path, in_place=True)
     assert {step.fix for step in report.steps} == {"rebuild"}
     assert verify(path).is_sound
     assert all(result.is_verified and result.dialect is None for result in verify(path).filters)
@@ -241,7 +241,7 @@ def test_repair_brings_it_to_todays_form(events, dialect):
 @pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
 def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
-    report = repair(path, in_place=True)
+    report = repair(path, drop=True, in_place=True)
     assert {step.fix for step in report.steps} == {"drop"}
     assert inspect(path).filters == ()
 
@@ -257,7 +257,7 @@ def test_removed_it_leaves_the_file_as_it_was(events, dialect):
 def test_check_names_it_without_reading_the_data(events, dialect):
     path = with_filters(events, dialect, ("name",))
     (finding,) = check(path, Policy(select=("draft-dialect",))).findings
-    assert finding.fix == Fix("repair", (str(path),), ("name",), rebuild=True)
+    assert finding.fix == Fix("repair", (str(path),), ("name",))
     assert all(dialect in evidence.fact for evidence in finding.evidence)
 
 

@@ -85,8 +85,8 @@ def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect
 @pytest.mark.parametrize("dialect", FIRST_DRAFTS)
 def test_replace_and_rebuild_give_todays_filters(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
-    add_filters(path, COLUMNS, replace=True, output=tmp_path / "replaced.parquet")
-    repair(path, rebuild=True, output=tmp_path / "repaired.parquet")
+    add_filters(path, COLUMNS, rebuild="all", output=tmp_path / "replaced.parquet")
+    repair(path, output=tmp_path / "repaired.parquet")
     for name in ("replaced", "repaired"):
         path = tmp_path / f"{name}.parquet"
         assert verify(path).is_sound
@@ -100,7 +100,7 @@ def test_replace_and_rebuild_give_todays_filters(plain: Path, tmp_path: Path, di
 @pytest.mark.parametrize("dialect", FIRST_DRAFTS)
 def test_replace_one_column(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
-    add_filters(path, ["k"], replace=True, in_place=True)
+    add_filters(path, ["k"], rebuild="all", in_place=True)
     results = verify(path)
     assert all(result.is_verified for result in results.filters)
     assert {result.column: result.dialect for result in results.filters} == {"id": dialect, "k": None, "name": dialect, "maybe": dialect}

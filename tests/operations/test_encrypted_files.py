@@ -89,7 +89,7 @@ def test_every_value_is_verified(file, name):
 def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
     path, keys = file(name), keys_of(name)
     old = path.read_bytes()
-    report = add_filters(path, COLUMNS, in_place=True, append=append, replace=True, keys=keys)
+    report = add_filters(path, COLUMNS, in_place=True, append=append, rebuild="all", keys=keys)
     new = path.read_bytes()
     assert new.startswith(old)
     for row in report.filters:
@@ -113,7 +113,7 @@ def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
 def test_all_else_of_a_footer_stays_as_it_was(file, name):
     path, keys = file(name), keys_of(name)
     with ParquetFile.open(path, keys) as before:
-        add_filters(path, COLUMNS, output=path.with_suffix(".new"), replace=True, keys=keys)
+        add_filters(path, COLUMNS, output=path.with_suffix(".new"), rebuild="all", keys=keys)
     with ParquetFile.open(path.with_suffix(".new"), keys) as after:
         chunks = {(number, index): None for number in range(ROW_GROUPS) for index in range(len(COLUMNS))}
         unfiltered = [
@@ -133,7 +133,7 @@ def test_no_nonce_is_used_twice(file):
     nonces = []
     for number in range(2):
         out = path.with_name(str(number))
-        add_filters(path, ["name"], output=out, replace=True, keys=keys)
+        add_filters(path, ["name"], output=out, rebuild="all", keys=keys)
         with ParquetFile.open(out, keys) as parquet_file:
             starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(parquet_file, row_group, 1)[:2]]
             crypto = len(parquet_file.footer.cipher.crypto)
@@ -146,12 +146,12 @@ def test_no_nonce_is_used_twice(file):
 @pytest.mark.parametrize("name", FILES)
 def test_resized_repaired_advised_explained_checked(file, name):
     path, keys = file(name), keys_of(name)
-    add_filters(path, COLUMNS, in_place=True, replace=True, keys=keys)
+    add_filters(path, COLUMNS, in_place=True, rebuild="all", keys=keys)
     resized = resize_filters(path, num_bytes=64, in_place=True, keys=keys, force=True)
     assert resized.filters
     assert verify(path, keys=keys).is_sound
     assert {finding.rule for finding in check(path, keys=keys).findings} >= {"saturated"}
-    assert repair(path, rebuild=True, in_place=True, keys=keys).is_sound
+    assert repair(path, in_place=True, keys=keys).is_sound
     assert "saturated" not in {finding.rule for finding in check(path, keys=keys).findings}
     explanation = explain(path, "name", "nobody", keys=keys)
     assert {(group.filter, group.dictionary) for group in explanation.row_groups} <= {("absent", "absent"), ("absent", None)}
@@ -176,7 +176,7 @@ def test_a_wrong_key_is_an_authentication_error(file, name, which):
         lambda keys: probe(path, "name", ["x"], keys=keys),
         lambda keys: verify(path, keys=keys),
         lambda keys: check(path, keys=keys),
-        lambda keys: add_filters(path, ["id"], in_place=True, replace=True, keys=keys),
+        lambda keys: add_filters(path, ["id"], in_place=True, rebuild="all", keys=keys),
         lambda keys: remove_filters(path, in_place=True, keys=keys),
     ):
         with pytest.raises(AuthenticationError) as caught:
@@ -204,7 +204,7 @@ def test_without_a_column_key(file):
             work()
         assert "key" in (caught.value.hint or "")
     assert listing(path.parent) == before
-    add_filters(path, ["id", "score"], in_place=True, replace=True, keys=some)
+    add_filters(path, ["id", "score"], in_place=True, rebuild="all", keys=some)
     assert verify(path, keys=keys_of("java-columns")).is_sound
 
 
@@ -215,7 +215,7 @@ def test_without_the_footer_key_of_a_signed_file(file):
     assert not probe(path, "name", [values("name", 0)[0]], keys=some).is_absent
     assert [result.problem for result in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
     with pytest.raises(RefusedError, match="the footer of the file is signed"):
-        add_filters(path, ["name"], in_place=True, replace=True, keys=some)
+        add_filters(path, ["name"], in_place=True, rebuild="all", keys=some)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_flipped_bit_in_pages(file, column):
     for bit in range(8 * start, 8 * end, 8 * 13 + 1):
         flip(path, data, bit)
         with pytest.raises(AuthenticationError):
-            add_filters(path, [column], output=path.with_name("out"), replace=True, keys=keys)
+            add_filters(path, [column], output=path.with_name("out"), rebuild="all", keys=keys)
         with pytest.raises(FileNotFoundError):
             path.with_name("out").stat()
     report = verify(path, [column], keys=keys)
@@ -382,14 +382,13 @@ def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
         "sbbf",
         "repair",
         str(damaged_file),
-        "--rebuild",
         "-c",
         "name",
         "--in-place",
         "--keys",
         str(keys_path),
     )
-    dropped = repair(damaged_file, ["name"], output=tmp_path / "dropped", keys=keys)
+    dropped = repair(damaged_file, ["name"], drop=True, output=tmp_path / "dropped", keys=keys)
     assert [(step.row_group, step.fix) for step in dropped.steps] == [(1, "drop")]
     assert run([*command_of(finding.fix)[1:]]) == 0
     assert verify(damaged_file, keys=keys).is_sound
@@ -436,7 +435,7 @@ class TestCommands:
         assert run(["explain", path, "name", "nobody"]) == 1
         monkeypatch.delenv("SBBF_KEYS_FILE")
         monkeypatch.setenv("SBBF_KEYS", Path(keys_path).read_text())
-        assert run(["add-filter", path, "-c", "name", "--replace", "--in-place"]) == 0
+        assert run(["add-filter", path, "-c", "name", "--rebuild", "all", "--in-place"]) == 0
         assert run(["resize", path, "-c", "name", "--bytes", "64", "--in-place"]) == 0
         assert run(["remove-filter", path, "-c", "name", "--in-place"]) == 0
         assert run(["repair", path, "--in-place"]) == 0
@@ -585,10 +584,10 @@ def test_changes_of_a_changed_file_leave_no_bytes(file, name):
     """Encrypted filters that stay are moved as they are."""
     path, keys = file(name), keys_of(name)
     old = path.read_bytes()
-    add_filters(path, COLUMNS, in_place=True, replace=True, keys=keys)
+    add_filters(path, COLUMNS, in_place=True, rebuild="all", keys=keys)
     size = path.stat().st_size
     for fpp in (0.2, 0.01):
-        add_filters(path, COLUMNS[:1], in_place=True, replace=True, keys=keys, fpp=fpp)
+        add_filters(path, COLUMNS[:1], in_place=True, rebuild="all", keys=keys, fpp=fpp)
         assert verify(path, keys=keys).is_sound
     assert path.read_bytes()[: len(old)] == old
     assert path.stat().st_size <= size + 64

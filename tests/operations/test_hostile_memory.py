@@ -32,7 +32,7 @@ def ask(path):
     for work in (
         lambda: inspect(path, all_chunks=True),
         lambda: probe(path, "id", [7]),
-        lambda: add_filters(path, ["id", "name"], dry_run=True, replace=True, jobs=1),
+        lambda: add_filters(path, ["id", "name"], dry_run=True, rebuild="all", jobs=1),
         lambda: remove_filters(path, dry_run=True),
         lambda: remove_filters(path, ["id"], dry_run=True, compact=True),
     ):

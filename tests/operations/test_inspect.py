@@ -194,7 +194,7 @@ def test_each_kind_of_leftover_is_distinguished(filtered):
     remove_filters(filtered, in_place=True)
     assert unused(filtered) == []
     filtered.write_bytes(data)
-    add_filters(filtered, ["id"], in_place=True, replace=True, append=True)
+    add_filters(filtered, ["id"], in_place=True, rebuild="all", append=True)
     ranges = unused(filtered)
     for number in range(3):
         place = former_places[number, "id"]

@@ -146,7 +146,7 @@ def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> Non
     assert report.is_sound
     assert all(result.is_verified and result.excluded_instants for result in report.filters)
     assert "int96-form-missing" in {finding.rule for finding in report.findings}
-    repair(path, rebuild=True, in_place=True)
+    repair(path, in_place=True)
     report = verify(path)
     assert not any(result.excluded_instants for result in report.filters)
     assert "int96-form-missing" not in {finding.rule for finding in report.findings}

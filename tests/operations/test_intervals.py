@@ -46,7 +46,7 @@ def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: 
             assert probe(path, "span", [text]).values[0].row_groups[0].answer == expected, (writer, text)
             assert explain(path, "span", text).row_groups[0].dictionary == expected
             assert bool(prune(path, "span", [text]).files) == (expected == "maybe")
-        add_filters(path, ["span"], in_place=True, replace=True)
+        add_filters(path, ["span"], in_place=True, rebuild="all")
 
 
 @pytest.mark.parametrize("dictionary", [True, False])
@@ -78,5 +78,5 @@ def test_a_file_marked_with_an_unknown_form_gets_no_filter(tmp_path: Path) -> No
     path.write_bytes(path.read_bytes().replace(b"normalized-v1", b"normalized-v2"))
     content = path.read_bytes()
     with pytest.raises(RefusedError, match=r"marks its INTERVAL filters as 'normalized-v2'.*leave the column out"):
-        add_filters(path, ["span"], in_place=True, replace=True)
+        add_filters(path, ["span"], in_place=True, rebuild="all")
     assert path.read_bytes() == content

@@ -153,7 +153,7 @@ def test_well_formed_footers_with_wrong_fields(original, folder, tmp_path, seeds
 COMMANDS: list[Callable[[str], list[str]]] = [
     lambda path: ["inspect", "--all", path],
     lambda path: ["probe", path, "id", "7"],
-    lambda path: ["add-filter", path, "-c", "id", "--replace", "-n"],
+    lambda path: ["add-filter", path, "-c", "id", "--rebuild", "all", "-n"],
     lambda path: ["remove-filter", path, "-n"],
 ]
 

@@ -70,6 +70,6 @@ def test_pages_that_change_while_they_are_copied_are_no_defect_of_the_tool(tmp_p
 
     monkeypatch.setattr(local, "copy", write_theirs_and_copy)
     with pytest.raises(ChangedError):
-        add_filters(path, ["id"], in_place=True, replace=True)
+        add_filters(path, ["id"], in_place=True, rebuild="all")
     with pytest.raises(ChangedError):
         resize_filters(path, ["id"], fpp=0.1, in_place=True)

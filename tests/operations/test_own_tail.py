@@ -36,14 +36,14 @@ def tail_of(path: Path) -> int:
 def change_ten_times(path: Path, **options: bool) -> None:
     add_filters(path, ["id"], in_place=True, fpp=0.001, **options)
     add_filters(path, ["name"], in_place=True, fpp=0.2, **options)
-    add_filters(path, ["id", "name", "score"], in_place=True, replace=True, fpp=0.0001, **options)
+    add_filters(path, ["id", "name", "score"], in_place=True, rebuild="all", fpp=0.0001, **options)
     resize_filters(path, ["id"], fpp=0.1, in_place=True)
     remove_filters(path, ["name"], in_place=True)
     add_filters(path, ["tags"], in_place=True, **options)
     resize_filters(path, ["id", "score"], num_bytes=64, in_place=True)
-    add_filters(path, ["score", "tags"], in_place=True, replace=True, fpp=0.3, **options)
+    add_filters(path, ["score", "tags"], in_place=True, rebuild="all", fpp=0.3, **options)
     remove_filters(path, ["score"], in_place=True)
-    add_filters(path, ["id", "name", "score", "tags"], in_place=True, replace=True, **options)
+    add_filters(path, ["id", "name", "score", "tags"], in_place=True, rebuild="all", **options)
 
 
 @pytest.mark.parametrize("append", [False, True])
@@ -53,7 +53,7 @@ def test_ten_changes_take_the_bytes_of_one(plain, tmp_path, append):
     add_filters(plain, ["id", "name", "score", "tags"], output=once)
     change_ten_times(plain, append=append)
     if append:
-        add_filters(plain, ["id"], in_place=True, replace=True)
+        add_filters(plain, ["id"], in_place=True, rebuild="all")
     assert plain.stat().st_size == once.stat().st_size
     assert_sound(plain)
     assert tail_of(plain) == len(old)
@@ -74,7 +74,7 @@ def test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it(plain):
     old_size = plain.stat().st_size
     assert add_filters(plain, ["id"], in_place=True, append=True).leftover_bytes == 0
     first = plain.read_bytes()
-    report = add_filters(plain, ["id"], in_place=True, append=True, replace=True, fpp=0.2)
+    report = add_filters(plain, ["id"], in_place=True, append=True, rebuild="all", fpp=0.2)
     assert plain.read_bytes()[: len(first)] == first
     assert report.leftover_bytes == len(first) - old_size
     report = add_filters(plain, ["name"], in_place=True)
@@ -91,7 +91,7 @@ def test_an_undo_that_is_offered_restores_the_old_bytes(plain):
     assert report.undo is not None
     remove_filters(plain, report.undo.columns, in_place=True)
     assert plain.read_bytes() == first
-    assert add_filters(plain, ["id"], in_place=True, replace=True, fpp=0.3).undo is None
+    assert add_filters(plain, ["id"], in_place=True, rebuild="all", fpp=0.3).undo is None
 
 
 def test_a_repair_keeps_the_other_filters(plain):
@@ -119,7 +119,7 @@ def test_foreign_bytes_between_two_changes_end_the_tail(plain):
     with_blob = plain.read_bytes()
     assert tail_of(plain) == len(with_blob)
     for fpp in (0.1, 0.01):
-        add_filters(plain, ["id", "name"], in_place=True, replace=True, fpp=fpp)
+        add_filters(plain, ["id", "name"], in_place=True, rebuild="all", fpp=fpp)
         assert plain.read_bytes()[: len(with_blob)] == with_blob
         assert tail_of(plain) == len(with_blob)
     assert_sound(plain)
@@ -149,9 +149,9 @@ def test_filters_of_other_writers_stay(fixtures, tmp_path, writer):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted({row.column for row in inspect(source).filters if row.physical_type != "BOOLEAN"})
     out = tmp_path / "out.parquet"
-    add_filters(source, columns, output=out, replace=True)
+    add_filters(source, columns, output=out, rebuild="all")
     for fpp in (0.3, 0.01):
-        add_filters(out, columns, in_place=True, replace=True, fpp=fpp)
+        add_filters(out, columns, in_place=True, rebuild="all", fpp=fpp)
     assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
     assert tail_of(out) == source.stat().st_size
     assert pq.read_table(out).equals(pq.read_table(source))
@@ -185,7 +185,7 @@ def test_a_reference_into_an_old_footer_ends_the_tail(plain):
     "change",
     [
         lambda path: add_filters(path, ["score"], in_place=True),
-        lambda path: add_filters(path, ["name"], in_place=True, replace=True),
+        lambda path: add_filters(path, ["name"], in_place=True, rebuild="all"),
         lambda path: resize_filters(path, ["name"], num_bytes=64, in_place=True),
         lambda path: remove_filters(path, ["name"], in_place=True),
         lambda path: repair(path, in_place=True),

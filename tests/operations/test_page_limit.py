@@ -36,14 +36,13 @@ SOUND = "SOUND"
 READING = [
     (["verify"], 4),
     (["check"], 1),
-    (["add-filter", "-c", "v", "--replace", "-n"], 4),
-    (["add-filter", "-c", "v", "--replace", "-n", "--jobs", "1"], 4),
+    (["add-filter", "-c", "v", "--rebuild", "all", "-n"], 4),
+    (["add-filter", "-c", "v", "--rebuild", "all", "-n", "--jobs", "1"], 4),
     (["repair", "-n"], 4),
-    (["resize", "--bytes", "128", "--rebuild", "-n"], 4),
     (["advise"], 4),
     (["verify", SOUND], 4),
     (["check", SOUND], 1),
-    (["add-filter", SOUND, "-c", "v", "--replace", "-n"], 4),
+    (["add-filter", SOUND, "-c", "v", "--rebuild", "all", "-n"], 4),
     (["advise", SOUND], 4),
     (["paimon", "build", "-c", "v", "-n"], 4),
 ]
@@ -168,10 +167,10 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
     path = write_pages(tmp_path / "v.parquet", number, pages)
     most = max(max(page.stated_size, len(page.stored)) for page in pages)
     assert sbbf_tool.verify(path, max_page_bytes=most).is_sound
-    sbbf_tool.add_filters(path, ["v"], replace=True, dry_run=True, max_page_bytes=most)
+    sbbf_tool.add_filters(path, ["v"], rebuild="all", dry_run=True, max_page_bytes=most)
     for refused in (
         lambda: sbbf_tool.verify(path, max_page_bytes=most - 1),
-        lambda: sbbf_tool.add_filters(path, ["v"], replace=True, dry_run=True, max_page_bytes=most - 1),
+        lambda: sbbf_tool.add_filters(path, ["v"], rebuild="all", dry_run=True, max_page_bytes=most - 1),
         lambda: sbbf_tool.repair(path, dry_run=True, max_page_bytes=most - 1),
         lambda: sbbf_tool.build_paimon_index(path, ["v"], dry_run=True, max_page_bytes=most - 1),
     ):

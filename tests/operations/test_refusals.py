@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, resize_filters
+from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.errors import LockedError, NoColumnError, NothingToDoError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
 from support.corpus_edits import edit_footer
@@ -214,7 +214,7 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     as_recorded.write_bytes(path.read_bytes()[:recorded])
     assert not any(row.has_filter for row in inspect(as_recorded).filters)
     assert_refused(lambda: remove_filters(path, in_place=True), tmp_path, **refused)
-    (warning,) = resize_filters(path, num_bytes=1024, rebuild=True, in_place=True, allow_table_files=True).warnings
+    (warning,) = add_filters(path, ["id"], ndv=10_000, rebuild="all", in_place=True, allow_table_files=True).warnings
     assert "fail, because the file has no footer there any more" in warning
     (warning,) = remove_filters(path, in_place=True, allow_table_files=True).warnings
     assert "readers that use the recorded size fail" in warning

@@ -59,7 +59,7 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
 def test_filters_that_were_replaced_and_replaced_again_are_cut_off_too(plain):
     old = plain.read_bytes()
     for fpp in (0.3, 0.1, 0.01):
-        add_filters(plain, ["id"], in_place=True, fpp=fpp, replace=True)
+        add_filters(plain, ["id"], in_place=True, fpp=fpp, rebuild="all")
     assert remove_filters(plain, in_place=True).method == TRUNCATED
     assert plain.read_bytes() == old
 
@@ -67,7 +67,7 @@ def test_filters_that_were_replaced_and_replaced_again_are_cut_off_too(plain):
 def test_replacing_one_of_two_layers(plain):
     old = plain.read_bytes()
     add_filters(plain, ["id", "name"], in_place=True)
-    add_filters(plain, ["name"], in_place=True, fpp=0.2, replace=True)
+    add_filters(plain, ["name"], in_place=True, fpp=0.2, rebuild="all")
     assert remove_filters(plain, in_place=True).method == TRUNCATED
     assert plain.read_bytes() == old
 
@@ -130,7 +130,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
 def test_fields_go_another_way_where_a_writers_filters_precede_ours(fixtures, out, tmp_path, writer):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted({row.column for row in inspect(source).filters})
-    add_filters(source, columns, output=out, replace=True)
+    add_filters(source, columns, output=out, rebuild="all")
     back = tmp_path / "back.parquet"
     assert remove_filters(out, output=back).method == NEW_FOOTER
     assert places(back) == {}

@@ -65,13 +65,13 @@ def test_findings_that_the_footer_alone_fixes(rule, path):
     old, rows = path.read_bytes(), pq.read_table(path) if rule != "interval-not-normalised" else None
     with ParquetFile.open(path) as file:
         kept_bytes = find_own_tail(file).start
-    report = repair(path, in_place=True)
+    report = repair(path, drop=True, in_place=True)
     assert {(step.fix, True) for step in report.steps if rule in step.rules} == {(LIGHT[rule].words, True)}
     assert path.read_bytes().startswith(old[:kept_bytes])
     assert path.stat().st_size == report.new_bytes
     assert rule not in list_rules(path)
     assert all(result.is_verified for result in verify(path).filters)
-    assert repair(path, dry_run=True).is_clean
+    assert repair(path, drop=True, dry_run=True).is_clean
     if rows is not None:
         assert pq.read_table(path).equals(rows)
 
@@ -80,7 +80,7 @@ def test_findings_that_the_footer_alone_fixes(rule, path):
 def test_findings_that_rebuilding_fixes(rule, path):
     DEFECTS[rule].make(path)
     had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}
-    report = repair(path, rebuild=True, in_place=True)
+    report = repair(path, in_place=True)
     assert report.remaining == ()
     assert any(rule in step.rules for step in report.steps)
     assert list_rules(path) == set()
@@ -89,14 +89,14 @@ def test_findings_that_rebuilding_fixes(rule, path):
     assert all(result.is_verified for result in results)
     for step in report.steps:
         assert (step.new_filter is not None) == (step.fix == "rebuild")
-    assert repair(path, rebuild=True, dry_run=True).is_clean
+    assert repair(path, dry_run=True).is_clean
 
 
 def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
     DEFECTS["overlapping-filter"].make(path)
     # Without verification it is unknown which of the two is damaged.
-    assert {finding.rule for finding in repair(path, quick=True, dry_run=True).remaining} == {"overlapping-filter"}
-    report = repair(path, in_place=True)
+    assert {finding.rule for finding in repair(path, drop=True, quick=True, dry_run=True).remaining} == {"overlapping-filter"}
+    report = repair(path, drop=True, in_place=True)
     assert [(step.row_group, step.column, step.fix) for step in report.steps] == [(0, "name", "drop")]
     assert (report.remaining, report.is_sound) == ((), True)
     assert "overlapping-filter" not in list_rules(path)
@@ -105,8 +105,8 @@ def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
 def test_a_sound_file_stays_as_it_is(path):
     shutil.copyfile(SOUND, path)
     before = path.stat()
-    for rebuild in (False, True):
-        report = repair(path, rebuild=rebuild, in_place=True)
+    for drop in (False, True):
+        report = repair(path, drop=drop, in_place=True)
         assert report.is_clean
         assert report.new_bytes == report.old_bytes
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
@@ -120,12 +120,12 @@ def test_to_another_file_a_sound_one_is_copied(path, tmp_path):
 def test_a_dry_run_says_the_same_and_writes_nothing(path, tmp_path):
     DEFECTS["false-negatives"].make(path)
     before = listing(tmp_path)
-    for rebuild in (False, True):
-        dry = repair(path, rebuild=rebuild, dry_run=True)
+    for drop in (False, True):
+        dry = repair(path, drop=drop, dry_run=True)
         assert listing(tmp_path) == before
-        done = repair(path, rebuild=rebuild, output=tmp_path / f"out{rebuild}")
+        done = repair(path, drop=drop, output=tmp_path / f"out{drop}")
         assert (dry.steps, dry.new_bytes) == (done.steps, done.new_bytes)
-        (tmp_path / f"out{rebuild}").unlink()
+        (tmp_path / f"out{drop}").unlink()
 
 
 def test_quick_finds_nothing_that_needs_the_data(path):
@@ -134,7 +134,7 @@ def test_quick_finds_nothing_that_needs_the_data(path):
     DEFECTS["missing-length"].make(path)
     assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"set length"}
     DEFECTS["empty-filter"].make(path)
-    assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"drop"}
+    assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"rebuild"}
 
 
 def test_only_the_requested_columns(path):
@@ -148,7 +148,7 @@ def test_only_the_requested_columns(path):
 
 def test_findings_that_need_rebuilding_stay_and_are_reported(path):
     DEFECTS["partial-block"].make(path)
-    report = repair(path, in_place=True)
+    report = repair(path, drop=True, in_place=True)
     assert {finding.rule for finding in report.remaining} >= {"partial-block"}
     assert not report.is_sound
 
@@ -161,7 +161,7 @@ def test_a_filter_with_false_negatives_and_no_length_is_dropped(path):
             group.columns[0].meta_data.bloom_filter_length = None
 
     edit_footer(path, no_lengths)
-    (first, second) = repair(path, in_place=True).steps
+    (first, second) = repair(path, drop=True, in_place=True).steps
     assert first.rules == ("hashed-as-text", "missing-length")
     assert (first.fix, second.fix) == ("drop", "drop")
     assert not [key for key in places(path) if key[1] == "id"]
@@ -248,7 +248,7 @@ def test_a_rebuilt_filter_that_lacks_values_is_not_published(path, tmp_path, mon
     before = listing(tmp_path)
     monkeypatch.setattr(build, "_count_missing", lambda *arguments: 1)
     with pytest.raises(SbbfError, match="are absent from the new filter"):
-        repair(path, rebuild=True, in_place=True)
+        repair(path, in_place=True)
     assert listing(tmp_path) == before
 
 

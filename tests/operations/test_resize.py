@@ -1,4 +1,4 @@
-"""`resize_filters`: a fold is the filter that would have been built at that size; other filters are rebuilt, or kept and reported."""
+"""`resize_filters`: a fold is the filter that would have been built at that size; other filters are kept and reported."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tm
     old = large.read_bytes()
     report = resize_filters(large, num_bytes=size, in_place=True, force=True)
     assert bits(large) == bits(direct)
-    assert {row.method for row in report.filters} == {"folded"}
     assert {row.new_bytes for row in report.filters} == {size}
-    assert report.data_bytes_read == 0
     assert large.stat().st_size < len(old)
     assert pq.read_table(large).equals(events())
     assert all(result.is_verified for result in verify(large).filters)
@@ -57,19 +55,14 @@ def test_resizing_by_fpp_gives_the_filter_that_adding_would_give(large, tmp_path
     assert (again.filters, again.unchanged, again.new_bytes) == ((), 6, again.old_bytes)
 
 
-def test_larger_takes_the_data_and_says_so(plain, tmp_path):
+def test_larger_filters_take_the_data(plain, tmp_path):
     add_filters(plain, ["id"], in_place=True, fpp=0.3)
     before = listing(tmp_path)
     for arguments in ({"num_bytes": 4096}, {"fpp": 1e-9}):
         with pytest.raises(RefusedError) as caught:
             resize_filters(plain, **arguments, in_place=True)
-        assert caught.value.hint == "rebuild the filter from the data"
+        assert caught.value.hint == "add a filter of that size in place of the old one"
         assert listing(tmp_path) == before
-        report = resize_filters(plain, **arguments, rebuild=True, output=tmp_path / "out.parquet")
-        assert {row.method for row in report.filters} == {"rebuilt"}
-        assert report.data_bytes_read > 0
-        assert all(result.is_verified for result in verify(tmp_path / "out.parquet").filters)
-        (tmp_path / "out.parquet").unlink()
 
 
 def test_filters_that_cannot_be_folded_stay_and_are_reported(large, tmp_path):
@@ -96,12 +89,12 @@ def test_removing_cuts_back_through_it(plain):
 
 
 @pytest.mark.parametrize("name", ["spark-1000-bytes", "spark-96-bytes"])
-def test_unusual_sizes_do_not_fold_and_can_be_rebuilt(fixtures, tmp_path, name):
+def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"
     with pytest.raises(RefusedError, match="cannot be folded"):
         resize_filters(source, num_bytes=64, output=out)
-    resize_filters(source, num_bytes=512, rebuild=True, output=out)
-    assert {len(bitset) for bitset in bits(out).values()} == {512}
+    repair(source, output=out)
+    assert {len(bitset) & (len(bitset) - 1) for bitset in bits(out).values()} == {0}
     assert repair(out, dry_run=True).is_clean
 
 

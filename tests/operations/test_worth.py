@@ -57,7 +57,7 @@ class TestAdd:
         add_filters(path, "id", in_place=True)
         old = path.read_bytes()
         with pytest.raises(RefusedError):
-            add_filters(path, "id", in_place=True, replace=True, ndv=10)
+            add_filters(path, "id", in_place=True, rebuild="all", ndv=10)
         assert path.read_bytes() == old
 
     def test_over_many_files_the_file_counts_as_refused(self, path: Path):
@@ -82,7 +82,7 @@ class TestOtherVerbs:
         add_filters(path, ["id", "kind"], in_place=True, max_bytes=64, force=True)
         old = path.read_bytes()
         monkeypatch.setattr(sizing, "MAX_BYTES", 128)
-        report = repair(path, in_place=True, rebuild=True)
+        report = repair(path, in_place=True)
         assert report.steps == ()
         assert {row.column for row in report.saturated_filters} == {"id"}
         assert path.read_bytes() == old
@@ -94,7 +94,7 @@ class TestOtherVerbs:
             stream.seek(place.offset + 20)
             stream.write(bytes(place.length - 20))
         monkeypatch.setattr(sizing, "MAX_BYTES", 128)
-        report = repair(path, in_place=True, rebuild=True)
+        report = repair(path, in_place=True)
         assert [(step.row_group, step.fix) for step in report.steps] == [(1, "drop")]
         assert places(path).keys() == {(0, "id")}
 
@@ -157,5 +157,5 @@ def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path, writer, rows):
 def test_after_any_history_of_defaults_there_is_nothing_to_warn_of(tmp_path):
     path = write_events(tmp_path / "events.parquet")
     for _ in range(3):
-        add_filters(path, ["id", "name", "score", "tags"], in_place=True, replace=True)
+        add_filters(path, ["id", "name", "score", "tags"], in_place=True, rebuild="all")
     assert [finding.rule for finding in check(path).findings if finding.severity in (ERROR, WARNING)] == []

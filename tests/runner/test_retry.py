@@ -45,8 +45,8 @@ EARLIER = {
 WORKS = {
     "add": works.add(SPEC, EDIT),
     "add, append": works.add(SPEC, replace(EDIT, append=True)),
-    "add, replace": works.add(replace(SPEC, replace=True), EDIT),
-    "add, ensure": works.add(replace(SPEC, ensure=True), EDIT),
+    "add, replace": works.add(replace(SPEC, rebuild="all"), EDIT),
+    "add, ensure": works.add(replace(SPEC, rebuild="weak"), EDIT),
     "apply": works.apply([DECLARATION], EDIT),
 }
 
@@ -71,7 +71,7 @@ def test_the_second_attempt_reports_what_the_first_added(path, before, work):
 def test_filters_that_replaced_those_of_an_earlier_run(path):
     """Nothing shows the old end; the file is counted as changed all the same."""
     add_filters(path, ["user_id"], fpp=0.5, in_place=True, force=True)
-    listed, work = list_file(str(path)), works.add(replace(SPEC, ensure=True), EDIT)
+    listed, work = list_file(str(path)), works.add(replace(SPEC, rebuild="weak"), EDIT)
     first, second = work(str(path)), work(str(path))
     restored = restore_row(second, listed, work)
     assert (second.status, restored.status, len(restored.report.filters)) == ("skipped", "ok", len(first.report.filters))

@@ -231,7 +231,7 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
 
 def test_replacing_rebuilds_existing_filters(large):
     works.add(FilterSpec(("id",), max_bytes=64), EDIT)(str(large))
-    outcome = works.add(FilterSpec(("id",), replace=True), EDIT)(str(large))
+    outcome = works.add(FilterSpec(("id",), rebuild="all"), EDIT)(str(large))
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert_has_filters(large.parent, ("id",))
     assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -9,7 +9,7 @@ from sbbf_tool.cli import run
 COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "inspect": lambda path: ["inspect", path],
     "probe": lambda path: ["probe", path, "id", "7"],
-    "add-filter": lambda path: ["add-filter", path, "-c", "id", "--replace", "-o", f"{path}.out"],
+    "add-filter": lambda path: ["add-filter", path, "-c", "id", "--rebuild", "all", "-o", f"{path}.out"],
     "remove-filter": lambda path: ["remove-filter", path, "-o", f"{path}.out"],
 }
 

@@ -64,7 +64,7 @@ def _build_filters(file: ParquetFile, source: Path, columns: Iterable[str], dial
     """Build header and bitset by row group and column, with the sizes that `add_filters` chooses."""
     drafted = find_dialect(dialect)
     filters = {}
-    for row in add_filters(source, columns, dry_run=True, replace=True).filters:
+    for row in add_filters(source, columns, dry_run=True, rebuild="all").filters:
         column = find_column(file.footer.columns, row.column)
         is_number = hasher_for(drafted, column, 1).is_number
         values = stored_values(file, row.row_group, column)

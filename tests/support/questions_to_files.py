@@ -34,7 +34,7 @@ def ask_everything(path: Path, column: str, value: object, columns: Iterable[str
         "probe": outcome(lambda: probe(path, column, [value, None])),
     }
     changes: dict[str, Callable[[Path], object]] = {
-        "add": lambda out: add_filters(path, [column, *columns], output=out, replace=True, jobs=1),
+        "add": lambda out: add_filters(path, [column, *columns], output=out, rebuild="all", jobs=1),
         "remove": lambda out: remove_filters(path, output=out),
         "remove one, compact": lambda out: remove_filters(path, [column], output=out, compact=True),
     }

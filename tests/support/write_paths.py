@@ -94,9 +94,8 @@ WRITE_PATHS = {
     "remove, with a new footer": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--in-place")),
     "remove, compacting": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--compact", "--in-place")),
     "repair": WritePath(without_lengths, ("repair", FILE, "--quick", "--in-place")),
-    "repair, rebuilding": WritePath(saturated, ("repair", FILE, "--rebuild", "--in-place")),
+    "repair, rebuilding": WritePath(saturated, ("repair", FILE, "--in-place")),
     "resize": WritePath(filtered, ("resize", FILE, "--bytes", "64", "--force", "--in-place")),
-    "resize, rebuilding": WritePath(filtered, ("resize", FILE, "--bytes", "8KiB", "--rebuild", "--in-place")),
 }
 
 
