@@ -271,8 +271,10 @@ class _LookupView(_Answers):
             answers.append("none of them is in the files")
         if self.links:
             answers.append(f"{format_count(self.links, 'linked folder')} skipped, which may hold any of them")
+        if self.unfinished:
+            answers.append(f"{format_count(self.unfinished, 'unfinished file')} left out, which may hold any of them")
         if self.left_out:
-            answers.append(f"{format_count(self.left_out, 'unfinished file')} left out, which may hold any of them")
+            answers.append(f"{format_count(self.left_out, 'file')} left out, which may hold any of them")
         if self.failures:
             answers.append(f"{format_count(self.failures, 'more file')} could not be queried")
         page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(self._files_without_column)}")

@@ -20,7 +20,19 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FAILED, HAS_EVERY_FILTER, LEFT_OUT, LINK, NOT_APPLICABLE, OK, REFUSED, SKIPPED, UNFINISHED, FileRow
+from sbbf_tool.reports.rows import (
+    FAILED,
+    HAS_EVERY_FILTER,
+    LEFT_OUT,
+    LINK,
+    NOT_APPLICABLE,
+    NOT_QUERIED,
+    OK,
+    REFUSED,
+    SKIPPED,
+    UNFINISHED,
+    FileRow,
+)
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.table_changes import Commits
@@ -62,8 +74,10 @@ class View(ABC, Generic[Report]):
     """Number of files that failed or were refused, set before `show_end`."""
     links = 0
     """Number of links that were skipped, set before `show_end`."""
-    left_out = 0
+    unfinished = 0
     """Number of files that were left out although some reader may read them, set before `show_end`."""
+    left_out = 0
+    """Number of other files whose rows were not looked at, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -274,7 +288,8 @@ def _end(
         codes.add(view.commits.exit_code)
     outcomes.note_state(files)
     view.failures, view.links = outcomes.counts[FAILED] + outcomes.counts[REFUSED], outcomes.counts[LINK]
-    view.left_out = outcomes.counts[UNFINISHED]
+    view.unfinished = outcomes.counts[UNFINISHED]
+    view.left_out = sum(outcomes.counts[reason] for reason in NOT_QUERIED) - view.unfinished
     code = view.answer(codes) if answers else 0
     commits = {} if view.commits is None else view.commits.document()
     column_counts = {} if named_columns is None else {"columns": named_columns.documents()}
@@ -343,6 +358,8 @@ def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], 
     outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
     if view.commits is not None and row.status == SKIPPED and report is None:
         render.note(f"sbbf: {row.path}: skipped: {row.reason or ''}")
+    if row.reason in NOT_QUERIED:
+        outcomes.warn(row.path, (row.reason,))
     if row.status in (REFUSED, FAILED):
         complain(f"sbbf: {row.path}: {row.reason or ''}")
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code

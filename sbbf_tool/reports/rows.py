@@ -19,7 +19,19 @@ OTHER_NAME = "the name is not usual for a Parquet file: name the file itself to 
 UNFINISHED = "an unfinished or unreadable file that some reader may take for Parquet: name the file itself to use it"
 """Why a file in a listing is skipped that some reader may read."""
 
-LEFT_OUT = (OTHER_NAME, UNFINISHED)
+HUDI_LOG = "a log file of a Hudi table: its rows are not queried until a compaction writes them into a Parquet file"
+"""Why a file is skipped in which a merge-on-read table has its newest rows."""
+
+INLINED = "rows that the catalog has in place of files may hold a value: ducklake_flush_inlined_data writes them into a file"
+"""Why the answer for a DuckLake table is not that of its files."""
+
+NOT_PARQUET = {name: f"the file is in {name}, not Parquet: its rows are not queried" for name in ("ORC", "AVRO")}
+"""Why a data file of an Iceberg table is skipped, by its format."""
+
+NOT_QUERIED = (UNFINISHED, HUDI_LOG, INLINED, *NOT_PARQUET.values())
+"""Why rows that a query may find are not looked at: no value is absent then."""
+
+LEFT_OUT = (OTHER_NAME, *NOT_QUERIED)
 
 
 HAS_EVERY_FILTER = "the file has every filter"

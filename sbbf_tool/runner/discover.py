@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.rows import LINK, OTHER_NAME, SKIPPED, UNFINISHED, FileRow, ListedFile
+from sbbf_tool.reports.rows import HUDI_LOG, LINK, OTHER_NAME, SKIPPED, UNFINISHED, FileRow, ListedFile
 from sbbf_tool.storage.places import entries, is_url, local_path, size_and_etag
 
 if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
+    from sbbf_tool.storage.listing import Entry
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -32,10 +33,18 @@ def discover(names: Iterable[str], where: PathPredicate | None = None, *, links:
         for entry in entries(os.fsdecode(name)):
             if entry.is_folder or (links and entry.is_link):
                 yield ListedFile(entry.path, skipped=LINK)
-            elif reason := UNFINISHED if entry.is_unfinished else (OTHER_NAME if links and entry.has_other_name else None):
+            elif where is not None and not where.accepts(entry.path):
+                continue
+            elif reason := _why_skipped(entry, links):
                 yield ListedFile(entry.path, skipped=reason)
-            elif where is None or where.accepts(entry.path):
+            else:
                 yield list_file(entry.path) if entry.bytes is None else ListedFile(entry.path, entry.bytes, etag=entry.etag)
+
+
+def _why_skipped(entry: Entry, links: bool) -> str | None:
+    if entry.is_hudi_log:
+        return HUDI_LOG
+    return UNFINISHED if entry.is_unfinished else OTHER_NAME if links and entry.has_other_name else None
 
 
 def list_file(path: str) -> ListedFile:

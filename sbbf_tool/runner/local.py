@@ -89,7 +89,7 @@ class LocalRunner:
                 if self.progress is not None:
                     self.progress.finish_file()
                 yield row
-        yield from (skip(work.row, link) for link in skipped)
+        yield from (skip(work.row, file) for file in chain(skipped, selection.other_rows(work)))
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, 2))

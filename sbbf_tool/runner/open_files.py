@@ -10,7 +10,7 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.apply import NO_DECLARATION
-from sbbf_tool.reports.rows import LEFT_OUT, LINK, FileRow
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_QUERIED, FileRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of, refusal_of
 from sbbf_tool.runner.local import LocalRunner
@@ -217,7 +217,7 @@ class Files:
         return self._run(works.repair(columns, **{"strict": False, **options}))
 
     def _run(self, work: works.Work[FileRow], state: StatePath = None, since: StatePath = None, *, writes: bool = True) -> Iterator[Any]:
-        return reports_of(self._runner(state, since, writes=writes)(self.selection, work))
+        return reports_of(self._runner(state, since, writes=writes)(self.selection, work), is_query=work.values is not None)
 
     def _runner(
         self, state: StatePath, since: StatePath = None, *, writes: bool = True
@@ -239,9 +239,15 @@ class Files:
         return self._incremental.run
 
 
-def reports_of(rows: Iterable[FileRow]) -> Iterator[Any]:
-    """Yield the report, or else the error, of each row. Links and files without a declaration are left out."""
+def reports_of(rows: Iterable[FileRow], *, is_query: bool = False) -> Iterator[Any]:
+    """Yield the report, or else the error, of each row. Links and files without a declaration are left out.
+
+    What a query did not look at has an error: a value may be there.
+    """
     for row in rows:
+        if is_query and row.reason in NOT_QUERIED:
+            yield error_of(row)
+            continue
         report = getattr(row, "report", None)
         if row.reason in (LINK, *LEFT_OUT, NO_DECLARATION):
             continue

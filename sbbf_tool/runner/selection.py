@@ -6,17 +6,18 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
-from sbbf_tool.reports.rows import ListedFile
+from sbbf_tool.reports.rows import INLINED, ListedFile
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.runner.works import Work
     from sbbf_tool.tables.table import LiveFile, Table
 
 _TWICE = "the table lists the file more than once"
@@ -66,7 +67,8 @@ class Selection:
             return iter(self.listing)
         if self.table is not None:
             is_change = self.run is not None
-            return (ListedFile(live.path, live.bytes) for live in self.live_files() if not (is_change and live.unchangeable))
+            files = (live for live in self.live_files() if not (is_change and live.unchangeable))
+            return (ListedFile(live.path, live.bytes, skipped=live.skipped) for live in files)
         if self.file is not None:
             return iter((list_file(self.file),))
         return discover(self.names, self.where, links=links)
@@ -76,7 +78,13 @@ class Selection:
         if self.table is None:
             yield from (file.path for file in self.files() if file.skipped is None)
         else:
-            yield from map(self.table_files().file, (live.path for live in self.live_files()))
+            yield from map(self.table_files().file, (live.path for live in self.live_files() if live.skipped is None))
+
+    def other_rows(self, work: Work[Any]) -> Iterator[ListedFile]:
+        """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that the work queries."""
+        is_query = self.table is not None and self.listing is None and work.values is not None
+        if is_query and self.table is not None and self.table.query_other_rows(work.columns[0], work.values or ()):
+            yield ListedFile(self.table.name, skipped=INLINED)
 
     def live_files(self) -> tuple[LiveFile, ...]:
         """Return the table's live files in the selected partitions, which are read once.

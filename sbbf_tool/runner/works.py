@@ -6,7 +6,7 @@ Each function returns the `Work` of one verb, and imports what the verb needs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -76,7 +76,18 @@ class Work(Generic[Row]):
     """The work of one verb on any file."""
 
     # Not a dataclass: creating one would delay the first command of a process.
-    __slots__ = ("changes", "columns", "fields", "is_parallel", "publishes_together", "reads_data", "request", "row", "table_files")
+    __slots__ = (
+        "changes",
+        "columns",
+        "fields",
+        "is_parallel",
+        "publishes_together",
+        "reads_data",
+        "request",
+        "row",
+        "table_files",
+        "values",
+    )
 
     def __init__(
         self,
@@ -88,6 +99,7 @@ class Work(Generic[Row]):
         is_parallel: bool = False,
         table_files: TableFiles | None = None,
         columns: tuple[str, ...] = (),
+        values: Sequence[object] | None = None,
         request: Request | None = None,
         publishes_together: bool = False,
     ) -> None:
@@ -105,6 +117,8 @@ class Work(Generic[Row]):
         """What the work needs to know of the files, if they belong to a table."""
         self.columns = columns
         """The columns that a table must have for this work, which only reads; a file of the table need not have them."""
+        self.values = values
+        """The values that the work queries in its column; None if it answers nothing about values."""
         self.request = request
         """The request, if the state of a run can hold the outcome of the work."""
         self.publishes_together = publishes_together
@@ -120,6 +134,7 @@ class Work(Generic[Row]):
             is_parallel=self.is_parallel,
             table_files=table_files,
             columns=self.columns,
+            values=self.values,
             request=self.request,
             publishes_together=self.publishes_together,
         )
@@ -141,8 +156,10 @@ class Work(Generic[Row]):
         return path if self.table_files is None else self.table_files.file(path)
 
 
-def _reporting(row: type[Row], operation: Callable[..., object], columns: tuple[str, ...] = ()) -> Work[Row]:
-    return Work(row, partial(_report, operation), columns=columns)
+def _reporting(
+    row: type[Row], operation: Callable[..., object], columns: tuple[str, ...] = (), values: Sequence[object] | None = None
+) -> Work[Row]:
+    return Work(row, partial(_report, operation), columns=columns, values=values)
 
 
 def _changing(row: type[Row], operation: Callable[..., ChangeReport], *, is_parallel: bool) -> Work[Row]:
@@ -178,7 +195,7 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
     from sbbf_tool.reports.probe import ProbeRow
 
     options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
-    return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,))
+    return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
 
 
 def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True) -> Work[LookupRow]:
@@ -188,7 +205,7 @@ def look_up(column: str, values: object, *, dialect: str | None = None, keys: Ke
     from sbbf_tool.runner.lookup import probe_values as operation
 
     options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
-    return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,))
+    return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
 
 
 def explain(
@@ -205,7 +222,7 @@ def explain(
 
     options: dict[str, Any] = {"column": column, "value": value, "engine_name": engine_name}
     work = partial(operation, **options, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
-    return _reporting(ExplainRow, work, (column,))
+    return _reporting(ExplainRow, work, (column,), (value,))
 
 
 def verify(

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.rows import FileRow, ListedFile
+from sbbf_tool.runner.discover import skip
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
@@ -97,6 +98,7 @@ class SparkRunner:
                 if tally is None and progress is not None:
                     progress.finish_file()
                 yield row
+        yield from (skip(work.row, file) for file in selection.other_rows(work))
 
     def _frame(self, selection: Selection, work: Work[Row], tally: Tally | None) -> DataFrame:
         spark, table_files = self._spark, None

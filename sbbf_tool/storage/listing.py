@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _MAGICS, _MAGIC_BYTES = (b"PAR1", b"PARE"), 4
+_HUDI_LOG = re.compile(r"\..+_.*\.log\.\d+(_\d+-\d+-\d+)?", re.DOTALL)
 _IN_COPY = "._COPYING_"
 _USUAL_SUFFIXES = frozenset(("", ".parquet", ".parq", ".pq", ".snappy", ".zstd", ".gz"))
 
@@ -36,6 +38,8 @@ class Entry:
     """Whether it is a link to a folder, which is not listed."""
     is_unfinished: bool = False
     """Whether it begins as a Parquet file below a folder, but its end or its name is that of an unfinished one, or cannot be read."""
+    is_hudi_log: bool = False
+    """Whether it is a log file in which a merge-on-read table of Hudi has its newest rows."""
     has_other_name: bool = False
     """Whether it is a Parquet file below a folder with an unusual name, such as `a.parquet.bak`."""
     bytes: int | None = None
@@ -60,7 +64,7 @@ def entries(name: str) -> Iterator[Entry]:
         matches = _match_glob(name)
     is_empty = True
     for entry in matches:
-        is_empty = is_empty and (entry.is_folder or entry.is_unfinished)
+        is_empty = is_empty and (entry.is_folder or entry.is_unfinished or entry.is_hudi_log)
         yield entry
     if is_empty:
         raise UnreadableError("no Parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
@@ -92,7 +96,12 @@ def is_one_file(name: str) -> bool:
 
 def is_hidden(name: str) -> bool:
     """Return whether a file or folder of this name holds none of a lake's data; partition folders such as `_day=1` do hold data."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+    return (name.startswith(".") and not is_hudi_log(name)) or (name.startswith("_") and "=" not in name)
+
+
+def is_hudi_log(name: str) -> bool:
+    """Return whether a file's name is that of a log file of Hudi, such as `.FILEID_INSTANT.log.1_0-2-2`."""
+    return _HUDI_LOG.fullmatch(name) is not None
 
 
 def judge_name(name: str) -> bool | None:
@@ -151,7 +160,7 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
             yield Entry(match, True, is_folder=True)
         else:
             for entry in _walk(match):
-                yield Entry(entry.path, is_link or entry.is_link, entry.is_folder)
+                yield replace(entry, is_link=is_link or entry.is_link)
 
 
 def _walk(top: str) -> Iterator[Entry]:
@@ -189,7 +198,9 @@ def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry
 
 def _file_entry(path: str) -> Entry | None:
     """Return the entry of a file below a folder; None if it holds no data."""
-    if judge_name(os.path.basename(path)):
+    if is_hudi_log(base := os.path.basename(path)):
+        return Entry(path, is_hudi_log=True)
+    if judge_name(base):
         return Entry(path)
     try:
         fd = os.open(path, READ)

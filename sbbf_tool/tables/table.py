@@ -27,6 +27,8 @@ class LiveFile:
     """Partition values as text, by the names that users know; None for NULL."""
     unchangeable: str | None = None
     """Why a commit cannot replace this file, such as `rows are deleted by position: compact them first`; None if it can."""
+    skipped: str | None = None
+    """Why its rows cannot be read, such as `the file is in ORC, not Parquet`; None for Parquet files."""
     columns: ColumnNames | None = None
     """Names of the columns of this file, for a file whose columns the table finds by a mapping of its own; None: those of the table."""
     unknown: AbstractSet[str] = frozenset()

@@ -52,3 +52,14 @@ def test_copies_of_a_refused_commit_are_deleted(bucket, url, capsys, monkeypatch
     before = set(bucket.list_keys())
     assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put")[0] == 4
     assert set(bucket.list_keys()) == before
+
+
+def test_log_files_of_a_hudi_table_are_not_queried(bucket, tmp_path, capsys, fixtures):
+    bucket.put("lake/h/.hoodie/hoodie.properties", b"hoodie.table.type=MERGE_ON_READ\n")
+    bucket.put("lake/h/p=1/f1_0-1-1_2024.parquet", (fixtures / "pyarrow-filters.parquet").read_bytes())
+    url = str(bucket.url("lake/h"))
+    assert call(capsys, "probe", url, "id", "-5")[0] == 1
+    bucket.put("lake/h/p=1/.f1_2024.log.1_0-2-2", b"#HUDI#" + bytes(40))
+    for name in (url, f"{url}/p=*", f"{url}/p=1/*"):
+        code, _, err = call(capsys, "probe", name, "id", "-5")
+        assert (code, "a log file of a Hudi table" in err) == (0, True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError, UnreadableError
-from sbbf_tool.storage.listing import Entry, is_hidden, judge_bytes, judge_name
+from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
@@ -67,7 +67,7 @@ def find_single_object(url: str) -> str | None:
 def _require_any(files: Iterable[Entry], location: Location, message: str) -> Iterator[Entry]:
     is_empty = True
     for file in files:
-        is_empty = is_empty and file.is_unfinished
+        is_empty = is_empty and (file.is_unfinished or file.is_hudi_log)
         yield file
     if is_empty:
         raise UnreadableError(message, file=location.name)
@@ -91,6 +91,8 @@ def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, 
     """Yield the objects below a prefix that hold data, in order; the last bytes decide about those without .parquet, many concurrently."""
 
     def judge(key: str, version: Version) -> Entry | None:
+        if is_hudi_log(key.rpartition("/")[2]):
+            return replace(_entry(location, key, version), is_hudi_log=True)
         if judge_name(key):
             return _entry(location, key, version)
         if key.endswith(_OTHER_CONTENT) or version.size < _LEAST_BYTES:
@@ -126,7 +128,8 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
         if is_below:
             yield from _judge(store, location, group)
         elif is_below is not None:
-            yield from (_entry(location, *entry) for entry in group)
+            entries = (_entry(location, *entry) for entry in group)
+            yield from (replace(entry, is_hudi_log=is_hudi_log(entry.path.rpartition("/")[2])) for entry in entries)
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool | None]:

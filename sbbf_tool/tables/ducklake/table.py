@@ -72,8 +72,8 @@ class DuckLakeTable(Table):
                 file.bytes,
                 partition,
                 _unchangeable(file, "the catalog names it more than once" if paths[path] > 1 else owners.reason(file)),
-                None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
-                all_names - partition.keys(),
+                columns=None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
+                unknown=all_names - partition.keys(),
             )
 
     def query_other_rows(self, column: str, values: Sequence[object]) -> bool:

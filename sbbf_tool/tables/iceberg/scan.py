@@ -9,6 +9,7 @@ from dataclasses import replace
 from sbbf_tool.avro.file import AvroHeader
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.records import optional
+from sbbf_tool.reports.rows import NOT_PARQUET
 from sbbf_tool.tables.iceberg.manifest import DATA, MAX_MANIFEST, Entry, Manifest, ManifestFile, parse_manifest, parse_manifest_list
 from sbbf_tool.tables.iceberg.metadata import Metadata, Snapshot
 from sbbf_tool.tables.iceberg.partition import PartitionTexts
@@ -95,7 +96,8 @@ def list_live_files(state: State) -> list[LiveFile]:
                 files[key] = replace(files[key], unchangeable=_TWICE)
                 continue
             partition = {name: texts.text_of(field, entry.partition[at]) for at, field, field_names in fields for name in field_names}
-            files[key] = LiveFile(open_name(entry.path), entry.size, partition, why_unchangeable(entry), unknown=unknown)
+            skipped = NOT_PARQUET.get(entry.format)
+            files[key] = LiveFile(open_name(entry.path), entry.size, partition, why_unchangeable(entry), skipped, unknown=unknown)
             names[entry.path] = key
     for location in find_deleted_by_position(state, reaches, names.keys()) if reaches else ():
         key = names[location]
