@@ -60,7 +60,11 @@ class ChunkMeta:
         values, nulls = self.values, self.nulls
         if values == 0:
             return 0
-        return None if values is None or nulls is None or nulls > values else values - nulls
+        if values is None or nulls is None or nulls > values:
+            return None
+        statistics = self._meta.statistics  # `nulls` comes from it
+        has_bounds = any(getattr(statistics, name) is not None for name in ("min", "max", "min_value", "max_value"))
+        return None if nulls == values and has_bounds else values - nulls
 
     @property
     def most_values(self) -> int:

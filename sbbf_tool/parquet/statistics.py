@@ -89,9 +89,9 @@ class StatisticsCheck:
         if values is not None and stated is not None and stated != (nulls := self._num_values - values):
             # Readers compare the count with 0 and with the number of values. Writers disagree on whether an empty list counts as a null.
             harm = f"counts of nulls are wrong, but {NO_ROW_LOST}"
-            if stated >= self._num_values and values:
+            if stated == self._num_values:
                 harm = "queries for a value lose rows"
-            elif stated <= 0:
+            elif stated == 0:
                 harm = "queries for null lose rows"
             if stated > nulls or not self._column.max_repetition:
                 contradictions.append(f"null_count is {stated:,}, the chunk has {nulls:,} nulls: {harm}")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, check, probe, repair, verify
+from sbbf_tool import add_filters, check, explain, probe, repair, verify
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -151,7 +151,7 @@ def test_an_object_that_is_sent_is_one_in_each_process():
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_many_files_are_cross_checked_once_in_each_process(tmp_path, monkeypatch, jobs):
-    whole = rename_writer(write_column(tmp_path / "f", NUMBERS, use_dictionary=False)).read_bytes()
+    whole = rename_writer(write_column(tmp_path / "_f", NUMBERS, use_dictionary=False)).read_bytes()
     for number in range(30):
         (tmp_path / f"{number}.parquet").write_bytes(whole)
     monkeypatch.setattr(pack, "TASK_COST", 2 * len(whole))
@@ -176,12 +176,13 @@ COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
     "null-count": (pa.array([1, None, 2, None], pa.int32()), {"null_count": 1}),
     "null-count-of-none": (pa.array([1, 2, 3], pa.int32()), {"null_count": 1}),
     "null-count-of-all": (pa.array([1, 2, 3], pa.int32()), {"null_count": 3}),
+    "null-count-above-all": (pa.array([1, 2, 3], pa.int32()), {"null_count": 4}),
     "nulls-only": (pa.array([None, None], pa.int32()), {"null_count": 0}),
     "older": (NUMBERS, {"min_value": None, "max_value": None, "min": bytes(8), "max": (1500).to_bytes(8, "little")}),
     "older-in-signed-order": (pa.array(["a", "k", "é"]), {"min_value": None, "max_value": None, "min": "é".encode(), "max": b"k"}),
     "older-of-reused-buffers": (pa.array(["a", "k", "z"]), {"min_value": None, "max_value": None, "min": b"z", "max": b"z"}),
 }
-HARMLESS = ("null-count", "null-count-of-none")
+HARMLESS = ("null-count", "null-count-of-none", "null-count-above-all")
 
 
 @pytest.mark.parametrize("use_dictionary", [False, True])
@@ -194,6 +195,8 @@ def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case,
     state(path, **statistics)
     report = add_filters(path, ["v"], in_place=True)
     assert all(not probe(path, "v", [value]).is_absent for value in values.drop_null().to_pylist())
+    if case.startswith("null-count"):
+        assert not explain(path, "v", 1).absent
     (finding,) = (finding for finding in check(path).findings if finding.rule in ("wrong-statistics", "wrong-null-count"))
     severity = "info" if case in HARMLESS else "error"
     assert (finding.rule, finding.severity, finding.column) == (

@@ -35,6 +35,13 @@ def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most,
     assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)
 
 
+@pytest.mark.parametrize("name", ["min", "max", "min_value", "max_value"])
+def test_a_chunk_with_bounds_does_not_have_only_nulls(name):
+    statistics = Statistics(null_count=10, **{name: b"x"})
+    meta = ChunkMeta(ColumnChunk(meta_data=ColumnMetaData(num_values=10, statistics=statistics)))
+    assert (meta.non_null_values, meta.has_only_nulls) == (None, False)
+
+
 @pytest.mark.parametrize(("stated_size", "size"), [(5, 5), (0, 0), (None, 0), (-5, 0)])
 def test_a_size_that_is_not_stated_counts_as_zero(stated_size, size):
     assert chunk(total_compressed_size=stated_size).bytes == size
