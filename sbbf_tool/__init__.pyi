@@ -39,7 +39,6 @@ from sbbf_tool.rules.filter_declaration import read_declarations as read_declara
 from sbbf_tool.rules.rule import Limits as Limits
 from sbbf_tool.runner.open_files import open_files as open_files
 from sbbf_tool.runner.open_table import open_table as open_table
-from sbbf_tool.runner.undo import undo as undo
 from sbbf_tool.runner.write_report import write_report as write_report
 
 __version__: str

@@ -11,7 +11,7 @@ import click
 from sbbf_tool.cli.changes import change_options
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import over_files
-from sbbf_tool.cli.formats import READ_BACK, Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import declare_filters
@@ -36,8 +36,6 @@ _COLUMNS = (
     Column("filters", BYTES, 2),
     Column("to build, at most", BYTES, 2),
 )
-_NO_REPORT = "no report of this run was saved (--report), from which sbbf remove-filter --undo restores the files"
-_UNREADABLE_REPORT = f"sbbf remove-filter --undo restores the files from a report only if its format is one of {', '.join(READ_BACK)}"
 _COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
 
 
@@ -88,8 +86,7 @@ def command(
     view.commits = run.commits
     if changes and run.commits is None:
         options = ["--allow-table-files"] if allow_table_files else []
-        reason = _NO_REPORT if outputs.report is None else view.not_undone if outputs.readable_report else _UNREADABLE_REPORT
-        view.undo = Undo(files.arguments, options, reason, outputs.readable_report, files.keys_path)
+        view.undo = Undo(files.arguments, options, view.not_undone, files.keys_path)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
     return report_files(run, work[parts[0]], view, outputs, names)
 
@@ -97,7 +94,7 @@ def command(
 class _ApplyView(View["ApplyReport"]):
     schema = "apply"
     skipped = "as declared"
-    not_undone = "no command restores filters by sbbf that were replaced; sbbf remove-filter --undo restores the other files"
+    not_undone = "no command restores filters by sbbf that were replaced; sbbf remove-filter --ours removes all filters by sbbf"
     sums = (*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared")
 
     def __init__(self, changes: bool, builds: bool, removes: bool, workers: int) -> None:

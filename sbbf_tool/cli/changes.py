@@ -108,9 +108,7 @@ class Change:
         if self.in_place and not self.dry_run:
             from sbbf_tool.cli.undo import Undo
 
-            view.undo = Undo(
-                self.files.arguments, self._options_of_files(), view.not_undone, self.outputs.readable_report, self.files.keys_path
-            )
+            view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone, self.files.keys_path)
         return report_files(self.files, work, view, self.outputs, names)
 
     def _prepare_table_run(

@@ -92,7 +92,6 @@ _ABOUT = {
     "--commit": About(SAFETY, COMMAND_LINE),
     "--also-new-files": About(SAFETY, COMMAND_LINE),
     "--abandoned": About(SAFETY, COMMAND_LINE),
-    "--undo": About(SAFETY, COMMAND_LINE, FILE),
     "--older-than": About(SAFETY, COMMAND_LINE),
     "--allow-outside": About(SAFETY, COMMAND_LINE),
     "--max-page-bytes": About(SAFETY),

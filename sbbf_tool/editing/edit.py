@@ -25,15 +25,14 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, least_bytes, statistics_warnings
-from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
 from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, sink_warnings, table_warnings, undo_append
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
-from sbbf_tool.file.own_tail import OwnTail, find_own_tail
+from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.file.parquet_file import ParquetFile, fingerprint_of
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import ELSEWHERE
@@ -280,6 +279,9 @@ class OpenEdit:
             self._own_tail = find_own_tail(self.file)
         return self._own_tail
 
+    def _has_no_own_tail(self) -> bool:
+        return not self.file.footer.has_locked_chunks() and self._find_own_tail().start == self.file.footer.end
+
     def leftover_bytes(self, patch: Patch) -> int:
         """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them."""
         tail = self._find_own_tail()
@@ -306,8 +308,7 @@ class OpenEdit:
             new_bytes=patch.size,
             old_end_hash=hash_end(file.source, file.source.size),
             new_end_hash=hash_end(new_source, patch.size),
-            is_extension=patch.keep == file.source.size < patch.size,
-            fingerprint=fingerprint_of(patch.size, patch.footer),
+            is_first_change=patch.keep == file.source.size < patch.size and self._has_no_own_tail(),
         )
         if not edit.dry_run and is_written:
             compare = compare or partial(self.ensure_matches_plan, patch)

@@ -11,14 +11,18 @@ from it only in filters. Bytes that are anything else are not part of the tail, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.layout import end_of_data
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import HEADER_GUESS, build_header, parse_header
-from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, FilterPlace, Footer
 from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.storage.source import Source
+
+_WINDOW = 1 << 20
 
 
 class OwnTail(NamedTuple):
@@ -121,3 +125,15 @@ def _has_own_header(file: ParquetFile, place: FilterPlace) -> bool:
     except UnreadableError:
         return False
     return header.length + header.num_bytes == length and data[: header.length] == build_header(header.num_bytes)
+
+
+def hash_end(source: Source, end: int) -> str:
+    """Hash the footer that ends at `end`, with its length word, and at least the last 64 bytes, as far as there are so many."""
+    tail = source.read(max(0, end - TAIL_BYTES), min(end, TAIL_BYTES))
+    has_footer = len(tail) == TAIL_BYTES and tail[-len(MAGIC) :] in (MAGIC, MAGIC_ENCRYPTED)
+    length = int.from_bytes(tail[: -len(MAGIC)], "little") + TAIL_BYTES if has_footer else 0
+    start = max(0, end - max(64, length if length <= end else 0))
+    digest = blake2b(digest_size=16)
+    for offset in range(start, end, _WINDOW):
+        digest.update(source.read(offset, min(_WINDOW, end - offset)))
+    return digest.hexdigest()

@@ -36,7 +36,7 @@ from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.storage import places
-from sbbf_tool.storage.source import Source
+from sbbf_tool.storage.source import PlannedSource, Source
 
 # Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
 if TYPE_CHECKING:
@@ -52,13 +52,6 @@ _FIRST_BYTES = 512
 """Bytes from which the kind of a file that is not Parquet is named."""
 # parquet-java's module of a header takes 132 bytes.
 _ENCRYPTED_HEADER = 192
-
-
-def fingerprint_of(size: int, footer: bytes) -> str:
-    """Return the fingerprint of a file with this size and footer (the plaintext struct)."""
-    import hashlib
-
-    return f"{size}-{hashlib.blake2b(footer, digest_size=8).hexdigest()}"
 
 
 class ParquetFile:
@@ -145,6 +138,10 @@ class ParquetFile:
         if isinstance(error, SbbfError):
             error.at(file=self.name)
 
+    def before(self, end: int) -> ParquetFile:
+        """Return the file as it was when it had this length."""
+        return ParquetFile(PlannedSource(self.name, self.source, end, ()), self.ring, self.limit, self._reuse, self._names)
+
     def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
         """Return the columns with these names, each once, or all columns if `names` is empty. Raises UsageError.
 
@@ -185,7 +182,9 @@ class ParquetFile:
     @property
     def fingerprint(self) -> str:
         """The fingerprint of length and footer. A rewritten file, or a file with filters of another pipeline, has another footer."""
-        return fingerprint_of(self.source.size, self.footer.raw)
+        import hashlib
+
+        return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
 
     def _parse_footer(self, tail: Tail) -> Footer:
         stored = self.source.read(tail.start, tail.length)

@@ -83,7 +83,6 @@ def check(
             named_columns=name_columns(file, policy.limits.require),
             unreadable=unreadable_chunks(facts),
             locked_columns=locked_columns(facts),
-            fingerprint=file.fingerprint,
         )
 
 

@@ -18,14 +18,15 @@ from sbbf_tool.editing.build import mistake
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
-from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UnreadableError
+from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
 from sbbf_tool.file.named_columns import name_columns
-from sbbf_tool.file.own_tail import addition_of, footer_ending_at
+from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer, decrypt_metadata
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.remove import COMPACTED, NEW_FOOTER, TRUNCATED, RemovedFilter, RemoveReport
 from sbbf_tool.storage.inputs import ensure_path
 from sbbf_tool.storage.spool import Spool
@@ -42,6 +43,7 @@ def remove_filters(
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
     compact: bool = False,
+    ours: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
     keys: KeysLike = None,
@@ -49,6 +51,9 @@ def remove_filters(
     filesystem: FileSystemLike | None = None,
 ) -> RemoveReport:
     """Remove the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
+
+    With `ours`, the file gets the bytes from before the first change by `sbbf`, whatever the filters: those of other writers stay, and
+    those that `sbbf` replaced or removed come back. This is refused if a filter of then is an error for `check`.
 
     `strict` is as in `inspect`.
 
@@ -62,9 +67,13 @@ def remove_filters(
     with edit.open(path) as change:
         file = change.file
         names = as_names(columns)
-        chunks = _choose_chunks(file, names, compact, strict)
-        change.ensure_replaceable()
+        if ours:
+            if names or compact:
+                raise UsageError("to restore a file, its columns are not chosen, and nothing is compacted", file=file.name)
+            return _restore(change)
+        chunks = _choose_chunks(file, names, strict)
         patch, method = _plan(change, chunks, compact)
+        change.ensure_replaceable()
         report = partial(
             RemoveReport,
             filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
@@ -75,8 +84,47 @@ def remove_filters(
         return change.publish(patch, report, partial(_compare, file, chunks))
 
 
-def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool, strict: bool) -> set[ChunkKey]:
-    """Return the chunks whose filters to remove, even if their offset is 0, which means "none". Raises RefusedError if there is none."""
+def _restore(change: OpenEdit) -> RemoveReport:
+    """Truncate a file to the footer from before the first change by this package."""
+    file = change.file
+    check_changeable(file)
+    if change.is_copied:
+        raise RefusedError("a table is restored by its own means", file=file.name, hint="restore the version before the change")
+    if file.footer.has_locked_chunks():
+        raise LockedError("columns are encrypted, and may refer to any byte", file=file.name, hint="give the keys of all columns")
+    start = find_own_tail(file).start
+    before = None if start == file.footer.end else footer_ending_at(file, start)
+    if before is None:
+        raise NothingToDoError("the file does not end with a change by sbbf", file=file.name)
+    if before.recorded_chunks():
+        _ensure_no_errors(file, before)
+    change.ensure_replaceable()
+    now, then = file.footer.filter_places(), before.filter_places()
+    chunks = sorted(key for key, place in now.items() if then.get(key) != place)
+    removed = tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in chunks)
+    report = partial(RemoveReport, filters=removed, method=TRUNCATED, unreferenced_bytes=0)
+    return change.publish(Patch(before.end, (), before.raw, {}), report, partial(_compare_restored, file, before))
+
+
+def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
+    """Raise RefusedError if `check` would call a filter of an earlier footer an error: a repair may have removed it."""
+    from sbbf_tool.file.membership import verify_filter
+    from sbbf_tool.rules.verification import report_of
+
+    report = report_of(file.before(before.end), (), verify_filter)
+    errors = [f"{finding.rule} (column {finding.column})" for finding in report.findings if finding.severity == ERROR]
+    if errors or report.unreadable:
+        reason = f"a filter from before the first change by sbbf is wrong, and would come back: {[*errors, *report.unreadable][0]}"
+        raise RefusedError(reason, file=file.name, hint="remove filters by their columns instead")
+
+
+def _compare_restored(file: ParquetFile, before: Footer, fresh: ParquetFile) -> None:
+    if fresh.source.size != before.end or fresh.footer.raw != before.raw:
+        raise mistake(file, "the restored file would not end with its old footer")
+
+
+def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> set[ChunkKey]:
+    """Return the chunks whose filters to remove, even if their offset is 0, which means "none". Raises RefusedError."""
     check_changeable(file)
     columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
     for column in columns:
@@ -90,27 +138,26 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool, str
             kind = RefusedError if with_filter & {column.index for column in columns} else NothingToDoError
             raise kind("the column has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
-    keys = {key for key in chunks if key[1] in chosen}
-    if not keys and not compact:
-        raise NothingToDoError("no column has a filter to remove", file=file.name)
-    return keys
+    return {key for key in chunks if key[1] in chosen}
 
 
 def _plan(change: OpenEdit, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:
     file = change.file
-    before = _footer_without(file, keys) if keys else None
-    if before is not None:
+    before = _footer_without(file, keys)
+    if before is not file.footer and before is not None:
         return Patch(before.end, (), before.raw, {}), TRUNCATED
     if compact:
         patch = _plan_compaction(file, keys, change.spool)
         if not keys and patch.size >= file.source.size:
             raise NothingToDoError("there is no filter to remove, and nothing to compact", file=file.name)
         return patch, COMPACTED
+    if not keys:
+        raise NothingToDoError("no column has a filter to remove", file=file.name)
     return change.patch(drop=keys), NEW_FOOTER
 
 
 def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
-    """Return the superseded footer at which truncating the file removes exactly these filters; None if there is no such footer."""
+    """Return the footer at which truncating the file removes exactly these filters; None if there is no such footer."""
     footer = file.footer
     remaining = set(keys)
     while remaining:
@@ -121,6 +168,9 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
             return None
         footer = addition.before
         remaining = {key for key in remaining if footer.filter_place(*key) is not None}
+    while not footer.num_row_groups and (equal := footer_ending_at(file, footer.start)) is not None and equal.raw == footer.raw:
+        # An add without a filter to write may have written the footer again.
+        footer = equal
     return footer
 
 

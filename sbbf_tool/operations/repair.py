@@ -19,12 +19,12 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
-from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.named_columns import name_columns
+from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.parquet.columns import Column

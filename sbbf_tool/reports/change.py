@@ -22,13 +22,11 @@ class ChangeReport(Tabular):
     old_bytes: int
     new_bytes: int
     old_end_hash: str
-    """BLAKE2b of the footer of the old file, and at least its last 64 bytes, in hexadecimal: it allows the change to be undone later."""
+    """BLAKE2b of the footer of the old file, and at least its last 64 bytes, in hexadecimal."""
     new_end_hash: str
     """The same of the new file."""
-    is_extension: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
-    """Whether the new file begins with the whole old one and is longer: then the report is enough to undo the change."""
-    fingerprint: str | None = field(default=None, kw_only=True, compare=False, metadata={"local": True})
-    """Fingerprint of length and footer of the new file, for the state of a run; None in rows from other machines."""
+    is_first_change: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
+    """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf` was; False in rows of other machines."""
 
 
 @dataclass(frozen=True)

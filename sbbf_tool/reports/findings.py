@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
@@ -82,8 +82,6 @@ class CheckReport(Tabular):
     """What the file has under each of the names of columns that were given."""
     locked_columns: tuple[str, ...] = ()
     """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
-    fingerprint: str | None = field(default=None, kw_only=True, compare=False, metadata={"local": True})
-    """Fingerprint of length and footer of the file, for the state of a run; None in rows from other machines."""
 
     def _rows(self) -> Iterable[object]:
         return self.rows()

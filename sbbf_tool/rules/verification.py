@@ -41,7 +41,6 @@ def report_of(
         named_columns=name_columns(file, names),
         unreadable=unreadable_chunks(facts),
         locked_columns=locked_columns(facts),
-        fingerprint=file.fingerprint,
     )
 
 

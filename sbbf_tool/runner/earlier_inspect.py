@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.html_report.comparison import EarlierRun
-from sbbf_tool.runner.past_run import read_documents
 
 _NOT_OF_FILES = ("sbbf.summary", "sbbf.file")
+_MOST_BYTES = 1 << 30
 
 
 def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
@@ -18,7 +20,7 @@ def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
     name = os.fsdecode(path)
     earlier = EarlierRun(redact(name))
     try:
-        for document in read_documents(name):
+        for document in _read_documents(name):
             _add(document, earlier)
         if not earlier.files:
             raise UnreadableError("it has no report of a file")
@@ -35,3 +37,19 @@ def _add(document: Any, earlier: EarlierRun) -> None:
     if document["schema"] != "sbbf.inspect":
         raise UnreadableError(f"it has documents of {document['schema']}")
     earlier.add(document)
+
+
+def _read_documents(name: str) -> Iterator[Any]:
+    """Yield the documents of a report as JSON lines, or as one array. Raises OSError, ValueError, RecursionError, UnreadableError."""
+    with open(name, "rb") as stream:
+        is_list = stream.read(1) == b"["
+        stream.seek(0)
+        is_empty = True
+        while text := stream.read(_MOST_BYTES + 1) if is_list else stream.readline(_MOST_BYTES + 1):
+            if len(text) > _MOST_BYTES:
+                raise UnreadableError(f"it has more than {_MOST_BYTES:,} bytes")
+            if text.strip():
+                is_empty = False
+                yield from json.loads(text) if is_list else (json.loads(text),)
+        if is_empty:
+            raise UnreadableError("it is empty")

@@ -22,8 +22,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_type_hints
 
 from sbbf_tool.display import redact
-from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.errors import SbbfError
+from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.reports.plain import escape_bytes, from_text, to_text
 from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
 from sbbf_tool.runner.discover import discover, list_file, stat_file

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.past_change import hash_end
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.file.own_tail import find_own_tail, last_addition
+from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.operations.add import undo_of

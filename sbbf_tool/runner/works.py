@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sbbf_tool.advice.survey import FileSurvey
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.editing.filter_spec import FilterSpec
-    from sbbf_tool.editing.past_change import PastChange
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
@@ -141,8 +140,6 @@ class Work(Generic[Row]):
 
     def only(self, paths: Collection[str]) -> Work[Row]:
         """Return the same work with what it needs for these files alone, to send it to another process."""
-        if isinstance(self.fields, UndoInFile):
-            return undo({path: self.fields.changes[path] for path in paths}, self.fields.edit)  # type: ignore[return-value]
         return self if self.table_files is None else self.of_table(self.table_files.only(paths))
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row:
@@ -429,26 +426,6 @@ def remove(columns: Iterable[str] = (), **options: Any) -> Work[RemoveRow]:
     from sbbf_tool.reports.remove import RemoveRow
 
     return _changing(RemoveRow, partial(operation, columns=as_names(columns), **options), is_parallel=False)
-
-
-class UndoInFile:
-    """`undo_change` as work: the changes to undo, by file."""
-
-    def __init__(self, changes: Mapping[str, PastChange], edit: Edit) -> None:
-        self.changes = changes
-        self.edit = edit
-
-    def __call__(self, path: FileName) -> dict[str, object]:
-        from sbbf_tool.operations.undo import undo_change
-
-        return {"report": undo_change(path, self.changes[os.fspath(path)], self.edit)}
-
-
-def undo(changes: Mapping[str, PastChange], edit: Edit) -> Work[RemoveRow]:
-    """Undo the change of each file."""
-    from sbbf_tool.reports.remove import RemoveRow
-
-    return Work(RemoveRow, UndoInFile(changes, edit), reads_data=True, changes=True)
 
 
 def resize(columns: Iterable[str] = (), **options: Any) -> Work[ResizeRow]:

@@ -19,7 +19,7 @@ NOWHERE = {
     "--abandoned", "--advise", "--against",
     "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact",
     "--rebuild", "weak", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--paimon-reader", "--plan",
-    "--reader", "--remove-undeclared", "all", "--report", "--since", "--state", "--undo", "--unreadable",
+    "--ours", "--reader", "--remove-undeclared", "all", "--report", "--since", "--state", "--unreadable",
     "--writer",
 }  # fmt: skip
 # In commands that change files, these choose what is changed.

@@ -8,6 +8,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
@@ -50,16 +51,23 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
         ["--files-from", "names.txt", "-c", "id"],
         ["lake/part-00000.parquet", "lake/part-00001.parquet", "-c", "x"],
         ["events.parquet", "--advise"],
+        ["pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
+        ["pyarrow-filters.parquet", "events.parquet", "-c", "id", "-c", "user_id", "--rebuild", "all"],
+        ["lake", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
+        ["resize", "pyarrow-filters.parquet", "--bytes", "64", "--force"],
+        ["remove-filter", "pyarrow-filters.parquet"],
     ],
     ids=" ".join,
 )
 def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
     Path("names.txt").write_text("".join(f"{path}\n" for path in sorted((folder / "lake").iterdir())))
+    command = [] if arguments[0] in ("resize", "remove-filter") else ["add-filter"]
     before = contents(folder)
-    line = undo_of(["add-filter", "--in-place", *arguments], capfd)
+    line = undo_of([*command, *arguments, "--in-place"] if "--" not in arguments else [*command, "--in-place", *arguments], capfd)
     assert contents(folder) != before
     program, *words = shlex.split(line)
     assert program == "sbbf"
+    assert ("--ours" in words) == ("--rebuild" in arguments or not command)
     assert undo_of(words, capfd) != line
     assert contents(folder) == before
 
@@ -67,12 +75,12 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
 @pytest.mark.parametrize(
     ("first", "arguments", "reason"),
     [
-        ([], ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"], "no command restores the filters and footers that"),
-        ([], ["remove-filter", "pyarrow-filters.parquet"], "no command restores the old filters"),
+        (["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all", "--in-place"],
+         ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all", "--fpp", "0.1"],
+         "no command restores the filters and footers that"),
         ([], ["remove-filter", "pyarrow-filters.parquet", "--compact"], "no command restores the old filters"),
         (["add-filter", "events.parquet", "-c", "user_id", "--in-place"], ["remove-filter", "events.parquet"], "no command restores"),
-        ([], ["resize", "pyarrow-filters.parquet", "--bytes", "64", "--force"], "no command restores the old filters"),
-        (["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"], ["add-filter", "lake", "-c", "id"],
+        (["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"], ["add-filter", "lake", "-c", "id", "-c", "x"],
          "run sbbf remove-filter on each changed file"),
     ],
 )  # fmt: skip
@@ -109,6 +117,35 @@ def test_the_document_has_the_command(folder, capfd):
     undo = json.loads(capfd.readouterr().out)["undo"]
     assert run(undo["command"][1:]) == 0
     assert contents(folder) == before
+
+
+def test_files_that_had_filters_before_are_not_named(folder, capfd):
+    """With the PATHs of the command, their filters would go too."""
+    before = contents(folder)
+    assert run(["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"]) == 0
+    first = contents(folder)
+    line = undo_of(["add-filter", "lake", "-c", "id", "--in-place"], capfd)
+    assert line == "sbbf remove-filter --ours lake/part-00001.parquet lake/part-00002.parquet --in-place"
+    assert run(shlex.split(line)[1:]) == 0
+    assert contents(folder) == first
+    assert run(["remove-filter", "lake", "events.parquet", "--ours", "-n"]) == 0
+    assert contents(folder) == first
+    capfd.readouterr()
+    assert run(["remove-filter", "lake", "events.parquet", "--ours", "--in-place"]) == 0
+    assert contents(folder) == before
+    out = capfd.readouterr().out
+    assert "Restored lake/part-00000.parquet: " in out
+    assert "4 files: 1 done, 3 not changed by sbbf; 1 filter" in out
+
+
+@pytest.mark.parametrize("arguments", [["-c", "id"], ["--compact"], []], ids=" ".join)
+def test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means(arguments, folder, capfd):
+    path = "events.parquet"
+    if not arguments:
+        pytest.importorskip("deltalake").write_deltalake("orders", pa.table({"id": range(100)}))
+        path = "orders"
+    assert run(["remove-filter", path, "--ours", "--in-place", *arguments]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
 
 
 def test_many_paths_are_not_repeated(folder, capfd):

@@ -29,8 +29,6 @@ FORMATS = (TABLE, "json", NDJSON, "csv", "tsv", "markdown", "arrow", "parquet")
 """The formats of every command that reports rows."""
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github", "gitlab", "prometheus")
 """The formats of `sbbf check`."""
-READ_BACK = ("json", NDJSON, "parquet")
-"""The formats in which a later command reads a saved report."""
 
 _SUFFIXES = {
     ".json": "json",
@@ -133,11 +131,6 @@ class Outputs:
     def formats(self) -> set[str]:
         """The formats of all outputs."""
         return {self.format, *([] if self.report is None else [self.report_format])}
-
-    @property
-    def readable_report(self) -> str | None:
-        """The report file, if a later command can read it."""
-        return self.report if self.report_format in READ_BACK else None
 
     @contextmanager
     def open(self, run: Run) -> Iterator[list[Output]]:
