@@ -79,7 +79,8 @@ def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
 def test_findings_by_rule_are_those_of_check(tmp_path):
     sbbf_tool.write_report(FIXTURES, tmp_path / "page.html")
     counts: dict[str, list[int]] = {}
-    for report in sbbf_tool.open_files(FIXTURES).check():
+    # An encrypted file without its keys is a row without a report.
+    for report in (row for row in sbbf_tool.open_files(FIXTURES).check() if not isinstance(row, sbbf_tool.SbbfError)):
         for rule in {finding.rule for finding in report.findings}:
             counts.setdefault(rule, [0, 0])[1] += 1
             counts[rule][0] += sum(finding.rule == rule for finding in report.findings)
