@@ -23,8 +23,8 @@ def doubt_of_chunk(file: ParquetFile, row_group: int, column: Column, values: It
         return reason
     if (path := file.footer.elsewhere(row_group, column.index)) is not None:
         return f"its pages and its filter are in another file: {path}"
-    folder = doubt_of_folder(file, column, values)
-    return folder or doubt_of_variant(file, row_group, column) or doubt_of_numbers(file.footer, row_group, column)
+    stated = column.reading.doubt or doubt_of_folder(file, column, values)
+    return stated or doubt_of_variant(file, row_group, column) or doubt_of_numbers(file.footer, row_group, column)
 
 
 def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str | None:

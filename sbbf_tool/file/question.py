@@ -19,7 +19,6 @@ from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import Literal
-from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.statistics import stated_bounds
 from sbbf_tool.reports.bitmaps import bitmap_of
 
@@ -181,7 +180,7 @@ def _hash_texts(column: Column, texts: Texts, hasher: ValueHasher) -> HashRow:
     if literals.are_integers(column):
         for start in values[::_RUN]:
             add_integers(start, min(start + _RUN, len(texts)))
-    elif literals.may_be_text(column) and column.reading == AS_STORED:
+    elif literals.may_be_text(column) and not column.reading.char_length:
         hexadecimal = set() if literals.are_text(column) else {at for sign in _HEXADECIMAL for at in _starting_with(texts, sign)}
         offsets = memoryview(texts.offsets)
         for is_alone, run in groupby(values, hexadecimal.__contains__) if hexadecimal else ((False, values),):

@@ -78,8 +78,8 @@ def parse(column: Column, text: str | None) -> Literal:
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
-    if doubt := column.doubt or column.reading.doubt:
-        return Literal(text, verdict=CANNOT_SAY, note=doubt)
+    if column.doubt:
+        return Literal(text, verdict=CANNOT_SAY, note=column.doubt)
     notation = _notation(column)
     try:
         if text[:2] in ("0x", "0X") and notation is not TEXT:
