@@ -99,7 +99,7 @@ def test_other_requirements_apply_too(lake, declare, capfd):
     ("text", "message"),
     [
         ("format-version=2", "declare no filter; expected write.parquet.bloom-filter-enabled.column.COLUMN"),
-        ("parquet.bloom.filter.enabled=true", "for all columns, which is not checked; name the columns with --require"),
+        ("parquet.bloom.filter.enabled=true", "for all columns, which is not checked; name the columns that must have a filter"),
         ("file-index.bloom-filter.columns=a,b", "(a, b) applies to Paimon's own file index"),
         ("parquet.bloom.filter.enabled=maybe", "must be true or false"),
         ("\udcff", "not UTF-8 text"),

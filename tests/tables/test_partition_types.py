@@ -24,6 +24,7 @@ from sbbf_tool.rules.rule import Limits
 from sbbf_tool.tables.iceberg.metadata import PartitionField
 from sbbf_tool.tables.iceberg.partition import PartitionTexts
 from sbbf_tool.tables.iceberg.table import IcebergTable
+from support.ducklakes import SmallLake
 from support.iceberg_tables import source_of, sql_catalog
 
 UTC = datetime.UTC
@@ -112,3 +113,18 @@ def test_partitions_of_an_iceberg_table(tmp_path):
     for predicate, count in (("i >= '9'", 2), ("ts >= '2026-01-01T00:00:00Z'", 2), ("ts < '2026-01-02T00:00:00Z' and i < '10'", 1)):
         accepts = parse_predicate(predicate).accepts_values
         assert sum(accepts(file.partition, file.unknown, iceberg.partition_types) for file in iceberg.live_files()) == count, predicate
+
+
+def test_partitions_of_a_ducklake_table(tmp_path):
+    lake = SmallLake(tmp_path, "sqlite")
+    for index, transform in enumerate(("identity", "year")):
+        lake.insert("partition_column", partition_id=1, table_id=1, partition_key_index=index, column_id=1, transform=transform)
+    for key in ("9", "10"):
+        lake.add_file(partition={0: key, 1: "2026"}, partition_id=1)
+    for predicate, count in (("user_id >= '9'", 2), ("user_id between '10' and '11'", 1), ("year > '999'", 2), ("year = 'x'", None)):
+        selection = sbbf_tool.open_table(lake.events, predicate).selection
+        if count is None:
+            with pytest.raises(UsageError, match="partition column year: 'x' is not a value of type int64; it takes a number"):
+                selection.live_files()
+        else:
+            assert len(selection.live_files()) == count, predicate
