@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
     from sbbf_tool.spark.runner import SparkRunner
-    from sbbf_tool.storage.journal_folders import JournalFolders
     from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
@@ -235,10 +234,7 @@ class Files:
         return Selection(self.names, parse_predicate(self.where), table=self.table)
 
     def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
-        """Yield the row of each file, and show progress; see `Runner.run`. Work that only reads also warns of an unfinished append."""
-        from sbbf_tool.storage.journal_folders import JournalFolders
-
-        folders = JournalFolders()
+        """Yield the row of each file, and show progress; see `Runner.run`."""
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
             runner = self.runner(progress)
             run, self.rest = runner.run, runner.rest
@@ -247,10 +243,7 @@ class Files:
 
                 incremental = IncrementalRunner(runner, self.state, is_since=self.is_since)
                 run = incremental.run
-            for row in run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work):
-                if self.spark is None and not (work.changes or row.is_unchanged):
-                    warn_of_append(row.path, folders)
-                yield row
+            yield from run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work)
             if self.state is not None:
                 self.left_out = incremental.left_out
 
@@ -346,13 +339,3 @@ def _setting(text: str) -> tuple[str, str]:
     if not sign or not key:
         raise click.UsageError(f"--conf must be key=value, not {text}")
     return key, value
-
-
-def warn_of_append(path: str, folders: JournalFolders) -> None:
-    """Warn of an unfinished append to a file, or of a journal that cannot be trusted; for commands that read."""
-    from sbbf_tool.cli import render
-    from sbbf_tool.file.interrupted import warning_of
-    from sbbf_tool.storage.places import is_url
-
-    if not is_url(path) and folders.may_have_journal(path) and (warning := warning_of(path)) is not None:
-        render.warn(f"{path}: {warning}")

@@ -136,9 +136,10 @@ def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None
     WriteError, and RefusedError if the file would have to change although the result is written to another `target`.
     """
     name = os.fsdecode(path)
+    outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name and not dry_run)
     if dry_run:
-        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"], None
-    outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name)
+        undone = f"{name}: an append to it was not finished: the next command that changes it, such as repair, undoes the append"
+        return [undone] if outcome.truncated_to is not None else list(outcome.warnings), None
     if target != name and outcome.truncated_to is not None:
         hint = "repair the file in place first"
         raise RefusedError("an append to the file was interrupted, and undoing it would change the file", file=name, hint=hint)

@@ -1,4 +1,4 @@
-"""An unfinished append: commands that change the file undo it, and commands that read the file report it.
+"""An unfinished append: commands that change the file undo it; where a file cannot be opened, the error names it.
 
 The storage package knows the journal of such an append but not the footer format; this module combines the two.
 """
@@ -61,19 +61,6 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
 
     with suppress(RefusedError):
         parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=ring)
-
-
-def warning_of(name: str) -> str | None:
-    """Return the warning for readers of a file with a journal beside it; None without a journal of this file."""
-    try:
-        length = places.interrupted_length(name, partial(ensure_footer, None))
-    except UnreadableError:
-        return None  # opening the file reports the reason
-    except RefusedError as error:
-        return str(SbbfError(error.message, hint=error.hint))
-    if length is None:
-        return None
-    return "an append to it was not finished: the next command that changes it, such as repair, undoes the append"
 
 
 def explain(error: UnreadableError, name: str) -> None:

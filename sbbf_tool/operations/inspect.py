@@ -11,7 +11,6 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -85,7 +84,6 @@ def inspect(
             columns=_totals(file, chosen, rows, all_chunks),
             unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
             notes=(
-                *_journal_notes(file),
                 *_other_file_notes(file),
                 *_type_notes(file, chosen),
                 *_engine_notes(file, chosen, rows),
@@ -185,11 +183,6 @@ def _draft(file: ParquetFile, stored: StoredFilter, measure: bool) -> tuple[Stor
 def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
     offset, _ = meta.stated_filter
     return () if offset is None else (f"bloom_filter_offset is {offset}, which means that there is no filter",)
-
-
-def _journal_notes(file: ParquetFile) -> Iterator[str]:
-    if file.source.can_reopen and (warning := warning_of(file.name)) is not None:
-        yield warning
 
 
 def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:

@@ -43,6 +43,8 @@ READS = {
     "resize -o": ["resize", "FILE", "--bytes", "64", "--force", "-o", "OUT"],
     "repair --dry-run": ["repair", "FILE", "--quick", "--dry-run"],
 }
+ONLY_READS = ("inspect", "probe", "verify", "check", "explain", "advise")
+"""Commands that look for a journal only where the file cannot be opened."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +100,7 @@ def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, pl
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_commands_that_read_a_file_warn_of_a_planted_journal_and_go_on(path, contents, plant, capfd):
+def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path, contents, plant, capfd):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")
     usual = {command: run_sbbf(capfd, path, words) for command, words in READS.items()}
@@ -107,7 +109,7 @@ def test_commands_that_read_a_file_warn_of_a_planted_journal_and_go_on(path, con
             code, out, output = run_sbbf(capfd, path, words)
             assert code == usual[command][0], (command, output)
             warned = [line for line in (out + output).splitlines() if str(journal) in line]
-            assert warned, command
+            assert bool(warned) is (command not in ONLY_READS), command
             assert all(re.search(PLANTS[plant].rule, line) for line in warned), command
             assert [line for line in out.splitlines() if line not in warned] == usual[command][1].splitlines(), command
             assert path.read_bytes() == contents[1], command
@@ -146,8 +148,8 @@ def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
         assert code == REFUSED, (command, output)
         assert re.search(f"cannot be trusted: its length is {len(decoy):,} bytes, but no footer ends there", out + output)
         assert path.read_bytes() == whole
-    code, out, output = run_sbbf(capfd, path, READS["probe"])
-    assert "no footer ends there" in output
+    code, out, output = run_sbbf(capfd, path, READS["add-filter --dry-run"])
+    assert "no footer ends there" in out + output
     assert code in (0, 1) or name == "twelve bytes"
 
 
@@ -296,7 +298,8 @@ def appending(path, contents, tail) -> Iterator[killed_append]:
 def test_an_append_that_goes_on_is_not_called_interrupted(path, contents, tail, appending, capfd):
     for command, words in READS.items():
         code, out, output = run_sbbf(capfd, path, words)
-        assert "another process is appending to" in out + output, command
+        is_silent = command in ONLY_READS and contents[0] + tail == contents[1]
+        assert is_silent or "another process is appending to" in out + output, command
         assert "interrupted" not in out + output
         assert "not finished" not in out + output
         assert code in (UnreadableError.exit_code, REFUSED) or contents[0] + tail == contents[1]
@@ -308,12 +311,13 @@ def test_an_append_that_goes_on_is_not_called_interrupted(path, contents, tail, 
     assert path.read_bytes() == contents[0] + tail
 
 
-def test_every_reading_command_reports_a_killed_append_as_interrupted(path, contents, tail, appending, capfd):
+def test_every_command_that_finds_a_killed_append_reports_it_as_interrupted(path, contents, tail, appending, capfd):
     with appending:
         pass
     for command, words in READS.items():
         _, out, output = run_sbbf(capfd, path, words)
-        assert re.search("interrupted|not finished|truncated to", out + output), command
+        is_silent = command in ONLY_READS and contents[0] + tail == contents[1]
+        assert bool(re.search("interrupted|not finished|truncated to", out + output)) is not is_silent, command
         assert "another process" not in out + output, command
         assert path.read_bytes() == contents[0] + tail
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
