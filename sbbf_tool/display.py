@@ -29,6 +29,8 @@ _LAST_TABLE = re.compile(r"""(.*)(#(?:"[^"]*"|[^".#@/=])+(?:\.(?:"[^"]*"|[^".#@/
 
 _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs"))
 """Schemes of stores whose keys and globs treat `?` as an ordinary character."""
+_CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
+"""Schemes in which the text before the `@` is the name of a container and no user."""
 _QUERY_OF_KEY = re.compile(r"\?[^/]*(?:=|%3d)|(?<=\.parquet)\?|(?<=\.index)\?", re.DOTALL | re.IGNORECASE)
 _QUERY = re.compile(r"[?#]")
 
@@ -39,21 +41,22 @@ _COMMAND = re.compile(r"#(?=[^ -~]*#\S{0,32}\[)")
 
 
 def redact(name: str | os.PathLike[str]) -> str:
-    """Redact the secrets in a name: the password and the query of a URL, and the user of a web address.
-
-    Each redacted part is shown as `...`. A path of the local file system is returned unchanged.
-    """
+    """Redact the secrets in a name: user, password and query of a URL, each shown as `...`. A path is returned unchanged."""
     text = os.fsdecode(name)
     if text.startswith("ducklake:"):
         return _redact_catalog(text)
     match = _URL.fullmatch(text)
-    if match is None or match[2].lower() == "file":
+    if match is None:
         return text
     start, scheme, rest = match[1], match[2].lower(), match[3]
+    if scheme == "file":
+        # Paths may have any character; only the part between two and three slashes is no path.
+        user, at, _ = rest.partition("/")[0].rpartition("@")
+        return f"{start}{HIDDEN}@{rest[len(user) + 1 :]}" if at and start.endswith("://") and not start.endswith(":///") else text
     is_store = scheme in _KEYS_ARE_LITERAL
     if _PASSWORD.match(rest):
         rest = f"{HIDDEN}@{rest.rpartition('@')[2]}" if "@" in rest else HIDDEN
-    elif not is_store:
+    elif scheme not in _CONTAINERS:
         host = re.match(r"[^/?#]*", rest)
         assert host is not None
         user, at, _ = host[0].rpartition("@")

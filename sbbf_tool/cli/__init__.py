@@ -19,7 +19,7 @@ from sbbf_tool.cli.group import CommandEntry, CommandsByName, debug_option
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.terminal import start_run, terminal
 from sbbf_tool.display import escape
-from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
     "inspect": CommandEntry("sbbf_tool.cli.inspect", "Show which columns have Bloom filters, and how selective they are."),
@@ -176,8 +176,16 @@ def _run(args: list[str]) -> int:
         message = f"{_one_line(error.format_message())}{_sources(context)} (see {where} --help)"
         return _fail(context, error, message, UsageError.exit_code)
     except SbbfError as error:
-        sources = _sources(context) if isinstance(error, UsageError) else ""
+        sources = _sources(context, is_named_too=error.file is None) if isinstance(error, UsageError) else ""
         return _fail(context, error, str(error) + sources, error.exit_code)
+    except FileNotFoundError as error:
+        from sbbf_tool.storage.places import ensure_working_folder
+
+        try:
+            ensure_working_folder()
+        except UnreadableError as reason:
+            return _fail(context, error, str(reason), reason.exit_code)
+        return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
@@ -189,14 +197,17 @@ def _one_line(message: str) -> str:
     return line if line.endswith("...") else line.removesuffix(".")
 
 
-def _sources(context: click.Context | None) -> str:
-    """Return where settings are from that the user did not write or name on the command line, for an error of usage."""
+def _sources(context: click.Context | None, *, is_named_too: bool = False) -> str:
+    """Return where settings are from that the user did not write on the command line, for an error of usage.
+
+    Those of a file that is named there are left out, unless the error may be one of them.
+    """
     if context is None:
         return ""
     from sbbf_tool.cli.settings import remembered
 
     settings = remembered(context)
-    is_named = settings.config is None or settings.config.is_named
+    is_named = not is_named_too and (settings.config is None or settings.config.is_named)
     sources = [setting.source for setting in settings.values.values() if not (setting.is_in_file and is_named)]
     return f" (set: {', '.join(sources)})" if sources else ""
 

@@ -191,6 +191,8 @@ class OpenEdit:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
         if self._edit.in_place and not self.is_copied:
             places.ensure_replaceable(self.target, self.file.source, append=self._edit.append)
+        if not self._edit.dry_run:
+            places.ensure_renames(self.target)
 
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
         """Write this filter for a chunk, unless it is saturated. Raises WriteError."""
@@ -283,7 +285,9 @@ class OpenEdit:
         return not self.file.footer.has_locked_chunks() and self._find_own_tail().start == self.file.footer.end
 
     def leftover_bytes(self, patch: Patch) -> int:
-        """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them."""
+        """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them; 0 if nothing changes."""
+        if not patch.pieces and patch.size == self.file.source.size:
+            return 0
         tail = self._find_own_tail()
         kept_filters = [place for key, place in tail.filters.items() if key not in patch.places and place.offset < patch.keep]
         return max(0, patch.keep - tail.start - sum(place.length or 0 for place in kept_filters))

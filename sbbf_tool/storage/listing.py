@@ -149,7 +149,7 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
     # The literal part of the pattern may contain links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
     base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
-    for match, *_ in sort_names((path,) for path in glob.iglob(pattern, recursive=True)):
+    for match, *_ in sort_names((path,) for path in set(_expand(parts))):
         is_link = is_behind_link(match, base)
         if is_link and "**" in parts and is_behind_link(os.path.dirname(match), base):
             # Skipped as below a folder: links to folders may form a cycle.
@@ -161,6 +161,20 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
         else:
             for entry in _walk(match):
                 yield replace(entry, is_link=is_link or entry.is_link)
+
+
+def _expand(parts: list[str]) -> Iterator[str]:
+    """Yield what the parts of a glob match. `**` follows no link to a folder, as in bash: links may form a cycle."""
+    if "**" not in parts:
+        yield from glob.iglob(os.sep.join(parts))
+        return
+    at = parts.index("**")
+    start, rest = os.sep.join(parts[:at]), parts[at + 1 :] or ["*"]
+    for top in glob.iglob(start) if start else [os.sep[:at]]:
+        for folder, folders, _ in os.walk(top or os.curdir):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            below = folder if top else folder[len("./") :]
+            yield from _expand([*glob.escape(below).split(os.sep), *rest] if below else rest)
 
 
 def _walk(top: str) -> Iterator[Entry]:

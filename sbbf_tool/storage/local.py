@@ -23,7 +23,7 @@ from sbbf_tool.storage.pending import PendingFile, collector_of, describe_loss, 
 from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.system_calls import READ, read_at, sync, unlock
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
-from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
+from sbbf_tool.storage.temporary import PRIVATE, USUAL, open_locked, sync_folder, temporary_file, temporary_path, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _CAP_FOWNER = 1 << 3
 _ELSEWHERE = "write to another folder"
+_NO_RENAME = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class LocalSource(Source):
@@ -234,6 +235,28 @@ def ensure_replaceable(target: str, *, append: bool = False) -> None:
     if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
         message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
         raise RefusedError(message, file=target, hint=f"{hint}, or append to the file")
+
+
+def ensure_renames(target: str) -> None:
+    """Raise RefusedError or WriteError if a new file could not get the name `target`, which is the last step of `replace`."""
+    folder, base = os.path.split(os.path.realpath(target))
+    first, second = temporary_path(folder, base), temporary_path(folder, base)
+    fd = None
+    try:
+        fd = open_locked(first)
+        os.rename(first, second)
+        os.unlink(second)
+    except OSError as error:
+        if error.errno in _NO_RENAME:
+            message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
+            raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
+        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(reason_of(error), file=target, hint=_ELSEWHERE) from error
+    finally:
+        if fd is not None:
+            close(fd)
+        for path in (first, second):
+            with suppress(OSError):
+                os.unlink(path)
 
 
 def ensure_open_to_new_files(folder: str, target: str) -> None:

@@ -194,7 +194,7 @@ def size_and_etag(name: str) -> tuple[int, str] | None:
 
     location = parse_location(name)
     version = store_of(location).version(location.key)
-    return None if version is None or version.tag is None else (version.size, version.tag)
+    return None if version is None or version.strong_tag is None else (version.size, version.strong_tag)
 
 
 class TableFinder:
@@ -225,11 +225,13 @@ class TableFinder:
             path = _locate(name)
             # A link belongs to the table of the file that it leads to.
             folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
-            if folder not in self._folders:
+            try:
+                table = self._folders[folder]
+            except KeyError:
                 if len(self._folders) >= _MOST_FOLDERS:
-                    self._folders.clear()
-                self._folders[folder] = tables.managing_table(folder)
-            table = self._folders[folder]
+                    # Other threads may read the dictionary.
+                    self._folders = {}
+                table = self._folders[folder] = tables.managing_table(folder)
         if table is None and (ducklake := tables.ducklake_folder(name)) is not None:
             return "DuckLake", ducklake
         return table
@@ -289,6 +291,12 @@ def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> 
     from sbbf_tool.storage.objects import publish
 
     publish.ensure_replaceable(source)
+
+
+def ensure_renames(target: str) -> None:
+    """Raise RefusedError or WriteError if the file system of a local target cannot give a new file its name."""
+    if not is_url(target):
+        local.ensure_renames(_locate(target))
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
@@ -367,11 +375,16 @@ def _locate(name: str | os.PathLike[str]) -> str:
     """Return the absolute path of a path or `file://` URL. Raises UnreadableError if it is relative and there is no working folder."""
     path = local_path(name)
     if not os.path.isabs(path):
-        try:
-            os.getcwd()
-        except OSError:
-            raise UnreadableError("the working directory no longer exists", file=path, hint="change to an existing directory") from None
+        ensure_working_folder(path)
     return path
+
+
+def ensure_working_folder(path: str | None = None) -> None:
+    """Raise UnreadableError, about the relative `path`, if the working folder was removed."""
+    try:
+        os.getcwd()
+    except OSError:
+        raise UnreadableError("the working directory no longer exists", file=path, hint="change to an existing directory") from None
 
 
 def local_path(name: str | os.PathLike[str]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.attributes import carry_over
-from sbbf_tool.storage.local import give_name
+from sbbf_tool.storage.local import ensure_renames, give_name
 from sbbf_tool.storage.system_calls import CAN_CHANGE, NO_WAIT, READ, sync, user_id
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, temporary_path, write_all
@@ -60,6 +60,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
             return
         if old is not None and not os.access(real, os.W_OK):
             raise RefusedError("no permission to write the file", file=name, hint=_HINT)
+        ensure_renames(name)
         with _beside(real, name, mode) as (temporary, fd):
             if old is not None and mode == USUAL:
                 _carry_over(real, fd)

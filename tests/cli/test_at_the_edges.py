@@ -296,3 +296,20 @@ def test_a_file_without_columns(tmp_path, capfd):
 def test_the_number_of_jobs_is_a_whole_number(capfd):
     assert run(["verify", "a.parquet", "--jobs", "x"]) == 2
     assert "'x' is not a valid whole number" in capfd.readouterr().err
+
+
+GONE = {
+    "state": ["check", "{0}", "--state", "s.db"],
+    "glob": ["inspect", "**/*.parquet"],
+    "new file": ["add-filter", "{0}", "-c", "id", "-o", "new.parquet"],
+}
+
+
+@pytest.mark.parametrize("arguments", GONE.values(), ids=list(GONE))
+def test_a_working_folder_that_was_removed_is_one_line(arguments, fixtures, tmp_path, monkeypatch, capfd):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert run([word.format(fixtures / "pyarrow-filters.parquet") for word in arguments]) == 3
+    assert len(capfd.readouterr().err.splitlines()) == 1

@@ -106,6 +106,8 @@ class TestUnusableFiles:
             ("[check]\nfail-on = 'never'", "sbbf.toml: [check]: fail-on"),
             ("[check]\nformat = 'yaml'", "sbbf.toml: [check]: format: 'yaml' is not one of"),
             ("[check]\njobs = 0", "sbbf.toml: [check]: jobs"),
+            ("[check]\nmax-fpp = 2", "sbbf.toml: [check]: max-fpp"),
+            ("[check]\nmin-ndv = 0", "sbbf.toml: [check]: min-ndv"),
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
@@ -119,6 +121,8 @@ class TestUnusableFiles:
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert message in err
+        assert run(["check", lying, "--config", "sbbf.toml"]) == 2
+        assert "sbbf.toml" in capfd.readouterr().err
         assert run(["check", "--help"]) == 0
 
     def test_no_regular_file(self, folder, lying, capfd):

@@ -94,7 +94,7 @@ def test_the_requests_for_one_blob(container):
         sbbf_tool.add_filters(url, ["id"], in_place=True, allow_table_files=True)
         operations = container.operations()
         assert sum(name.startswith("Put") or name == "GetBlockList" for name in operations) == writes
-        assert operations.count("GetBlobProperties") <= 5
+        assert operations.count("GetBlobProperties") <= 6
 
 
 @pytest.mark.parametrize("blocks", [False, True], ids=["small", "of blocks"])

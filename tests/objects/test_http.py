@@ -56,9 +56,20 @@ def test_a_changed_file_is_an_error_and_no_mixture(site, answer):
             source.read(1_000_000, 100)
 
 
-@pytest.mark.parametrize("tags", [None, 'W/"{}"'])
-def test_a_server_that_does_not_distinguish_versions_is_not_read(site, tags):
-    site.tags = tags
+def test_a_weak_etag_is_compared_and_not_required(site):
+    """It never matches a condition (RFC 9110, section 13.1.1)."""
+    site.tags = 'W/"{}"'
+    url = site.put("x", large())
+    with open_source(url) as source:
+        assert source.read(0, 4) == b"PAR1"
+        assert not any("if-match" in headers for _, _, headers in site.requests)
+        site.put("x", large()[::-1])
+        with pytest.raises(UnreadableError, match="the object changed while it was worked on"):
+            source.read(1_000_000, 100)
+
+
+def test_a_server_that_does_not_distinguish_versions_is_not_read(site):
+    site.tags = None
     with pytest.raises(UnreadableError, match="neither ETag nor Last-Modified"):
         open_source(site.put("x", small()))
 

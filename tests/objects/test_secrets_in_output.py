@@ -45,6 +45,12 @@ URLS = {
     "viewfs": f"viewfs://me:{SECRET}@cluster/a.parquet",
     "other-service": f"ftp://me:{SECRET}@host/a.parquet",
     "other-service-signed": f"oss://bucket/a.parquet?Signature={SECRET}",
+    "key-of-s3": f"s3://{SECRET}@bucket/a.parquet",
+    "user-of-google": f"gs://{SECRET}@bucket/a.parquet",
+    "user-of-azure": f"az://{SECRET}@container/a.parquet",
+    "user-of-hdfs": f"hdfs://{SECRET}@namenode/a.parquet",
+    "password-of-file": f"file://me:{SECRET}@/a.parquet",
+    "user-of-file": f"FILE://{SECRET}@host/a.parquet",
     "spark-connect": f"sc://127.0.0.1:1/;use_ssl=true;token={SECRET}",
 }
 DATA = {"--value", "--query", "--where", "--require"}
@@ -172,7 +178,7 @@ def test_a_plan_without_signatures_is_as_any_other_file(fixtures, tmp_path, capf
         ("https://host:8443/a.parquet?sig=x", "https://host:8443/a.parquet?..."),
         ("https://[::1]:80/a.parquet?sig=x", "https://[::1]:80/a.parquet?..."),
         ("https://me:x@host/a.parquet", "https://...@host/a.parquet"),
-        ("hdfs://me@namenode:8020/user/me@home/a", "hdfs://me@namenode:8020/user/me@home/a"),
+        ("hdfs://me@namenode:8020/user/me@home/a", "hdfs://...@namenode:8020/user/me@home/a"),
         ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
         ("s3://bucket/part-?.parquet", "s3://bucket/part-?.parquet"),
         ("s3://bucket/year=20?4/month=1/*.parquet", "s3://bucket/year=20?4/month=1/*.parquet"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
+from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.runner.threads import MOST_BYTES, MOST_OPEN, map_in_order
+from sbbf_tool.storage.places import TableFinder
 from sbbf_tool.storage.threads import waiting
 
 
@@ -84,3 +88,25 @@ def test_an_error_ends_the_run_without_waiting_for_the_others():
         list(map_in_order(work, range(MOST_OPEN), lambda number: 0, 2))
     assert not hang.is_set()
     hang.set()
+
+
+CACHES = {
+    "partitions": ("sbbf_tool.file.partitions._FOLDERS_REMEMBERED", lambda: parse_predicate("k >= 0").accepts, True),
+    "tables": ("sbbf_tool.storage.places._MOST_FOLDERS", lambda: TableFinder().managing_table, None),
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_threads_share_what_is_remembered_of_folders(name, monkeypatch, tmp_path):
+    """Each thread empties what the others look at."""
+    limit, make, expected = CACHES[name]
+    monkeypatch.setattr(limit, 1)
+    answer_of = make()
+    paths = [str(tmp_path / f"k={number}" / "a.parquet") for number in range(3)] * 300
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(lambda _: {answer_of(path) for path in paths}.pop(), range(8))) == {expected}
+    finally:
+        sys.setswitchinterval(interval)

@@ -39,6 +39,13 @@ int flock(int fd, int operation) {
     if (((operation & LOCK_EX) && mode == O_RDONLY) || ((operation & LOCK_SH) && mode == O_WRONLY)) { errno = EBADF; return -1; }
     return real(fd, operation);
 }
+
+/* A file system on an object store, such as mountpoint-s3, has neither of these. */
+#define FAIL(name, declared) int name declared { errno = ENOSYS; return -1; }
+#ifdef NO_NAMES
+FAIL(rename, (const char *from, const char *to))
+FAIL(link, (const char *from, const char *to))
+#endif
 """
 REFUSED = RefusedError.exit_code
 WAITS = (
@@ -69,7 +76,8 @@ def shim(tmp_path_factory) -> Path:
         pytest.skip("no compiler for the library that answers as NFS does")
     folder = tmp_path_factory.mktemp("shim")
     (folder / "flock.c").write_text(SHIM)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "flock.so", folder / "flock.c", "-ldl"], check=True)
+    for name, options in (("flock.so", []), ("no_names.so", ["-DNO_NAMES"])):
+        subprocess.run([compiler, "-shared", "-fPIC", *options, "-o", folder / name, folder / "flock.c", "-ldl"], check=True)
     return folder / "flock.so"
 
 
@@ -234,3 +242,25 @@ def test_appending_alone_on_nfs(shim, path, tmp_path):
     add_filters(path, ["user_id"], output=tmp_path / "copy.parquet")
     assert run(shim, add(path, "user_id", "--append"))[0] == 0
     assert path.read_bytes() == (tmp_path / "copy.parquet").read_bytes()
+
+
+CHANGES = {
+    "add": ["add-filter", "a.parquet", "-c", "user_id", "--in-place"],
+    "append": ["add-filter", "a.parquet", "-c", "user_id", "--in-place", "--append"],
+    "elsewhere": ["add-filter", "a.parquet", "-c", "user_id", "-o", "b.parquet"],
+    "remove": ["remove-filter", "filtered.parquet", "--in-place"],
+    "resize": ["resize", "filtered.parquet", "--fpp", "0.5", "--in-place"],
+    "report": ["check", "a.parquet", "--report", "r.json"],
+}
+
+
+@pytest.mark.parametrize("arguments", CHANGES.values(), ids=list(CHANGES))
+def test_a_file_system_without_rename_is_refused_before_the_work(shim, path, arguments, fixtures, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    shutil.copy(fixtures / "pyarrow-filters.parquet", "filtered.parquet")
+    before = {name: (path.parent / name).read_bytes() for name in os.listdir()}
+    code, output = run(shim.with_name("no_names.so"), [*arguments, "--verbose"])
+    assert code == REFUSED, output
+    assert "cannot rename a file" in output
+    assert "built" not in output
+    assert {name: (path.parent / name).read_bytes() for name in os.listdir()} == before

@@ -234,6 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not has_length:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        data = b"" if self.command == "HEAD" else data
         rest = memoryview(data)
         for size in _piece_sizes(len(data)) if is_slow else (len(data),):
             if is_slow:

@@ -67,7 +67,7 @@ class CloudStore(ReadOnlyStore):
                 # Azure does not support ranges counted from the end.
                 size = obstore.head(self._store, self._path(key))["size"]
                 if not size:
-                    return self._get(key, {})
+                    return b"", self._version(obstore.head(self._store, self._path(key)))
                 return self._get(key, {"range": (max(0, size - length), size)})
             return self._get(key, {"range": {"suffix": length}})
 
@@ -75,8 +75,8 @@ class CloudStore(ReadOnlyStore):
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         options: dict[str, Any] = {"range": (offset, offset + length)}
-        if version.tag is not None:
-            options["if_match"] = version.tag
+        if version.strong_tag is not None:
+            options["if_match"] = version.strong_tag
         data, current = self._call(lambda: self._retries.call(lambda: self._get(key, options), _is_retryable))
         if current != version:
             raise OtherVersionError
@@ -103,6 +103,10 @@ class CloudStore(ReadOnlyStore):
     def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
         if self._service == "http":
             raise UsageError("an HTTP server does not list its files", hint="name its files")
+        if limit == 1 and not prefix.endswith("/") and prefix and (version := self.version(prefix)) is not None:
+            # It sorts first, and obstore would request a page of 1,000 keys.
+            yield prefix, version
+            return
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None, offset=after or None)
@@ -150,15 +154,20 @@ class CloudStore(ReadOnlyStore):
             raise UnreadableError(
                 "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change", hint="download the file"
             )
-        return bytes(response.bytes()), version
+        start, end = response.range
+        # A body may go on for ever, whatever its headers say.
+        data = bytes(next(iter(response.stream(min_chunk_size=end - start + 1)), b""))
+        if len(data) > end - start:
+            raise UnreadableError(f"the server sent more than the {end - start:,} bytes that it states")
+        return data, version
 
     def _version(self, meta: Any) -> Version:
         tag, modified = meta["e_tag"], meta["last_modified"]
-        # A weak ETag does not guarantee equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 if the server sent no time.
+        # obstore reports 1970 if the server sent no time.
         modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
         return Version(
             meta["size"],
-            None if tag is None or tag.startswith("W/") else tag,
+            tag,
             modified_time.isoformat() if modified_time else None,
             meta["version"] if self._service == "gs" else None,
         )

@@ -114,7 +114,7 @@ def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, 
 
 
 def _entry(location: Location, key: str, version: Version) -> Entry:
-    return Entry(location.with_key(key).url, bytes=version.size, etag=version.tag)
+    return Entry(location.with_key(key).url, bytes=version.size, etag=version.strong_tag)
 
 
 def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:

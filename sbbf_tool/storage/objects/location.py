@@ -57,7 +57,7 @@ def parse_location(url: str) -> Location:
     if service == "http":
         return _parse_http(url)
     # In S3, only the name of an access point has a colon; any other colon separates an access key from its secret.
-    is_key = service in ("s3", "gs") and ":" in bucket and not bucket.startswith("arn:")
+    is_key = service in ("s3", "gs") and (":" in bucket or "@" in bucket) and not bucket.startswith("arn:")
     if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
         raise UsageError(
             f"{scheme}: a URL must not contain a password", hint="sbbf takes credentials from the environment, profiles and roles"

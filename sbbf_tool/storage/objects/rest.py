@@ -18,7 +18,7 @@ import urllib3
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, Retries, tries_of
-from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import CONNECT_SECONDS, MOST_ANSWER_BYTES, READ_SECONDS, DeniedError, OtherVersionError
 
 BUDGET = Budget()
 """When a request to write is given up."""
@@ -105,9 +105,10 @@ class RestClient:
             headers={"User-Agent": "sbbf", "Content-Length": str(len(authorized.body)), **authorized.headers},
             retries=False,
             redirect=False,
+            preload_content=False,
             timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
         )
-        response = Response(answer.status, answer.headers, answer.data)
+        response = Response(answer.status, answer.headers, read_answer(answer))
         if answer.status >= 300:
             code = self.find_code(response)
             raise StatusError(answer.status, code if _CODE.fullmatch(code) else "")
@@ -123,6 +124,16 @@ class RestClient:
             return OtherVersionError()
         tries = f", {format_count(tries_of(error), 'try', 'tries')}" if error.status in _TRANSIENT else ""
         return UnreadableError(f"the service answered {error.status}{' ' + error.code if error.code else ''}{tries}")
+
+
+def read_answer(answer: urllib3.BaseHTTPResponse) -> bytes:
+    """Read an answer as a whole. Raises UnreadableError if it is longer than any that a service sends."""
+    body = answer.read(MOST_ANSWER_BYTES + 1)
+    if len(body) > MOST_ANSWER_BYTES:
+        answer.close()
+        raise UnreadableError(f"the service sent more than {MOST_ANSWER_BYTES:,} bytes")
+    answer.release_conn()
+    return body
 
 
 @cache

@@ -14,15 +14,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import botocore.config
+import botocore.exceptions as wrong
 import botocore.session
+import urllib3
 from botocore import UNSIGNED
+from botocore.awsrequest import AWSResponse
 
 from sbbf_tool.errors import MissingError, UnreadableError
+from sbbf_tool.storage.objects.rest import read_answer
 from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, retries_of
 from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call, is_cut_off, is_temporary, is_unreachable
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, Answer, OtherVersionError, Version
@@ -79,7 +85,8 @@ class S3Bucket:
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         try:
-            data, current = self._get_range(key, f"bytes={offset}-{offset + length - 1}", IfMatch=version.tag)
+            condition = {} if version.strong_tag is None else {"IfMatch": version.strong_tag}
+            data, current = self._get_range(key, f"bytes={offset}-{offset + length - 1}", **condition)
         except NoSuchRangeError:
             raise OtherVersionError from None
         if current != version:
@@ -89,17 +96,21 @@ class S3Bucket:
     def _get_range(self, key: str, range_header: str, **conditions: Any) -> tuple[bytes, Version]:
         def request() -> tuple[bytes, Version]:
             answer = self.client.get_object(Bucket=self.bucket, Key=key, Range=range_header, **conditions)
-            size, length = answer["ContentLength"], answer["ContentLength"]
-            if (match := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
-                first, last, size = (int(number) for number in match.groups())
-                if (first, last) != _expected_range(range_header, size) or last - first + 1 != length:
-                    answer["Body"].close()
-                    raise UnreadableError(f"the store sent bytes {first} to {last} instead of {range_header}")
-            elif not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
-                answer["Body"].close()
-                raise UnreadableError("the store does not support range requests: it sent the whole object")
+            size = length = answer.get("ContentLength")
+            with closing(answer["Body"]) as body:
+                if (match := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
+                    first, last, size = (int(number) for number in match.groups())
+                    if (first, last) != _expected_range(range_header, size) or length not in (None, last - first + 1):
+                        raise UnreadableError(f"the store sent bytes {first} to {last} instead of {range_header}")
+                    length = last - first + 1
+                elif size is None or not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
+                    raise UnreadableError("the store does not support range requests: it sent the whole object")
+                # A body may go on for ever, whatever its headers say. A read at its end verifies its length and checksum.
+                data = body.read(length)
+                if body.read(1) or len(data) != length:
+                    raise UnreadableError(f"the store sent more or less than the {length:,} bytes that it states")
             attributes = {name: answer[name] for name in _ATTRIBUTES if answer.get(name)}
-            return answer["Body"].read(), Version(size, answer.get("ETag"), attributes=attributes)
+            return data, Version(size, answer.get("ETag"), attributes=attributes)
 
         return self.call(request)
 
@@ -108,6 +119,8 @@ class S3Bucket:
             metadata = self.head(key)
         except MissingError:
             return None
+        if "ContentLength" not in metadata:
+            raise UnreadableError("the store does not state the length of the object")
         return Version(metadata["ContentLength"], metadata.get("ETag"))
 
     def modified(self, key: str) -> float | None:
@@ -193,4 +206,24 @@ def client(process: int) -> Any:
         **checksums,
     )
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
-    return session.create_client("s3", region_name=region, config=config)
+    client = session.create_client("s3", region_name=region, config=config)
+    client.meta.events.register("before-send.s3", partial(_send, client._endpoint.http_session))
+    return client
+
+
+def _send(http: Any, request: Any, **_: Any) -> AWSResponse:
+    """Send a request of botocore. Answers that botocore would read as a whole, such as listings and errors, are read up to a limit."""
+    is_stream, request.stream_output = request.stream_output, True
+    answer: AWSResponse = http.send(request)
+    if is_stream and answer.status_code < 300:
+        return answer
+    try:
+        body = read_answer(answer.raw)
+    except urllib3.exceptions.HTTPError as error:
+        raise wrong.ConnectionClosedError(endpoint_url=request.url, request=request) from error
+    return AWSResponse(answer.url, answer.status_code, answer.headers, _Body(body))
+
+
+class _Body(BytesIO):
+    def stream(self) -> Iterator[bytes]:
+        yield self.getvalue()

@@ -58,7 +58,7 @@ class ObjectSource(Source):
         self._readers: OrderedDict[int, int] = OrderedDict()
         with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
-        self.size, self.etag = self.version.size, self.version.tag
+        self.size, self.etag = self.version.size, self.version.strong_tag
         log.debug("pinned %s to %s", self.name, self.version)
         self._count(tail)
         self._tail_start = self.size - len(tail)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.source import Piece, Source
 
 CONNECT_SECONDS, READ_SECONDS = 10, 60
+MOST_ANSWER_BYTES = 16 << 20
+"""Length of the longest answer that states no object: a list of the 50,000 blocks of an object takes at most 10 MB."""
 
 Answer = TypeVar("Answer")
 
@@ -23,12 +25,17 @@ class Version:
 
     size: int
     tag: str | None
-    """The ETag, quotes included."""
+    """The ETag, quotes included; a weak one begins with `W/`."""
     modified: str | None = None
     generation: str | None = None
     """Google's number of the version; None for other services, and in listings."""
     attributes: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What else the service reported with the first bytes, such as metadata and storage class, by its own names; often empty."""
+
+    @property
+    def strong_tag(self) -> str | None:
+        """The ETag that a conditional request can state; None if it is weak, which never matches (RFC 9110, section 13.1.1)."""
+        return None if self.tag is None or self.tag.startswith("W/") else self.tag
 
 
 class OtherVersionError(UnreadableError):
