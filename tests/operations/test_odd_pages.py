@@ -143,6 +143,7 @@ CASES: dict[str, tuple[pa.Array, dict[str, Any], Change, ChangeMeta | None]] = {
     "a size beyond the pages": (NAMES, {}, as_it_is, larger),
     "a size beyond plain pages": (NAMES, PLAIN, as_it_is, larger),
     "a size beyond pages of differences": (TEXT_GAPS, DELTAS | {"column_encoding": "DELTA_BYTE_ARRAY"}, as_it_is, larger),
+    "empty pages after a dictionary": (NAMES, {"data_page_size": 100, "write_batch_size": 100}, with_empty_pages, None),
     "empty pages": (NAMES, PLAIN, with_empty_pages, None),
     "empty pages of differences": (GAPS, NUMBERS_BY_DIFFERENCE, with_empty_pages, None),
     "empty pages of lists": (LISTS, PLAIN, with_empty_pages, None),
