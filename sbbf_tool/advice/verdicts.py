@@ -103,7 +103,7 @@ def explain_rarity(totals: Totals) -> str | None:
     column = totals.column
     if totals.is_geometry:
         return "shapes are seldom queried by equality (the file's key geo names the column)"
-    if totals.value_bytes > _LARGE * totals.values:
+    if (column.width or _LARGE) >= _LARGE and totals.value_bytes > _LARGE * totals.values:
         size = totals.value_bytes // max(1, totals.values)
         return f"values of {size:,} bytes on average, such as images and prose, are seldom queried by equality"
     kind = column.logical.kind if column.logical is not None else column.physical
