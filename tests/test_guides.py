@@ -142,16 +142,6 @@ def test_the_steps_for_github(tmp_path: Path) -> None:
     assert run(check["run"], tmp_path).returncode == 0
 
 
-def test_the_script_for_gitlab(tmp_path: Path) -> None:
-    broken = checkout(tmp_path)
-    (job,) = yaml.safe_load(example("ci.md", "--format gitlab").body).values()
-    (script,) = (line for line in job["script"] if "sbbf check" in line)
-    assert run(script, tmp_path).returncode == 1
-    assert '"check_name": "false-negatives"' in (tmp_path / job["artifacts"]["reports"]["codequality"]).read_text()
-    broken.unlink()
-    assert run(script, tmp_path).returncode == 0
-
-
 def test_a_report_of_a_lake(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake" / "events")
     for day in DAYS:

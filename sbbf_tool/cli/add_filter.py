@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sbbf_tool.editing.filter_spec import FilterSpec, Rebuild
     from sbbf_tool.editing.plan_file import Plan
-    from sbbf_tool.reports.add import AddPlan, AddReport
+    from sbbf_tool.reports.add import AddReport
 
 _COLUMNS = (
     Column("row group", COUNT),
@@ -62,7 +62,6 @@ _COLUMNS = (
 @click.option(
     "--also-new-files", is_flag=True, help="Of an Iceberg table: set the properties by which its writers add filters to new files."
 )
-@click.option("--plan-only", is_flag=True, help="Report what each file would get, from its footer.")
 @strict_option
 @force_option
 @page_limit_option
@@ -79,7 +78,6 @@ def command(
     rebuild: Rebuild | None,
     append: bool,
     also_new_files: bool,
-    plan_only: bool,
     force: bool,
     strict: bool,
     max_page_bytes: int | None,
@@ -101,10 +99,6 @@ def command(
         change = dataclasses.replace(change, files=change.files.of(plan.files))
     if not (columns or plan or use_advice):
         raise click.UsageError("no column was given: use one of --column, --plan and --advise")
-    if plan_only and change.files.state is not None:
-        raise click.UsageError("--plan-only reads the footer of each file: leave out --state")
-    if plan_only:
-        change = dataclasses.replace(change, dry_run=True)
     change.ensure_target()
     if append and change.files.table is not None:
         raise click.UsageError("--append does not apply to a table: its commit replaces files by copies")
@@ -119,8 +113,6 @@ def command(
     if plan is not None and change.files.file is None:
         spec = dataclasses.replace(spec, if_present=True)
     edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
-    if plan_only:
-        return change.report(works.plan(spec, edit), _PlanView(), spec.columns, spec=spec)
     properties = write_properties(change.files.table, spec) if also_new_files and change.files.table is not None else {}
     return change.report(works.add(spec, edit), _AddView(), spec.columns, spec=spec, properties=properties)
 
@@ -240,32 +232,3 @@ def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     kinds = [f"{counts[name]:,} {word}" for word, name in _KINDS.items() if counts[name]]
     if kinds:
         page.say(f"existing filters: {', '.join(kinds)}; --rebuild weak rebuilds them")
-
-
-class _PlanView(View["AddPlan"]):
-    schema = "add-filter-plan"
-    skipped = "have every filter"
-    sums = ("filters", "data_bytes", "files_not_measured")
-
-    def add(self, report: AddPlan, row: FileRow) -> int:
-        self.total.update(filters=report.filters, data_bytes=report.data_bytes, files_not_measured=bool(report.not_measured))
-        return 0
-
-    def show(self, page: Page, report: AddPlan) -> None:
-        if report.filters:
-            filters = f"{format_count(report.filters, 'filter')} for {page.join_names(report.columns)}"
-            page.say(f"{report.file}: {filters} would be built from {page.bytes(report.data_bytes)}")
-        else:
-            page.say(f"{report.file}: no filter would be built")
-        if report.not_measured:
-            page.say(f"{report.file}: existing filters of {page.join_names(report.not_measured)}: not measured")
-
-    def show_line(self, page: Page, report: AddPlan) -> None:
-        if report.filters:
-            self.show(page, report)
-
-    def show_end(self, page: Page, files: str) -> None:
-        if num_files := self.total["files_not_measured"]:
-            page.say(f"not measured: the existing filters in {format_count(num_files, 'file')}")
-        filters = format_count(self.total["filters"], "filter")
-        page.say(f"{files}; {filters} would be built from {page.bytes(self.total['data_bytes'])}")

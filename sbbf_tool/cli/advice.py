@@ -65,7 +65,7 @@ def read_queries(path: str | None) -> list[str]:
 def ensure_text(outputs: Outputs) -> None:
     """Raise UsageError for formats of rows, which have no room for the settings of a writer."""
     form = outputs.format if outputs.report is None else outputs.report_format
-    if form in ("csv", "tsv", "arrow", "parquet"):
+    if form in ("csv", "parquet"):
         raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
 
 

@@ -94,9 +94,6 @@ def _findings_of_json(path: str, text: bytes) -> list[tuple[str, str, str | None
 
 
 def _documents(text: bytes) -> Iterator[Any]:
-    if text.lstrip().startswith(b"["):
-        yield from json.loads(text)
-        return
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise ValueError("empty")
@@ -104,7 +101,7 @@ def _documents(text: bytes) -> Iterator[Any]:
 
 
 def _no_report(path: str) -> UsageError:
-    hint = "save one with sbbf check --report FILE, where FILE ends with .json, .ndjson or .parquet"
+    hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
     return UsageError("the baseline is not a report of sbbf check", file=path, hint=hint)
 
 

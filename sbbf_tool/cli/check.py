@@ -23,7 +23,7 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.settings import remembered
 from sbbf_tool.cli.spelling import quote_command
-from sbbf_tool.cli.state import keeps_state, leave_out_unchanged
+from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 @output_options(FINDING_FORMATS)
 @click.option("--baseline", metavar="FILE", help="Fail only on findings that this report of an earlier check does not have.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
-@click.option("--since", metavar="STATE", help="Check only files that are new or changed since a run with --state wrote this file.")
 @over_files()
 @keeps_state
 def command(
@@ -53,7 +52,6 @@ def command(
     max_page_bytes: int | None,
     strict: bool,
     list_rules: bool,
-    since: str | None,
     baseline: str | None,
     by_properties: bool,
     declared_by: str | None,
@@ -73,7 +71,6 @@ def command(
     from sbbf_tool.operations.check import ensure_columns
     from sbbf_tool.runner import works
 
-    leave_out_unchanged(files, since)
     declaration = choose_declaration(lambda: files.table, by_properties, declared_by)
     context = click.get_current_context()
     chosen = policy.from_options(context, options)

@@ -95,10 +95,6 @@ class Files:
         """The change of the table, if the command makes one."""
         self.state: State | None = None
         """The state with the outcomes of earlier runs."""
-        self.is_since = False
-        """Whether files that are unchanged since the state are left out."""
-        self.left_out = 0
-        """Number of files that were left out."""
         self.rest: list[Any] = []
         """Rows that a run had when it ended early; see `Runner.rest`."""
         self._selection: Selection | None = None
@@ -116,7 +112,7 @@ class Files:
             as_files=self.as_files,
             catalog_table=self.catalog_table,
         )
-        files.state, files.is_since = self.state, self.is_since
+        files.state = self.state
         return files
 
     def of_selection(self, selection: Selection) -> Files:
@@ -241,11 +237,8 @@ class Files:
             if self.state is not None:
                 from sbbf_tool.runner.incremental import IncrementalRunner
 
-                incremental = IncrementalRunner(runner, self.state, is_since=self.is_since)
-                run = incremental.run
+                run = IncrementalRunner(runner, self.state).run
             yield from run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work)
-            if self.state is not None:
-                self.left_out = incremental.left_out
 
     def _listing(self, work: Work[Row]) -> Callable[[], Iterable[ListedFile]] | None:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "--against",
     metavar="FILE",
     type=click.Path(),
-    help="Compare with this report of an earlier sbbf inspect: FILE ends with .json or .ndjson.",
+    help="Compare with this report of an earlier sbbf inspect: FILE ends with .json.",
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @page_limit_option

@@ -63,7 +63,7 @@ def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
         place = f"column {column}" if column is not None else None
         complain(f"sbbf: {UnreadableError(problem, file=file, place=place)}")
     if len(problems) > MOST_FILES:
-        complain(f"sbbf: and {len(problems) - MOST_FILES:,} more; --json shows them")
+        complain(f"sbbf: and {len(problems) - MOST_FILES:,} more; --format json shows them")
     return UnreadableError.exit_code if problems else 0
 
 

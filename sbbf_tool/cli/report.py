@@ -45,7 +45,6 @@ Report = TypeVar("Report")
 _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
 _VANISHED = "vanished"
-_OF_STATE = {"unchanged": "of them unchanged and not opened", "left_out": "more unchanged and left out"}
 """Words for files that were not opened, by the key of the summary document."""
 
 
@@ -125,7 +124,7 @@ class _Outcomes:
         self._is_of_table = is_of_table
         self.unchanged = 0
         """Number of files whose outcome the state has."""
-        self._state: dict[str, int] = {}
+        self._has_state = False
         self._warnings: Counter[str] = Counter()
         self._words = {
             OK: done,
@@ -157,7 +156,8 @@ class _Outcomes:
         if links := self.counts[LINK]:
             shares.append(f"{format_count(links, 'link')} skipped")
         shares += [f"{self.counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if self.counts[reason]]
-        shares += [f"{count:,} {_OF_STATE[name]}" for name, count in self._state.items() if count]
+        if self._has_state and self.unchanged:
+            shares.append(f"{self.unchanged:,} of them unchanged and not opened")
         return f"{format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
     def warn(self, path: str | None, warnings: Iterable[str]) -> None:
@@ -180,7 +180,7 @@ class _Outcomes:
     def note_state(self, files: Files) -> None:
         """Count the files that were not opened, and print what of the state could not be read."""
         if files.state is not None:
-            self._state = {"left_out": files.left_out} if files.is_since else {"unchanged": self.unchanged}
+            self._has_state = True
             for warning in files.state.warnings:
                 render.warn(warning)
 
@@ -189,7 +189,7 @@ class _Outcomes:
         counts = {name: self.counts[status] for status, name in names.items()}
         counts["refused"] += self.counts[_VANISHED]
         counts["skipped"] += self.counts[_NOTHING_TO_DO] + sum(self.counts[reason] for reason in LEFT_OUT)
-        return {"files": self.counts.total(), **counts, **self._state}
+        return {"files": self.counts.total(), **counts, **({"unchanged": self.unchanged} if self._has_state else {})}
 
 
 def _has_nothing_to_do(row: FileRow) -> bool:
@@ -206,8 +206,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     """
     outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_run is not None)
     codes: set[int] = set()
-    # Of files that may be left out, the summary is printed too.
-    is_single = files.file is not None and not files.is_since
+    is_single = files.file is not None
     named_columns, code = NamedColumns(columns), 0
     error: BaseException | None = None
     last_path: str | None = None
@@ -233,7 +232,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
 
         try:
             with closing(files.rows(work)) as rows:
-                for raw_row in _without_flood(rows, files):
+                for raw_row in _without_flood(rows):
                     with interrupts_later() if work.changes else nullcontext():
                         take(raw_row)
                     if not work.changes:
@@ -278,7 +277,7 @@ def _end(
     """End the outputs of a complete run; return the exit code of the command, which is 0 unless `answers` is set."""
     if not is_single:
         outcomes.warn_again()
-        codes.update(() if named_columns is None else _report_columns(named_columns, is_complete=not files.left_out))
+        codes.update(() if named_columns is None else _report_columns(named_columns))
         if not outcomes.counts and files.where is not None:
             complain(f"sbbf: {NO_PARTITION}")
             codes.add(UnreadableError.exit_code)
@@ -320,12 +319,9 @@ def _end_early(view: View[Any], outcomes: _Outcomes, report: Output | None, code
         report.end(_summarize(view, outcomes, code, {}, {}), str(outcomes))
 
 
-def _report_columns(named_columns: NamedColumns, *, is_complete: bool) -> Iterator[int]:
-    """Print the columns that no file has, and those that differ between files; yield the exit code of an error.
-
-    Unless `is_complete`, files that were left out may have the columns.
-    """
-    for reason in named_columns.unknown() if is_complete else ():
+def _report_columns(named_columns: NamedColumns) -> Iterator[int]:
+    """Print the columns that no file has, and those that differ between files; yield the exit code of an error."""
+    for reason in named_columns.unknown():
         complain(f"sbbf: no file has the column: {reason}")
         yield UsageError.exit_code
     for line in named_columns.describe():
@@ -365,11 +361,11 @@ def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], 
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
 
-def _without_flood(rows: Iterable[Row], files: Files) -> Iterator[Row]:
+def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows, but hold back usage errors until a row without one. If every file has a usage error, raise only the first.
 
     If no file has the columns that the command names, this is a usage error too. If only some files have a usage error, such as a value
-    that the column cannot hold, or if other files were left out, it is reported for those files.
+    that the column cannot hold, it is reported for those files.
     """
     remaining = iter(rows)
     held_rows: deque[Row] = deque()
@@ -378,7 +374,7 @@ def _without_flood(rows: Iterable[Row], files: Files) -> Iterator[Row]:
         if (row.exit_code != UsageError.exit_code and not lacks_columns(row)) or len(held_rows) > _MOST_IN_MEMORY:
             break
     else:
-        if held_rows and not files.left_out:
+        if held_rows:
             raise held_rows[0].error or UsageError(reason_of(held_rows[0]), file=held_rows[0].path)
     while held_rows:
         yield held_rows.popleft()

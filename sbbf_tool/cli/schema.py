@@ -86,8 +86,6 @@ class Summary:
     """The columns that the command names, if it names any."""
     unchanged: int = field(metadata={"optional": True})
     """Number of files whose outcome is that of the state, with `--state`."""
-    left_out: int = field(metadata={"optional": True})
-    """Number of files that are not among `files`, because they are unchanged since the state, with `--since`."""
 
 
 DOCUMENTS: dict[str, type] = {
@@ -102,7 +100,6 @@ DOCUMENTS: dict[str, type] = {
     "advise": advise.AdviceReport,
     "apply": apply.ApplyReport,
     "add-filter": add.AddReport,
-    "add-filter-plan": add.AddPlan,
     "remove-filter": remove.RemoveReport,
     "resize": resize.ResizeReport,
     "repair": repair.RepairReport,

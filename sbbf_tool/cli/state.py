@@ -1,4 +1,4 @@
-"""The options `--state` and `--since`: a run that works only on new and changed files."""
+"""The option `--state`: a run that works only on new and changed files."""
 
 from __future__ import annotations
 
@@ -37,19 +37,10 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
     return click.option("--state", metavar="FILE", help=_HELP)(command)
 
 
-def leave_out_unchanged(files: Files, since: str | None) -> None:
-    """Apply `--since`. Raises UsageError if the file is no state."""
-    if since is None:
-        return
-    if files.state is not None:
-        raise click.UsageError("--since reads a state without writing it: leave out --state")
-    files.state, files.is_since = _open(since, writes=False, must_exist=True), True
-
-
-def _open(path: str, *, writes: bool, must_exist: bool = False) -> State:
+def _open(path: str, *, writes: bool) -> State:
     from sbbf_tool.runner.state import State
 
     if path == "-":
         raise click.UsageError("a state is a file: give its name instead of -")
     warn_of_exposure(path, "state", _EFFECT)
-    return State(path, writes=writes, must_exist=must_exist)
+    return State(path, writes=writes)

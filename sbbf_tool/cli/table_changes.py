@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 OPERATIONS = {
     "add-filter": "ADD BLOOM FILTERS",
-    "add-filter-plan": "ADD BLOOM FILTERS",
     "remove-filter": "REMOVE BLOOM FILTERS",
     "resize": "RESIZE BLOOM FILTERS",
     "repair": "REPAIR BLOOM FILTERS",

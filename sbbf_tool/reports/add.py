@@ -10,7 +10,6 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, FileRow
-from sbbf_tool.reports.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -97,27 +96,3 @@ class AddRow(FileRow):
             return self
         report = self.report.repeat()
         return replace(self, path=report.file, status=SKIPPED, reason=HAS_EVERY_FILTER, report=report)
-
-
-@dataclass(frozen=True, repr=False)
-class AddPlan(Tabular):
-    """Filters that a file would get, planned from its footer."""
-
-    file: str
-    bytes: int
-    columns: tuple[str, ...]
-    filters: int
-    data_bytes: int
-    """Compressed bytes of the column chunks to read."""
-    not_measured: tuple[str, ...] = ()
-    """Columns with existing filters, which are not read: they may be weaker or larger than requested."""
-    named_columns: tuple[NamedColumn, ...] = ()
-    """What the file has under each of the names of columns that were given."""
-
-    def _summary(self) -> str:
-        return f"{self.file}: {format_count(self.filters, 'filter')}"
-
-
-@dataclass(frozen=True)
-class PlanRow(FileRow):
-    report: AddPlan | None = None

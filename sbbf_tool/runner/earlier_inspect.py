@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 30
 
 
 def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
-    """Read a report of `inspect` as JSON or JSON lines, one file at a time. Raises UsageError if the file is none."""
+    """Read a report of `inspect` as JSON, one file at a time. Raises UsageError if the file is none."""
     name = os.fsdecode(path)
     earlier = EarlierRun(redact(name))
     try:
@@ -26,7 +26,7 @@ def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
             raise UnreadableError("it has no report of a file")
     except (UnreadableError, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = error.message if isinstance(error, SbbfError) else getattr(error, "strerror", None) or "it has other fields"
-        hint = "save the report of inspect in a file whose name ends with .json or .ndjson"
+        hint = "save the report of inspect in a file whose name ends with .json"
         raise UsageError(f"the file is not a report of inspect ({reason.lower()})", file=name, hint=hint) from None
     return earlier
 
@@ -40,16 +40,14 @@ def _add(document: Any, earlier: EarlierRun) -> None:
 
 
 def _read_documents(name: str) -> Iterator[Any]:
-    """Yield the documents of a report as JSON lines, or as one array. Raises OSError, ValueError, RecursionError, UnreadableError."""
+    """Yield the documents of a report, one a line. Raises OSError, ValueError, RecursionError, UnreadableError."""
     with open(name, "rb") as stream:
-        is_list = stream.read(1) == b"["
-        stream.seek(0)
         is_empty = True
-        while text := stream.read(_MOST_BYTES + 1) if is_list else stream.readline(_MOST_BYTES + 1):
+        while text := stream.readline(_MOST_BYTES + 1):
             if len(text) > _MOST_BYTES:
                 raise UnreadableError(f"it has more than {_MOST_BYTES:,} bytes")
             if text.strip():
                 is_empty = False
-                yield from json.loads(text) if is_list else (json.loads(text),)
+                yield json.loads(text)
         if is_empty:
             raise UnreadableError("it is empty")

@@ -47,12 +47,9 @@ _COARSE_TICK_SECONDS = 2.0
 class IncrementalRunner:
     """A runner that takes the rows of unchanged files from a state, and records the others there."""
 
-    def __init__(self, runner: Runner, state: State, *, is_since: bool = False) -> None:
-        """With `is_since`, unchanged files have no rows, whatever was done with them; their number is `left_out`."""
-        self.left_out = 0
+    def __init__(self, runner: Runner, state: State) -> None:
         self._runner = runner
         self._state = state
-        self._is_since = is_since
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group of files that is worked on."""
@@ -66,8 +63,6 @@ class IncrementalRunner:
                 row = None if file.skipped else self._find(file, requests)
                 if row is None:
                     waiting.append(file if _has_settled(file) else _without_version(file))
-                elif self._is_since:
-                    self.left_out += 1
                 else:
                     yield row
                 if most is not None and len(waiting) >= most:
@@ -96,8 +91,6 @@ class IncrementalRunner:
         version = _version_of(file)
         for saved in self._state.find(_key_of(file.path)) if version is not None else ():
             if saved.version == version:
-                if self._is_since:
-                    return requests.work.row(path=file.path, status=SKIPPED, reason=None, exit_code=0, seconds=0.0)
                 is_usable = saved.status == SKIPPED or not requests.request.only_skipped
                 if is_usable and (saved.command, saved.request) == (requests.command, requests.hash_of(file.path)):
                     return _row_of(saved, file.path, requests.work.row)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.apply import NO_DECLARATION
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_QUERIED, FileRow
 from sbbf_tool.runner import works
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.resize import ResizeReport
     from sbbf_tool.reports.verify import VerifyReport
     from sbbf_tool.rules.check_policy import Policy
-    from sbbf_tool.runner.incremental import IncrementalRunner
 
 StatePath: TypeAlias = "str | os.PathLike[str] | None"
 
@@ -65,12 +64,6 @@ class Files:
     def __init__(self, selection: Selection, jobs: int | None = None) -> None:
         self.selection = selection
         self.jobs = jobs
-        self._incremental: IncrementalRunner | None = None
-
-    @property
-    def left_out(self) -> int:
-        """Number of files that the last `check` left out as unchanged, once its last report has been taken."""
-        return 0 if self._incremental is None else self._incremental.left_out
 
     def inspect(
         self,
@@ -124,21 +117,17 @@ class Files:
         policy: Policy | None = None,
         *,
         state: StatePath = None,
-        since: StatePath = None,
         keys: KeysLike = None,
         max_page_bytes: MaxPageBytes = None,
         strict: bool = False,
     ) -> Iterator[CheckReport | SbbfError]:
-        """Run the rules; see `sbbf_tool.check`.
-
-        `state` is as in `verify`. With `since`, the files that are unchanged since a run wrote this state are left out; see `left_out`.
-        """
+        """Run the rules; see `sbbf_tool.check`. `state` is as in `verify`."""
         from sbbf_tool.rules.check_policy import Policy
         from sbbf_tool.runner.declared_files import leave_out_old_files
 
         policy = policy or Policy()
         work = works.check(policy, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
-        return reports_of(self._runner(state, since)(leave_out_old_files(self.selection, policy.limits.filters), work))
+        return reports_of(self._runner(state)(leave_out_old_files(self.selection, policy.limits.filters), work))
 
     def advise(self, **options: Any) -> AdviceReport:
         """Advise on the columns of all files together, with the options of `sbbf_tool.advise`."""
@@ -216,27 +205,18 @@ class Files:
         """Repair filters, `in_place`; see `sbbf_tool.repair`."""
         return self._run(works.repair(columns, **{"strict": False, **options}))
 
-    def _run(self, work: works.Work[FileRow], state: StatePath = None, since: StatePath = None, *, writes: bool = True) -> Iterator[Any]:
-        return reports_of(self._runner(state, since, writes=writes)(self.selection, work), is_query=work.values is not None)
+    def _run(self, work: works.Work[FileRow], state: StatePath = None, *, writes: bool = True) -> Iterator[Any]:
+        return reports_of(self._runner(state, writes=writes)(self.selection, work), is_query=work.values is not None)
 
-    def _runner(
-        self, state: StatePath, since: StatePath = None, *, writes: bool = True
-    ) -> Callable[[Selection, works.Work[FileRow]], Iterator[FileRow]]:
+    def _runner(self, state: StatePath, *, writes: bool = True) -> Callable[[Selection, works.Work[FileRow]], Iterator[FileRow]]:
         """Return the `run` of the local runner; with a state, only new and changed files are worked on. Raises the errors of `State`."""
-        self._incremental = None
         runner = LocalRunner(self.jobs)
-        path = state if since is None else since
-        if path is None:
+        if state is None:
             return runner.run
-        if state is not None and since is not None:
-            raise UsageError("give either a state to keep, or one to compare with: it is read without being written")
         from sbbf_tool.runner.incremental import IncrementalRunner
         from sbbf_tool.runner.state import State
 
-        is_since = since is not None
-        state_file = State(path, writes=writes and not is_since, must_exist=is_since)
-        self._incremental = IncrementalRunner(runner, state_file, is_since=is_since)
-        return self._incremental.run
+        return IncrementalRunner(runner, State(state, writes=writes)).run
 
 
 def reports_of(rows: Iterable[FileRow], *, is_query: bool = False) -> Iterator[Any]:

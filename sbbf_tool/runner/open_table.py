@@ -75,7 +75,6 @@ class TableFiles(Files):
         *,
         declared: bool = False,
         state: StatePath = None,
-        since: StatePath = None,
         keys: KeysLike = None,
         max_page_bytes: MaxPageBytes = None,
         strict: bool = False,
@@ -97,7 +96,7 @@ class TableFiles(Files):
             require = tuple(dict.fromkeys((*chosen.required, *declaration.columns)))
             policy = replace(chosen, limits=replace(chosen.limits, require=require, targets=declaration.targets))
         self.selection.ensure_stored(policy.required if policy is not None else ())
-        return super().check(policy, state=state, since=since, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
+        return super().check(policy, state=state, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
 
     def add_filters(
         self,

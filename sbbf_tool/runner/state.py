@@ -64,11 +64,11 @@ _TABLE = f"CREATE TABLE outcomes ({', '.join(StateRow._fields)}, PRIMARY KEY (pa
 class State:
     """The rows of a state file. With `writes`, new rows are recorded. Use again after `close` opens the file again."""
 
-    def __init__(self, path: str | os.PathLike[str], *, writes: bool = True, must_exist: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, writes: bool = True) -> None:
         """Open a state.
 
-        Raises UsageError if the file is no state and, with `must_exist`, if there is none. Raises RefusedError if it could not be written,
-        or may lead to a file that another user has chosen.
+        Raises UsageError if the file is no state. Raises RefusedError if it could not be written, or may lead to a file that another user
+        has chosen.
         """
         self.path = os.fsdecode(path)
         self.writes = writes
@@ -79,8 +79,7 @@ class State:
         if places.is_url(self.path):
             raise UsageError("a state must be a local file", file=self.path)
         self._real = os.path.realpath(self.path)
-        if self._open() is None and must_exist:
-            raise UsageError("there is no such state", file=self.path, hint="a run that keeps a state writes one")
+        self._open()
 
     def close(self) -> None:
         if self._database is not None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.file.texts import values_of
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.file.table_file import TableFiles
     from sbbf_tool.operations.check import PolicyOfFiles
-    from sbbf_tool.reports.add import AddRow, PlanRow
+    from sbbf_tool.reports.add import AddRow
     from sbbf_tool.reports.apply import ApplyRow
     from sbbf_tool.reports.contents import ContentsRow
     from sbbf_tool.reports.explain import ExplainRow
@@ -385,40 +384,6 @@ def _apply(
     if report.holds and report.old_bytes == report.new_bytes and not (report.filters or report.removals):
         return {"status": SKIPPED, "reason": NO_DEVIATION, "report": report}
     return {"report": report}
-
-
-def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
-    """Plan which filters each file would get, from its footer."""
-    from sbbf_tool.reports.add import PlanRow
-
-    return Work(PlanRow, partial(_plan, spec=spec, edit=edit), changes=True)
-
-
-def _plan(path: FileName, *, spec: FilterSpec, edit: Edit) -> dict[str, object]:
-    from dataclasses import replace
-
-    from sbbf_tool.editing.build import chunk_bytes, least_bytes
-    from sbbf_tool.file.named_columns import name_columns
-    from sbbf_tool.reports.add import AddPlan
-    from sbbf_tool.reports.rows import HAS_EVERY_FILTER
-    from sbbf_tool.rules.satisfaction import NOT_MEASURED
-
-    with replace(edit, dry_run=True).open(path) as change:
-        file = change.file
-        choice = spec.choose(file, measures=False)
-        change.spool.ensure_room(least_bytes(file, spec.sizes(file, choice.keys)))
-        if choice.keys:
-            change.ensure_replaceable()
-        report = AddPlan(
-            redact(os.fspath(path)),
-            file.source.size,
-            tuple(file.footer.columns[index].name for index in sorted({column for _, column in choice.keys})),
-            len(choice.keys),
-            sum(chunk_bytes(file, key) for key in choice.keys),
-            tuple(file.footer.columns[index].name for index in choice.columns(NOT_MEASURED)),
-            name_columns(file, spec.columns),
-        )
-        return {"report": report, **({} if choice.keys else {"status": SKIPPED, "reason": HAS_EVERY_FILTER})}
 
 
 def remove(columns: Iterable[str] = (), **options: Any) -> Work[RemoveRow]:

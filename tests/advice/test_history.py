@@ -81,7 +81,7 @@ def test_the_command_prints_the_bytes(data: Path, tmp_path: Path, capsys: pytest
     log = str(write_log(tmp_path / "log", events(data)))
     assert run(["advise", str(data), "--history", log]) == 0
     assert "of the 90,000 bytes that these queries read (1 scan of these files in 1 log)" in capsys.readouterr().out
-    assert run(["advise", str(data), "--history", log, "--json"]) == 0
+    assert run(["advise", str(data), "--history", log, "--format", "json"]) == 0
     validate(json.loads(capsys.readouterr().out))
 
 

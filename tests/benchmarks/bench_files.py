@@ -136,7 +136,7 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     for write in (wide_table, narrow_table):
         source, out = folder / "advise.parquet", folder / "out.parquet"
         write(source, int(3_000_000 * scale), 20)
-        done = subprocess.run([SBBF, "advise", str(source), "--json"], check=True, capture_output=True, text=True)
+        done = subprocess.run([SBBF, "advise", str(source), "--format", "json"], check=True, capture_output=True, text=True)
         names = [column["column"] for column in json.loads(done.stdout)["columns"] if column["verdict"] == "add"]
         options = [word for name in names for word in ("-c", name)]
 
@@ -193,7 +193,9 @@ def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     with ParquetFile.open(source) as file:
         metas = [file.footer.chunk(number, 0) for number in range(file.footer.num_row_groups)]
     pages = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas if meta)
-    done = subprocess.run([SBBF, "add-filter", str(source), "-c", "city", "-n", "--json"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [SBBF, "add-filter", str(source), "-c", "city", "-n", "--format", "json"], check=True, capture_output=True, text=True
+    )
     read = json.loads(done.stdout)["data_bytes_read"]
     chunk = sum(meta.total_compressed_size for meta in metas if meta)
     yield Figure(
@@ -215,7 +217,7 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     pq.write_table(pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options)
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
     times = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "probe", "-q", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)})
-    done = subprocess.run([SBBF, "probe", "--json", str(source), "id", "-5"], capture_output=True, text=True)
+    done = subprocess.run([SBBF, "probe", "--format", "json", str(source), "id", "-5"], capture_output=True, text=True)
     report = json.loads(done.stdout)
     beyond = report["bytes_read"] - _footer_bytes(source)
     yield Figure(
@@ -421,7 +423,7 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "print(sum(m.row_group(r).column(c).bloom_filter_offset is not None"
         " for r in range(m.num_row_groups) for c in range(m.num_columns)))\n"
     )
-    times = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "inspect", str(source), "--json"]), "peer": python(peer, source)})
+    times = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "inspect", str(source), "--format", "json"]), "peer": python(peer, source)})
     yield Figure(
         f"inspect, {columns} columns x {row_groups} row groups, no filters",
         times["ours"],

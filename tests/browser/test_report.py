@@ -33,7 +33,7 @@ def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> No
 
 def test_the_numbers_are_those_of_the_json(browser: Browser, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = FIXTURES / "duckdb-filters.parquet"
-    assert run(["inspect", str(path), "--json"]) == 0
+    assert run(["inspect", str(path), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     rows = [row for row in document["filters"] if row["estimated_fpp"] is not None]
     sbbf_tool.write_report(path, page)

@@ -1,4 +1,4 @@
-"""`sbbf add-filter` where filters exist: counts with a hint, `--rebuild weak`, and `--plan-only`."""
+"""`sbbf add-filter` where filters exist: counts with a hint, and `--rebuild weak`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,6 @@ def test_other_filters_are_counted_with_a_hint(lake: Path, capsys):
 
 def test_ensure_rebuilds_them_once(lake: Path, capsys):
     for num_filters in (2, 0):
-        assert run(["add-filter", str(lake), "-c", "id", "--rebuild", "weak", "--in-place", "--json"]) == 0
+        assert run(["add-filter", str(lake), "-c", "id", "--rebuild", "weak", "--in-place", "--format", "json"]) == 0
         totals = json.loads(capsys.readouterr().out.splitlines()[-1])["totals"]
         assert (totals["filters"], totals["column_chunks_weaker"]) == (num_filters, 0)
-
-
-def test_plan_only_lists_columns_that_were_not_measured(lake: Path, capsys):
-    assert run(["add-filter", str(lake), "-c", "id", "--rebuild", "weak", "--plan-only"]) == 0
-    assert "not measured: the existing filters in 2 files" in capsys.readouterr().out
-    assert run(["add-filter", str(lake / "part-00000.parquet"), "-c", "id", "-c", "name", "--plan-only"]) == 0
-    assert capsys.readouterr().out.endswith("existing filters of id: not measured\n")

@@ -179,7 +179,7 @@ def test_a_plan_excludes_the_options_that_it_sets(events, tmp_path, option, capf
 
 def test_queries_are_read_from_a_file(events, tmp_path, capfd):
     (tmp_path / "queries.sql").write_text("-- queries of the dashboard\n\nsession = '7x';\nuser_id IN (500, 501) AND country = 'SE'\n")
-    assert run(["advise", str(events), "--queries", str(tmp_path / "queries.sql"), "--json"]) == 0
+    assert run(["advise", str(events), "--queries", str(tmp_path / "queries.sql"), "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert [query["query"] for query in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
     verdicts = {column["column"]: column["verdict"] for column in document["columns"]}

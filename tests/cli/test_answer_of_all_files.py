@@ -41,7 +41,7 @@ def test_on_spark(form, cases, tmp_path, spark):
 def test_each_file_has_its_document_and_the_summary_the_answer(command, tmp_path, capfd):
     for name, content in (("a", WITHOUT), ("b", UNREADABLE), ("c", WITH)):
         (tmp_path / f"{name}.parquet").write_bytes(content)
-    assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE), "--json"]) == 3
+    assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE), "--format", "json"]) == 3
     out, err = capfd.readouterr()
     first, unreadable, last, summary = map(json.loads, out.splitlines())
     schema = {"probe": "sbbf.lookup", "explain": "sbbf.explain"}[command]

@@ -33,7 +33,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, list[dict], str]:
-    code = run([*map(str, words), "--json"])
+    code = run([*map(str, words), "--format", "json"])
     output = capsys.readouterr()
     return code, [json.loads(line) for line in output.out.splitlines()], output.err
 
@@ -216,7 +216,7 @@ def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(places_of_files, "replace", interrupt)
-        assert run(["apply", "--in-place", "--jobs", "1", "--report", "r.ndjson"]) == 130
+        assert run(["apply", "--in-place", "--jobs", "1", "--report", "r.json"]) == 130
     assert "the report has the files so far; name another for the next run" in capfd.readouterr().err
     assert sum(listing(lake / "events")[name] != data for name, data in before.items()) == 3
     assert run(["remove-filter", "events", "--ours", "--in-place"]) == 0

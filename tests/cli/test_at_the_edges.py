@@ -120,7 +120,7 @@ def test_a_copy_of_a_file_without_row_groups_is_exact(tmp_path, capfd):
     assert output.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"], ["add-filter", "--plan-only"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"]], ids=" ".join)
 @pytest.mark.parametrize("rate", ["1e-300", "2e-19"])
 def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
     column = [] if "advise" in command else ["-c", "id"]

@@ -90,11 +90,11 @@ class TestOptions:
     def test_limits(self, fixtures, capfd):
         path = str(fixtures / "pyarrow-filters.parquet")
         limits = ["--require", "id", "--max-fpp", "0.0001", "--max-bytes-share", "0.3", "--min-ndv", "50", "--min-chunk-bytes", "400"]
-        assert run(["check", path, *limits, "--json", "--ignore", "efficiency", "--ignore", "format"]) == 1
+        assert run(["check", path, *limits, "--format", "json", "--ignore", "efficiency", "--ignore", "format"]) == 1
         assert set(findings(capfd.readouterr().out)) == {"fpp-above-limit", "bytes-share-above-limit", "too-few-values", "chunk-too-small"}
 
     def test_require_in_a_folder_where_only_some_files_have_the_column(self, fixtures, capfd):
-        assert run(["check", str(fixtures / "*.parquet"), "--require", "user_id", "--select", "missing-filter", "--json"]) == 1
+        assert run(["check", str(fixtures / "*.parquet"), "--require", "user_id", "--select", "missing-filter", "--format", "json"]) == 1
         *reports, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
         assert (summary["schema"], summary["totals"]) == (
             "sbbf.summary",
@@ -111,7 +111,7 @@ class TestOptions:
         lines = capfd.readouterr().out.splitlines()
         assert lines[0].split() == ["name", "group", "severity", "reads", "message"]
         assert [line.split()[0] for line in lines[1:]] == [rule.name for rule in RULES]
-        assert run(["check", "--list-rules", "--json"]) == 0
+        assert run(["check", "--list-rules", "--format", "json"]) == 0
         (document,) = map(json.loads, capfd.readouterr().out.splitlines())
         assert {rule["name"]: rule["severity"] for rule in document["rules"]} == {rule.name: rule.severity for rule in RULES}
         assert all(rule["why"] for rule in document["rules"])
@@ -138,7 +138,7 @@ class TestConfig:
             fail-on = "warning"
             """,
         )
-        assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--config", config, "--json"]) == 1
+        assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--config", config, "--format", "json"]) == 1
         report = json.loads(capfd.readouterr().out)
         assert report["fail_on"] == "warning"
         assert {finding["rule"] for finding in report["findings"]} == {"under-64-bytes", "fpp-above-limit"}
@@ -275,7 +275,7 @@ class TestFormats:
     @pytest.mark.parametrize(("fail_on", "outcome"), [("error", "noted"), ("warning", "noted"), ("info", "failed")])
     def test_a_mild_finding_fails_only_if_it_counts(self, fixtures, capfd, fail_on, outcome):
         path = str(fixtures / "duckdb-defaults.parquet")
-        code = run(["check", path, "--select", "dictionary-encoded", "--fail-on", fail_on, "--json"])
+        code = run(["check", path, "--select", "dictionary-encoded", "--fail-on", fail_on, "--format", "json"])
         report = json.loads(capfd.readouterr().out)
         assert {finding["severity"] for finding in report["findings"]} == {"info"}
         (entry,) = (entry for entry in report["rules"] if entry["rule"] == "dictionary-encoded")
@@ -285,7 +285,7 @@ class TestFormats:
         assert f"rules: 0 passed, {counts}, " in capfd.readouterr().out
 
     def test_json_is_a_document_a_line(self, fixtures, capfd):
-        *reports, summary = [json.loads(line) for line in self.report_output("ndjson", fixtures, capfd).splitlines()]
+        *reports, summary = [json.loads(line) for line in self.report_output("json", fixtures, capfd).splitlines()]
         assert [report["failed"] for report in reports] == [True, False, False, False]
         assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 4, 1)
         assert set(reports[0]) == {
@@ -293,7 +293,7 @@ class TestFormats:
         }
         assert set(reports[0]["rules"][0]) == {"rule", "severity", "outcome", "reason"}
 
-    @pytest.mark.parametrize("form", ["table", "markdown", "csv", "ndjson", "junit", "sarif", "github"])
+    @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json", "junit", "sarif", "github"])
     def test_names_that_are_hard_to_write(self, form, lying, tmp_path):
         """Control characters, what XML and URIs reserve, and bytes that are no UTF-8."""
         name = "a\x01\nb<&>'\"%,:ü".encode() + b"\xff.parquet"

@@ -88,7 +88,7 @@ class TestProbe:
 
     def test_json_says_it_all(self, filtered, capfd):
         capfd.readouterr()
-        assert run(["probe", str(filtered), "user_id", "-1", "--json"]) == 1
+        assert run(["probe", str(filtered), "user_id", "-1", "--format", "json"]) == 1
         document = json.loads(capfd.readouterr().out)
         assert document["column"] == "user_id"
         assert [answer["answer"] for answer in document["values"][0]["row_groups"]] == ["absent"] * 3
@@ -97,11 +97,11 @@ class TestProbe:
         values_file = tmp_path / "keys"
         values_file.write_text("-1\n\n-2\r\n")
         capfd.readouterr()
-        assert run(["probe", str(filtered), "user_id", "--values-file", str(values_file), "--json"]) == 1
+        assert run(["probe", str(filtered), "user_id", "--values-file", str(values_file), "--format", "json"]) == 1
         assert [value["value"] for value in json.loads(capfd.readouterr().out)["values"]] == ["-1", "-2"]
         for arguments in (["-"], ["--values-file", "-"]):
             done = subprocess.run(
-                [sys.executable, "-m", "sbbf_tool", "probe", str(filtered), "user_id", *arguments, "--json"],
+                [sys.executable, "-m", "sbbf_tool", "probe", str(filtered), "user_id", *arguments, "--format", "json"],
                 input=f"{self.present(filtered)}\n",
                 capture_output=True,
                 text=True,
@@ -142,7 +142,7 @@ class TestProbe:
             (["user_id", "1.5"], "is not a value of INT64"),
             (["user_id"], "no value to query"),
             (["user_id", "--values-file", "nowhere"], "nowhere: no such file"),
-            (["user_id", "1", "--jsn"], "--json"),
+            (["user_id", "1", "--jsn"], "--format", "json"),
         ],
     )
     def test_a_wrong_request_ends_with_2(self, filtered, arguments, message, capfd):
@@ -155,7 +155,7 @@ class TestProbe:
         shutil.copy(filtered, tmp_path / "day=1" / "copy.parquet")
         (tmp_path / "_hidden.parquet").write_text("passed over")
         capfd.readouterr()
-        assert run(["probe", str(tmp_path), "user_id", "-1", "--json"]) == 1
+        assert run(["probe", str(tmp_path), "user_id", "-1", "--format", "json"]) == 1
         *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
         assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 2, 1)
         assert [document["file"] for document in documents] == [str(tmp_path / "day=1" / "copy.parquet"), str(filtered)]
@@ -167,7 +167,7 @@ class TestProbe:
 class TestInspect:
     def test_json_has_stable_keys_and_no_rounding(self, filtered, capfd):
         capfd.readouterr()
-        assert run(["inspect", str(filtered), "--json"]) == 0
+        assert run(["inspect", str(filtered), "--format", "json"]) == 0
         document = json.loads(capfd.readouterr().out)
         assert set(document) == {
             *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unreferenced", "notes"),
@@ -184,7 +184,7 @@ class TestInspect:
 
     def test_all_shows_columns_without_a_filter(self, filtered, capfd):
         capfd.readouterr()
-        assert run(["inspect", str(filtered), "--json", "--all"]) == 0
+        assert run(["inspect", str(filtered), "--format", "json", "--all"]) == 0
         rows = json.loads(capfd.readouterr().out)["filters"]
         assert {row["column"]: row["has_filter"] for row in rows} == {"user_id": True, "session": False, "country": False, "amount": False}
         assert run(["inspect", str(filtered), "--all"]) == 0
@@ -221,7 +221,7 @@ class TestAddAndRemove:
 
     def test_dry_run_writes_nothing(self, events, capfd):
         before = events.read_bytes()
-        assert run(["add-filter", str(events), "-c", "user_id", "--dry-run", "--json"]) == 0
+        assert run(["add-filter", str(events), "-c", "user_id", "--dry-run", "--format", "json"]) == 0
         report = json.loads(capfd.readouterr().out)
         assert report["dry_run"]
         assert len(report["filters"]) == 3
@@ -230,7 +230,7 @@ class TestAddAndRemove:
 
     @pytest.mark.parametrize(("text", "most"), [("256", 256), ("1KiB", 1024), ("1kb", 512), ("1M", 2048)])
     def test_sizes_have_units(self, events, text, most, capfd):
-        assert run(["add-filter", str(events), "-c", "user_id", "-n", "--json", "--fpp", "0.001", "--max-bytes", text]) == 0
+        assert run(["add-filter", str(events), "-c", "user_id", "-n", "--format", "json", "--fpp", "0.001", "--max-bytes", text]) == 0
         assert max(row["bitset_bytes"] for row in json.loads(capfd.readouterr().out)["filters"]) == most
 
     @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ class TestTrust:
 
     def test_of_a_file_of_this_user(self, folder, fixtures, capfd):
         write(folder / "sbbf.toml", self.ADD)
-        assert self.change(fixtures, folder, "--json") == 0
+        assert self.change(fixtures, folder, "--format", "json") == 0
         out, err = capfd.readouterr()
         assert err == ""
         assert json.loads(out)["filters"][0]["fpp"] > 0.1
@@ -217,7 +217,7 @@ class TestPaths:
 
     def failed(self, capfd: pytest.CaptureFixture[str], *options: str) -> str:
         """Return the letters of the files that fail."""
-        assert run(["check", "lake", "--json", *options]) in (0, 1)
+        assert run(["check", "lake", "--format", "json", *options]) in (0, 1)
         *documents, _ = map(json.loads, capfd.readouterr().out.splitlines())
         assert len(documents) == 4
         return "".join(sorted(Path(document["file"]).stem for document in documents if document["failed"]))

@@ -77,7 +77,7 @@ def test_filters_that_are_weaker_than_declared(lake, declare, capfd, settings, c
 
 
 def test_the_summary_has_the_counts(lake, declare, capfd):
-    run(["check", str(lake), "--declared-by", declare("user_id"), "--json"])
+    run(["check", str(lake), "--declared-by", declare("user_id"), "--format", "json"])
     *reports, summary = map(json.loads, capfd.readouterr().out.splitlines())
     assert summary["totals"]["declared"] == {
         "columns": ["user_id"], "files": 2, "files_without": 1, "files_weaker": 0, "files_without_by_column": {"user_id": 1},

@@ -80,7 +80,7 @@ class Lake:
         log = self.folder / "strace.log"
         tracer = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=openat", "-s", "200", "-o", str(log)]
         done = subprocess.run(
-            [*tracer, sys.executable, "-m", "sbbf_tool", *words, "--json"], cwd=self.folder, capture_output=True, text=True
+            [*tracer, sys.executable, "-m", "sbbf_tool", *words, "--format", "json"], cwd=self.folder, capture_output=True, text=True
         )
         assert done.returncode == code, (done.returncode, done.stderr[-2000:], done.stdout[-500:])
         file_opens = Counter(re.findall(r'"[^"]*?(part-\d+\.parquet)"', log.read_text()))

@@ -38,7 +38,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("line", "code"),
     [
         ("add-filter lake -c user_id --in-place", 0),
-        ("add-filter lake -c user_id --plan-only", 0),
         ("verify lake -c user_id", 0),
         ("check lake --require user_id", 0),
         ("probe lake user_id 5000", 1),
@@ -57,7 +56,7 @@ def test_files_without_the_column_are_not_applicable(line, code, capfd):
     assert [text for text in err.splitlines() if text.startswith(("sbbf: column", "sbbf: 1 file"))] == NOTE
     if not line.startswith("check"):
         assert "2 not applicable" in out or "; 2 files without the column" in out
-    assert run([*line.split(), "--json"]) == code
+    assert run([*line.split(), "--format", "json"]) == code
     summary = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert summary["not_applicable"] == (0 if line.startswith(("check", "probe", "explain")) else 2)
     assert summary["columns"] == [{"name": "user_id", "types": {"INT64": 1, "BYTE_ARRAY STRING": 1}, "missing": 2}]

@@ -46,10 +46,10 @@ def test_a_parquet_file(drafted, capfd):
 
 
 def test_json_contains_the_dialect(drafted, capfd):
-    _, out, _ = run_sbbf(capfd, "inspect", str(drafted), "--json")
+    _, out, _ = run_sbbf(capfd, "inspect", str(drafted), "--format", "json")
     for row in json.loads(out)["filters"]:
         assert (row["dialects"], row["dialect"]) == (["draft1-page", "draft2-page"], "draft2-page")
-    _, out, _ = run_sbbf(capfd, "verify", str(drafted), "--json")
+    _, out, _ = run_sbbf(capfd, "verify", str(drafted), "--format", "json")
     assert [result["dialect"] for result in json.loads(out)["filters"]] == ["draft2-page"] * 3
 
 

@@ -80,7 +80,7 @@ def test_releases_are_shown_side_by_side(capfd):
 
 
 def test_the_verdicts_on_releases_in_json(capfd):
-    document = json.loads(printed(capfd, "--mine", "duckdb-1.4, spark-4.0", "--type", "date", "--json"))
+    document = json.loads(printed(capfd, "--mine", "duckdb-1.4, spark-4.0", "--type", "date", "--format", "json"))
     assert [(engine["id"], engine["version"], engine["verdicts"][0]["verdict"]) for engine in document["engines"]] == [
         ("duckdb", "1.4.5", "unused"),
         ("spark", "4.0.5", "used"),
@@ -98,9 +98,9 @@ def test_an_engine_that_never_uses_filters_has_no_table(capfd):
 
 @pytest.mark.parametrize("arguments", [[], ["--type", "decimal"], ["--engine", "spark"], ["--type", "uuid", "--engine", "polars"]])
 def test_json_is_one_deterministic_document(capfd, arguments):
-    out = printed(capfd, *arguments, "--json")
+    out = printed(capfd, *arguments, "--format", "json")
     assert out.count("\n") == 1
-    assert out == printed(capfd, *arguments, "--json")
+    assert out == printed(capfd, *arguments, "--format", "json")
     document = json.loads(out)
     assert list(document) == ["schema", "version", "families", "engines"]
     for engine in document["engines"]:

@@ -74,7 +74,7 @@ class TestValues:
 
     def test_of_text_with_spaces(self, path, monkeypatch, capfd):
         monkeypatch.setenv("SBBF_ADVISE_QUERY", "'id = 1 AND id IN (2, 3)' 'id = 3'")
-        assert run(["advise", path, "--json"]) == 0
+        assert run(["advise", path, "--format", "json"]) == 0
         queries = json.loads(capfd.readouterr().out)["queries"]
         assert len(queries) == 2
 

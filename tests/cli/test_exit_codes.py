@@ -153,7 +153,7 @@ STAGES = {
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
     "rendering of several files": ("sbbf_tool.cli.page:TextPage.say", ["check", "fixtures/*filters.parquet", "--quick"]),
     "rendering": ("sbbf_tool.cli.tables:format_table", ["probe", *ABSENT]),
-    "JSON": ("sbbf_tool.cli.output:encodable_json", ["probe", "--json", *ABSENT]),
+    "JSON": ("sbbf_tool.cli.output:encodable_json", ["probe", "--format", "json", *ABSENT]),
     "printing": ("click:echo", ["--version"]),
     "flush": ("sbbf_tool.cli.output:PatientOutput.flush", ["probe", *ABSENT]),
     "set-up of the output": ("sbbf_tool.cli:patient_output", ["probe", *ABSENT]),
@@ -164,7 +164,7 @@ STAGES = {
 def place_report(stage, folder):
     """Return the module and arguments of a stage, with the report in a folder."""
     module, arguments = stage
-    return module, [str(folder / "report.ndjson") if argument == "REPORT" else argument for argument in arguments]
+    return module, [str(folder / "report.json") if argument == "REPORT" else argument for argument in arguments]
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -32,7 +32,7 @@ def test_unreadable(tmp_path, capfd):
 
 def test_engines_with_the_same_results_are_counted(numbers, capfd):
     capfd.readouterr()
-    assert run(["explain", numbers, "n", "500", "--json"]) == 1
+    assert run(["explain", numbers, "n", "500", "--format", "json"]) == 1
     number = len(json.loads(capfd.readouterr().out)["engines"])
     for files in ([numbers], [numbers, numbers]):
         assert run(["explain", *files, "-c", "n", "--value", "500"]) == 1
@@ -59,7 +59,7 @@ def test_a_single_engine_has_an_explanation(numbers, capfd):
 
 def test_json(numbers, capfd):
     capfd.readouterr()
-    run(["explain", numbers, "n", "51", "--json", "--engine", "duckdb"])
+    run(["explain", numbers, "n", "51", "--format", "json", "--engine", "duckdb"])
     document = json.loads(capfd.readouterr().out)
     assert document["absent"] is True
     assert [engine["engine"] for engine in document["engines"]] == ["duckdb"]

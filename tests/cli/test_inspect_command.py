@@ -48,7 +48,7 @@ def test_each_filter_has_its_header_and_size(printed: Callable[..., str]) -> Non
 
 
 def test_a_folder_has_the_sums(printed: Callable[..., str]) -> None:
-    *files, summary = map(json.loads, printed(".", "--json").splitlines())
+    *files, summary = map(json.loads, printed(".", "--format", "json").splitlines())
     assert [len(document["filters"]) for document in files] == [36, 36]
     assert {row["estimated_fpp"] for document in files for row in document["filters"]} == {None}
     columns: list[dict[str, Any]] = summary["totals"]["columns"]

@@ -26,7 +26,6 @@ OTHER_FILE = "<OTHER>"
 OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
 OTHER_WORDS = [
     ["check", "--list-rules"],
-    ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--plan-only"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
     ["probe", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
     ["explain", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
@@ -53,7 +52,7 @@ def places(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
 def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     """What a command prints as JSON, the files as they were before."""
     before = {name: Path(places[name]).read_bytes() for name in (FILE, OTHER_FILE)}
-    code = run([*(places.get(word, word) for word in words), "--json"])
+    code = run([*(places.get(word, word) for word in words), "--format", "json"])
     for name, content in before.items():
         Path(places[name]).write_bytes(content)
     out, err = capsys.readouterr()
@@ -92,7 +91,7 @@ def test_several_files_have_one_summary_which_comes_last(places, name, capsys):
 
 
 def test_wrong_documents_are_found(fixtures, capsys):
-    assert run(["inspect", str(fixtures / "events.parquet"), "--json"]) == 0
+    assert run(["inspect", str(fixtures / "events.parquet"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     validate(document)
     for wrong in ({"version": 1}, {"rows": "7"}, {"rows": None}, {"filters": [{}]}, {"no_such_field": 1}, {"columns": {}}):

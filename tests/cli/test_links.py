@@ -51,7 +51,7 @@ def test_commands_that_change_files_skip_links_that_a_folder_holds(lake, capsys)
 
 
 def test_commands_that_read_follow_links_to_files(lake, capsys):
-    assert run(["inspect", str(lake), "--json"]) == 0
+    assert run(["inspect", str(lake), "--format", "json"]) == 0
     output = capsys.readouterr()
     assert output.err == ""
     assert "link.parquet" in output.out

@@ -238,9 +238,9 @@ def test_advise_shows_the_filters_that_it_keeps(tmp_path, capfd):
     path = tmp_path / "file.parquet"
     values = [number * 7919 % 100_003 for number in range(4000)]
     pq.write_table(pa.table({"id": values}), path, row_group_size=1000, bloom_filter_options={"id": {"ndv": 1000, "fpp": 0.0001}})
-    assert run(["inspect", str(path), "--json"]) == 0
+    assert run(["inspect", str(path), "--format", "json"]) == 0
     (column,) = json.loads(capfd.readouterr().out)["columns"]
-    assert run(["advise", str(path), "--json"]) == 0
+    assert run(["advise", str(path), "--format", "json"]) == 0
     (advice,) = json.loads(capfd.readouterr().out)["columns"]
     assert advice["verdict"] == "keep"
     assert advice["filter_bytes"] == column["filter_bytes"] != advice["cost_bytes"]

@@ -27,7 +27,6 @@ VIEWS = {
     "inspect a missing file": ["inspect", "no/such/folder/anywhere/and/therefore/no/such/file/2026-01-01.parquet"],
     "probe files": ["probe", FILE, DATA_FILE, "-c", COLUMN, "--value", "1"],
     "probe another column": ["probe", FILE, f"{COLUMN}x", "1"],
-    "add filters by a plan": ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--plan-only"],
     "verify files": ["verify", FILE, DATA_FILE],
     "check files": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9"],
     "check each file": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9", "--each-file"],

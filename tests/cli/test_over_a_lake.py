@@ -37,7 +37,7 @@ def sizes(lake: Path) -> list[int]:
 def test_advice_leaves_sound_filters_alone(lake, capsys):
     before = sizes(lake)
     capsys.readouterr()
-    assert run(["add-filter", str(lake), "--advise", "--in-place", "--json"]) == 0
+    assert run(["add-filter", str(lake), "--advise", "--in-place", "--format", "json"]) == 0
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (summary["done"], summary["skipped"], summary["totals"]["filters"]) == (2, 2, 6)
     after = sizes(lake)
@@ -50,7 +50,7 @@ def test_advice_on_partitions_names_them_in_its_command(lake, capsys):
     capsys.readouterr()
     assert run(["advise", str(lake), "--where", where]) == 0
     assert shlex.split(capsys.readouterr().out.splitlines()[-1])[-2:] == ["--where", where]
-    assert run(["advise", str(lake), "--where", where, "--json"]) == 0
+    assert run(["advise", str(lake), "--where", where, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["fix"]["command"][-2:] == ["--where", where]
     assert run(["advise", str(lake), "--where", where, "--plan", str(lake.parent / "plan.json")]) == 0
     assert "repeat it with add-filter --plan" in capsys.readouterr().err
@@ -62,16 +62,16 @@ def test_advice_over_several_schemas_reaches_each_file(lake, capsys):
     keys = np.random.default_rng(8).integers(0, 1 << 60, ROWS)
     pq.write_table(pa.table({"key": keys}), folder / "part.parquet", row_group_size=1000)
     capsys.readouterr()
-    assert run(["add-filter", str(lake), "--advise", "--in-place", "--json"]) == 0
+    assert run(["add-filter", str(lake), "--advise", "--in-place", "--format", "json"]) == 0
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["column"] for document in documents[:-1] for row in document["filters"]} == {"id", "key"}
     assert run(["verify", str(lake)]) == 0
 
 
 def test_a_removal_may_be_repeated(lake, capsys):
-    assert run(["remove-filter", str(lake), "--in-place", "--json"]) == 0
+    assert run(["remove-filter", str(lake), "--in-place", "--format", "json"]) == 0
     capsys.readouterr()
-    assert run(["remove-filter", str(lake), "--in-place", "--json"]) == 0
+    assert run(["remove-filter", str(lake), "--in-place", "--format", "json"]) == 0
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (summary["done"], summary["skipped"]) == (0, 4)
     # Of one file that is named itself it is an error still.
@@ -106,6 +106,6 @@ def test_a_file_that_fails_has_its_document(lake, tmp_path, capsys):
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 and no more")
     capsys.readouterr()
-    assert run(["inspect", str(torn), "--json"]) == 3
+    assert run(["inspect", str(torn), "--format", "json"]) == 3
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["status"], document["exit_code"]) == ("sbbf.file", "failed", 3)

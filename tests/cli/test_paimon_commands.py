@@ -118,7 +118,7 @@ class TestInspect:
         assert capfd.readouterr().out.startswith(f"{index}: 664 bytes, indexes: 1\ncolumn    index ")
 
     def test_json(self, orders, capfd):
-        assert sbbf("inspect", orders, "--json") == 0
+        assert sbbf("inspect", orders, "--format", "json") == 0
         report = document(capfd)
         assert set(report) == {"schema", "version", "target", "snapshot", "files", "columns", "findings"}
         assert report["files"][2]["indexes"][0]["bloom"]["num_bits"] == 1200
@@ -167,7 +167,7 @@ class TestProbe:
         for path in paths:
             values = tmp_path / "values"
             values.write_text("".join(f"{each}\n" for each in customers(path)))
-            assert sbbf("probe", orders, "customer", "--values-file", values, "--json") == 0
+            assert sbbf("probe", orders, "customer", "--values-file", values, "--format", "json") == 0
             (file,) = [file for file in document(capfd)["files"] if file["data_file"] == path.name]
             assert len(file["answers"]) == 250
             assert all(answer["may_hold"] for answer in file["answers"])
@@ -193,7 +193,7 @@ class TestProbe:
             folder = "__DEFAULT_PARTITION__" if day is None else day
             maker.commit(NewFile({"id": pa.array([1])}, partition=(day,)), directory=f"day={folder}/bucket-0")
         for values, expected in ((["2024-02-29"], [1, 0, 0]), (["2024-02-28"], [0, 0, 0]), (["--null"], [0, 0, 1])):
-            assert sbbf("probe", maker.root, "day", *values, "--json") == int(not any(expected))
+            assert sbbf("probe", maker.root, "day", *values, "--format", "json") == int(not any(expected))
             assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]] == expected
 
     @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ class TestBuild:
         assert index.read_bytes() == b"old"
 
     def test_a_dry_run_writes_nothing(self, data_file, capfd):
-        assert sbbf("build", data_file, "-c", "id", "-n", "--json") == 0
+        assert sbbf("build", data_file, "-c", "id", "-n", "--format", "json") == 0
         assert document(capfd)["columns"][0]["ndv"] == 100
         assert os.listdir(data_file.parent) == ["a.parquet"]
 
@@ -301,7 +301,7 @@ class TestVerify:
         assert "250  false negatives" in out
         assert f"{index.stem}: column customer: 250 false negatives, such as {customers(index.with_suffix(''))[0]}, " in out
         assert f"{orders}: 1 of 2 filters verified" in out
-        assert sbbf("verify", index, "--json") == 1
+        assert sbbf("verify", index, "--format", "json") == 1
         assert document(capfd)["files"][0]["columns"][0]["false_negatives"] == 250
 
     def test_exit_3_where_a_filter_cannot_be_verified(self, orders, data_file, capfd):
@@ -335,7 +335,7 @@ class TestAddIndex:
         }
         assert sbbf("verify", orders) == 0
         assert capfd.readouterr().out.endswith("4 of 4 filters verified\n")
-        assert sbbf("probe", orders, "customer", CUSTOMER, "--json") == 0
+        assert sbbf("probe", orders, "customer", CUSTOMER, "--format", "json") == 0
         assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]].count(False) == 3
 
     def test_a_second_time_there_is_nothing_to_do(self, plain, capfd):
@@ -350,7 +350,7 @@ class TestAddIndex:
         before = contents(orders)
         assert sbbf("add-index", orders, "-n") == 0
         assert capfd.readouterr().out.endswith("2 data files would get an index; nothing was written\n")
-        assert sbbf("add-index", orders, "-n", "--json") == 0
+        assert sbbf("add-index", orders, "-n", "--format", "json") == 0
         report = document(capfd)
         assert (report["dry_run"], len(report["new_indexes"]), report["snapshot_after"]) == (True, 2, None)
         assert contents(orders) == before
@@ -365,7 +365,7 @@ class TestAddIndex:
         assert err.startswith("sbbf: 0.parquet: the Parquet file cannot be read: ")
         assert err.count("\n") == 1
         data_file.unlink()
-        assert sbbf("add-index", plain.root, "-c", "s", "--json") == 3
+        assert sbbf("add-index", plain.root, "-c", "s", "--format", "json") == 3
         assert [file["is_unreadable"] for file in json.loads(capfd.readouterr().out)["skipped"]] == [True, False]
 
     def test_another_commit_that_came_first(self, plain, monkeypatch, capfd):
@@ -545,7 +545,7 @@ def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Pat
         for column, expected in columns.items():
             values = tmp_path / "values"
             values.write_text("".join(f"{text}\n" for text in sorted({text for _, text in expected})))
-            code = sbbf("probe", conformance / "paimon" / table_answers["location"], column, "--values-file", values, "--json")
+            code = sbbf("probe", conformance / "paimon" / table_answers["location"], column, "--values-file", values, "--format", "json")
             files = document(capfd)["files"]
             assert code == int(not any(answer["may_hold"] for file in files for answer in file["answers"]))
             for file in files:

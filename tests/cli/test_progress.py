@@ -83,7 +83,7 @@ def run_in_terminal(arguments: list[str], seconds: float, **settings: object) ->
 
 
 COMMANDS: dict[str, Callable[[str], list[str]]] = {
-    "inspect": lambda folder: ["inspect", folder, "--json"],
+    "inspect": lambda folder: ["inspect", folder, "--format", "json"],
     "probe": lambda folder: ["probe", folder, "id", "7"],
     "check": lambda folder: ["check", folder, "--each-file", "--max-fpp", "1e-9"],
     "advise": lambda folder: ["advise", folder],

@@ -22,7 +22,6 @@ MORE = [
     ["engines", "--matrix"],
     ["probe", FILE, FILE, "-c", COLUMN, "--value", "1"],
     ["add-filter", FILE, "--advise", "-n"],
-    ["add-filter", FILE, "-c", COLUMN, "--rebuild", "all", "--plan-only"],
     *([name, FILE, *WORKING[name]] for name in ("inspect", "verify", "check", "repair", "resize", "advise", "remove-filter")),
 ]
 """Beside each command as it is."""
@@ -48,7 +47,7 @@ def test_quiet(words, names, fixtures, capfd):
     assert all(line.startswith("sbbf: ") and "warning" not in line for line in err.splitlines())
     shutil.copy(fixtures / "pyarrow-filters.parquet", "events.parquet")
     Path("data.parquet.index").unlink(missing_ok=True)
-    assert run([*arguments, "--quiet", "--json"]) == code
+    assert run([*arguments, "--quiet", "--format", "json"]) == code
     assert capfd.readouterr().out == ""
 
 

@@ -74,7 +74,7 @@ def test_what_takes_rebuilding_is_named(folder, capfd, rule, dry_run):
 
 def test_json_says_it_all(folder, capfd):
     DEFECTS["false-negatives"].make(folder / "a.parquet")
-    assert run(["repair", "a.parquet", "-o", "b.parquet", "--json"]) == 0
+    assert run(["repair", "a.parquet", "-o", "b.parquet", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     (step,) = document["steps"]
     assert (step["row_group"], step["column"], step["fix"], step["rules"]) == (1, "id", "rebuild", ["false-negatives"])

@@ -66,7 +66,7 @@ def test_unsupported_requests(capfd, arguments, code):
 
 
 def test_a_dry_run_shows_the_rates_at_every_half_size(capfd):
-    assert run(["resize", "a.parquet", "-c", "id", "--fpp", "0.5", "-n", "--json"]) == 0
+    assert run(["resize", "a.parquet", "-c", "id", "--fpp", "0.5", "-n", "--format", "json"]) == 0
     sizes = json.loads(capfd.readouterr().out)["sizes"]
     for row_group in (0, 1):
         ((_, rate), *halves) = [(size["bytes"], size["fpp"]) for size in sizes if size["row_group"] == row_group]
@@ -82,7 +82,7 @@ def test_a_dry_run_shows_the_rates_at_every_half_size(capfd):
     lines = capfd.readouterr().out.splitlines()
     header = lines.index(next(line for line in lines if line.split()[:3] == ["column", "size", "bitsets"]))
     assert [line.split()[-5] for line in lines[header + 1 : header + 7]] == ["4,096", "2,048", "1,024", "512", "256", "128"]
-    assert run(["resize", "a.parquet", "-c", "id", "--fpp", "0.5", "--in-place", "--json"]) == 0
+    assert run(["resize", "a.parquet", "-c", "id", "--fpp", "0.5", "--in-place", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out)["sizes"] == []
 
 

@@ -66,7 +66,7 @@ def test_formats(capfd):
     header, row = capfd.readouterr().out.splitlines()
     assert header.startswith("name,group,severity,reads,message,why,")
     assert row.startswith("saturated,efficiency,warning,")
-    assert run(["rule", "saturated", "--json"]) == 0
+    assert run(["rule", "saturated", "--format", "json"]) == 0
     (rule,) = json.loads(capfd.readouterr().out)["rules"]
     assert rule["name"] == "saturated"
     assert run(["rule", "saturated", "--format", "markdown"]) == 0

@@ -44,7 +44,7 @@ def test_writers_with_another_size_are_shown(capfd: pytest.CaptureFixture[str]) 
 def test_formats_of_rows_have_the_sizes(capfd: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.DictReader(io.StringIO(printed(capfd, "--ndv", "1000", "--format", "csv"))))
     assert [row["choice"] for row in rows] == ["next smaller", "chosen", "next larger"]
-    document = json.loads(printed(capfd, "--ndv", "1000", "--json"))
+    document = json.loads(printed(capfd, "--ndv", "1000", "--format", "json"))
     assert (document["schema"], document["ndv"], document["fpp"]) == ("sbbf.size", 1000, 0.01)
 
 

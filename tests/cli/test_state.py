@@ -1,4 +1,4 @@
-"""`--state` and `--since`: a second run opens only files that are new or changed, or whose last outcome does not answer the request."""
+"""`--state`: a second run opens only files that are new or changed, or whose last outcome does not answer the request."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def summary(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int = 0) -> dict[str, object]:
     capfd.readouterr()
-    assert run([*arguments, "--json", "--jobs", "1"]) == code
+    assert run([*arguments, "--format", "json", "--jobs", "1"]) == code
     document: dict[str, object] = json.loads(capfd.readouterr().out.splitlines()[-1])
     return document
 
@@ -104,7 +104,7 @@ def test_reports_from_the_state_are_those_of_the_first_run(arguments, capfd) -> 
     outputs = []
     for _ in range(2):
         capfd.readouterr()
-        code = run([*arguments, "--json"])
+        code = run([*arguments, "--format", "json"])
         *documents, _summary = map(json.loads, capfd.readouterr().out.splitlines())
         outputs.append((code, documents))
     assert outputs[0] == outputs[1]
@@ -178,32 +178,6 @@ def test_a_dry_run_reads_the_state_and_does_not_write_it(capfd) -> None:
     assert Path("s.sqlite").read_bytes() == data
 
 
-def test_since_leaves_out_what_is_unchanged(open_names, capfd) -> None:
-    run(ADD)
-    data = Path("s.sqlite").read_bytes()
-    open_names.clear()
-    since = ["check", "lake", "--since", "s.sqlite"]
-    assert summary(since, capfd)["left_out"] == 4
-    assert run(since) == 0
-    assert "0 files: 4 more unchanged and left out" in capfd.readouterr().out
-    assert open_names == []
-    run(["add-filter", "lake/part-00001.parquet", "-c", "x", "--in-place", "-q"])
-    open_names.clear()
-    assert {name: summary(since, capfd)[name] for name in ("files", "left_out")} == {"files": 1, "left_out": 3}
-    assert set(open_names) == {"part-00001.parquet"}
-    assert summary(["check", "lake/part-00000.parquet", "--since", "s.sqlite"], capfd)["left_out"] == 1
-    assert Path("s.sqlite").read_bytes() == data
-
-
-def test_files_that_are_left_out_may_have_the_column(capfd) -> None:
-    run(CHECK)
-    for number in (4, 5):
-        pq.write_table(pa.table({"other": [1]}), f"lake/part-0000{number}.parquet")
-    since = ["check", "lake", "--require", "id", "--since", "s.sqlite"]
-    assert {name: summary(since, capfd)[name] for name in ("files", "left_out", "failed")} == {"files": 2, "left_out": 4, "failed": 0}
-    assert run(["check", "lake/part-00004.parquet", *since[2:]]) == 2
-
-
 def test_rows_of_files_that_no_longer_exist_are_dropped(capfd) -> None:
     run(ADD)
     time.sleep(0.06)
@@ -241,7 +215,7 @@ def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None
         run(VERIFY)
         query("pragma application_id = 7" if kind == "other application" else "pragma journal_mode = wal")
     before = path.read_bytes() if path.is_file() else None
-    for arguments in (VERIFY, ADD, CHECK, [*ADD, "-n"], ["check", "lake", "--since", str(path)]):
+    for arguments in (VERIFY, ADD, CHECK, [*ADD, "-n"]):
         capfd.readouterr()
         assert run(arguments) == 2
         error = capfd.readouterr().err
@@ -333,9 +307,6 @@ def test_two_runs_share_a_state(capfd) -> None:
 def test_usage(capfd) -> None:
     run(VERIFY)
     for arguments in (
-        ["check", "lake", "--since", "s.sqlite", "--state", "t.parquet"],
-        ["check", "lake", "--since", "none.parquet"],
-        ["add-filter", "lake", "-c", "id", "--plan-only", "--state", "s.sqlite"],
         ["add-filter", "lake/part-00000.parquet", "-c", "id", "-o", "out.parquet", "--state", "s.sqlite"],
         ["verify", "lake", "--state", "s3://bucket/state.parquet"],
     ):
@@ -395,7 +366,7 @@ def test_another_process_finds_the_files_of_a_table(capfd) -> None:
     """Sets of names have another order in each process."""
     names = [f"c{number}" for number in range(8)]
     deltalake.write_deltalake("orders", pa.table({name: [1, 2] for name in names}))
-    command = [sys.executable, "-m", "sbbf_tool", "verify", "orders", "--state", "s.sqlite", "--json"]
+    command = [sys.executable, "-m", "sbbf_tool", "verify", "orders", "--state", "s.sqlite", "--format", "json"]
     counts = []
     for seed in ("1", "2", "3"):
         done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True)

@@ -83,7 +83,7 @@ def test_a_file_without_the_column_is_not_a_failure(table, capsys, words, end):
 def test_a_required_column_need_not_be_in_all_files(table, capsys):
     assert call(capsys, "check", table, "--require", "email")[0] == 1
     call(capsys, "add-filter", table, "-c", "email", "--in-place")
-    code, out, _ = call(capsys, "check", table, "--require", "email", "--each-file", "--json")
+    code, out, _ = call(capsys, "check", table, "--require", "email", "--each-file", "--format", "json")
     assert code == 0, out
     outcomes = [
         rule["outcome"] for line in out.splitlines() for rule in json.loads(line).get("rules", ()) if rule["rule"] == "missing-filter"

@@ -41,7 +41,7 @@ def call(capsys, *words: object) -> tuple[int, str, str]:
 
 
 def documents(capsys, *words: object) -> list[dict]:
-    code, out, err = call(capsys, *words, "--json")
+    code, out, err = call(capsys, *words, "--format", "json")
     assert code in (0, 1), err
     return [json.loads(line) for line in out.splitlines()]
 
@@ -129,9 +129,8 @@ def test_skipped_files_are_listed_with_the_reason(table, capsys):
     assert "committed 2 files as version 3; no row changed" in out
 
 
-def test_a_plan_and_a_dry_run_write_nothing(table, capsys):
+def test_a_dry_run_writes_nothing(table, capsys):
     before = sorted(table.rglob("*"))
-    assert call(capsys, "add-filter", table, "-c", "id", "--plan-only")[0] == 0
     assert call(capsys, "add-filter", table, "-c", "id", "-n")[0] == 0
     assert sorted(table.rglob("*")) == before
 

@@ -88,8 +88,7 @@ def said_by(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
     """What a command prints on standard output, after it was found to hold nothing that is obeyed."""
     code = run(arguments)
     out, err = capfd.readouterr()
-    text = out.replace("\t", " ") if "tsv" in arguments else out
-    for line in (text + err).split("\n"):
+    for line in (out + err).split("\n"):
         assert line.isprintable(), (arguments, line)
         assert not _RUNNER.match(line), (arguments, line)
         assert not re.search(r"#[^ -~]*#\S*\[", line), (arguments, line)
@@ -117,7 +116,7 @@ ABOUT_NO_FILE = ("engines", "rule", "size", "conformance make", "conformance run
 def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
     original, printed = Path(planted[FILE]).read_bytes(), 0
     for form in formats_of(commands()[name]):
-        if form[1:] in (["json"], ["csv"], ["tsv"], ["markdown"], ["gitlab"]) and text not in IN_EVERY_FORMAT:
+        if form[1:] in (["json"], ["csv"], ["markdown"]) and text not in IN_EVERY_FORMAT:
             continue
         Path(planted[FILE]).write_bytes(original)
         words = [planted.get(word, word) for word in WORKING[name]]
@@ -125,9 +124,8 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
         if not out:
             continue
         printed += 1
-        if form in (["--format", "json"], ["--format", "ndjson"]):
-            documents = json.loads(out) if form == ["--format", "json"] else map(json.loads, out.splitlines())
-            strings = {string for document in documents for string in strings_of(document)}
+        if form == ["--format", "json"]:
+            strings = {string for document in map(json.loads, out.splitlines()) for string in strings_of(document)}
             if name == "report":
                 # The document names the page; the heading of a picture names a column.
                 assert any(text in string for string in strings), strings
@@ -197,7 +195,7 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
 
 
 def test_values_come_back_exactly(planted, text, capfd):
-    out = said_by(["probe", planted[FILE], f"s{text}", "--json", f"b{text}"], capfd)
+    out = said_by(["probe", planted[FILE], f"s{text}", "--format", "json", f"b{text}"], capfd)
     assert json.loads(out)["values"][0]["value"] == f"b{text}"
     assert escape(f"b{text}") in said_by(["probe", planted[FILE], f"s{text}", f"b{text}"], capfd)
 
@@ -206,8 +204,8 @@ def test_a_saved_report_holds_the_exact_name(planted, text, tmp_path, capfd):
     change = ["add-filter", planted[FILE], "-c", text, "--rebuild", "all", "--in-place", "--report"]
     said_by([*change, str(tmp_path / "out.parquet")], capfd)
     assert pq.read_table(tmp_path / "out.parquet")["path"].to_pylist() == [planted[FILE]]
-    said_by([*change, str(tmp_path / "out.jsonl")], capfd)
-    assert json.loads((tmp_path / "out.jsonl").read_text())["file"] == planted[FILE]
+    said_by([*change, str(tmp_path / "out.json")], capfd)
+    assert json.loads((tmp_path / "out.json").read_text())["file"] == planted[FILE]
 
 
 def test_a_plan_holds_the_exact_names(planted, text, tmp_path, capfd):
@@ -227,7 +225,7 @@ def _without_filters(metadata: FileMetaData) -> None:
 def test_a_name_that_is_not_utf8_comes_back_from_json(fixtures, tmp_path, capfd):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x9b::.parquet")
     shutil.copy(fixtures / "pyarrow-plain.parquet", path)
-    for arguments in (["inspect", path, "--json"], ["check", path, "--json"], ["advise", path, "--json"]):
+    for arguments in (["inspect", path, "--format", "json"], ["check", path, "--format", "json"], ["advise", path, "--format", "json"]):
         (line,) = said_by(arguments, capfd).splitlines()
         assert path in set(strings_of(json.loads(line)))
     assert run(["advise", path, "--plan", str(tmp_path / "plan")]) == 0
@@ -237,7 +235,7 @@ def test_a_name_that_is_not_utf8_comes_back_from_json(fixtures, tmp_path, capfd)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
     path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path / "größe-漢-\U0001f600-\x9b.parquet")
-    command = [sys.executable, "-m", "sbbf_tool", "inspect", "--json", str(path)]
+    command = [sys.executable, "-m", "sbbf_tool", "inspect", "--format", "json", str(path)]
     done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True)
     assert json.loads(done.stdout.decode(encoding))["file"] == str(path)
 

@@ -88,7 +88,7 @@ def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
 def test_values_of_several_sources_come_in_their_order(monkeypatch, capfd):
     Path("values").write_text("in the file\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"piped\n")))
-    assert run(["probe", "b.parquet", "s", "first", "-", "--null", "--value", "named", "--values-file", "values", "--json"]) == 0
+    assert run(["probe", "b.parquet", "s", "first", "-", "--null", "--value", "named", "--values-file", "values", "--format", "json"]) == 0
     (document,) = map(json.loads, capfd.readouterr().out.splitlines())
     assert [value["value"] for value in document["values"]] == ["null", "first", "piped", "named", "in the file"]
 

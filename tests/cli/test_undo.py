@@ -96,7 +96,6 @@ def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
     "arguments",
     [
         ["add-filter", "events.parquet", "-c", "user_id", "-n"],
-        ["add-filter", "events.parquet", "-c", "user_id", "--plan-only"],
         ["add-filter", "events.parquet", "-c", "user_id", "-o", "new.parquet"],
         ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--in-place"],
         ["remove-filter", "pyarrow-filters.parquet", "-n"],
@@ -113,7 +112,7 @@ def test_no_line_if_nothing_was_changed_in_place(arguments, capfd):
 
 def test_the_document_has_the_command(folder, capfd):
     before = contents(folder)
-    assert run(["add-filter", "events.parquet", "-c", "user_id", "--in-place", "--json"]) == 0
+    assert run(["add-filter", "events.parquet", "-c", "user_id", "--in-place", "--format", "json"]) == 0
     undo = json.loads(capfd.readouterr().out)["undo"]
     assert run(undo["command"][1:]) == 0
     assert contents(folder) == before

@@ -36,7 +36,7 @@ def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]
     def call(*arguments: str, stdin: bytes = b"") -> tuple[list[str], str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capfd.readouterr()
-        assert run(["probe", "--json", path, *arguments]) in (0, 1)
+        assert run(["probe", "--format", "json", path, *arguments]) in (0, 1)
         out, err = capfd.readouterr()
         return [value["value"] for value in json.loads(out)["values"]], err
 
@@ -88,7 +88,7 @@ def test_the_empty_value_is_printed_in_quotes(path, capfd):
     assert capfd.readouterr().out.splitlines()[0].endswith("value ''")
     assert run(["probe", str(Path(path).parent), "--column", "s", "--value", "", "--jobs", "1"]) == 0
     assert f"{path}: '': row group 0" in capfd.readouterr().out
-    assert run(["probe", path, "s", "", "--json"]) == 0
+    assert run(["probe", path, "s", "", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out)["values"][0]["value"] == ""
 
 
@@ -160,7 +160,7 @@ def test_explain_queries_null(path, arguments, code, capfd):
 
 def test_explain_of_a_row_group_of_nulls(path, capfd):
     capfd.readouterr()
-    assert run(["explain", path, "n", "--null", "--json"]) == 0
+    assert run(["explain", path, "n", "--null", "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert [row["statistics"] for row in report["row_groups"]] == ["maybe"] * 3 + ["absent"] * 4
     assert (report["value"], report["absent"], report["note"]) == ("null", False, "nulls are never in a Bloom filter")

@@ -53,14 +53,14 @@ def test_a_file_without_filters_is_reported_as_such(fixtures, capfd):
 def test_a_folder_is_verified_file_by_file(fixtures, tmp_path, capfd):
     for name in ("spark-filters", "duckdb-filters"):
         shutil.copy(fixtures / f"{name}.parquet", tmp_path)
-    assert run(["verify", str(tmp_path), "--json"]) == 0
+    assert run(["verify", str(tmp_path), "--format", "json"]) == 0
     *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert summary["totals"]["filters"] == summary["totals"]["verified"] == sum(len(document["filters"]) for document in documents)
     assert [Path(document["file"]).stem for document in documents] == ["duckdb-filters", "spark-filters"]
 
 
 def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
-    assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--json", "-c", "flag"]) == 1
+    assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--format", "json", "-c", "flag"]) == 1
     document = json.loads(capfd.readouterr().out)
     assert set(document) == {
         *("schema", "version", "file", "created_by", "filters", "findings", "unreadable", "named_columns", "locked_columns")
@@ -96,7 +96,7 @@ def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
-    [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--jsn"], 2, "--json"), (["--quick"], 2, "--quick")],
+    [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--jsn"], 2, "--format", "json"), (["--quick"], 2, "--quick")],
 )
 def test_a_wrong_request_ends_with_2(arguments, code, message, fixtures, capfd):
     assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *arguments]) == code

@@ -255,7 +255,7 @@ def test_the_command_line(program, corpus_folder: Path, capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     assert "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is stored" in out
     assert out.splitlines()[-1].endswith("3 correct, 0 unused, 0 cannot say, 0 noted, 6 wrong, 0 failed: failed")
-    assert run([*words, f"{SBBF} probe {SINGLE}", "--exact", "--json"]) == 0
+    assert run([*words, f"{SBBF} probe {SINGLE}", "--exact", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["passed"], document["results"][0]["correct"]) == ("sbbf.conformance-run", True, 9)
 

@@ -179,7 +179,7 @@ def test_false_negatives_are_found(name: str, broken: Path) -> None:
 def test_the_command_fails_loudly_for_false_negatives(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = need("duckdb", "datafusion", "pyarrow")
     arguments = ["explain", str(broken), "id", str(present_value(broken, "id")), "--run", ",".join(names[:2]), "--run", names[-1]]
-    assert run_cli([*arguments, "--json"]) == 1
+    assert run_cli([*arguments, "--format", "json"]) == 1
 
     output = capsys.readouterr()
     document = json.loads(output.out)

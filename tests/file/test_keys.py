@@ -42,7 +42,7 @@ def test_a_file_readable_by_other_users_causes_a_warning(mode, readers, fixtures
     path.chmod(mode)
     file = str(fixtures / "pyarrow-filters.parquet")
     warning = f"sbbf: warning: {path}: {readers} can read the keys (mode {mode:04o}); run chmod 600 '{path}'\n"
-    assert run(["inspect", file, "--json", "--keys", str(path)]) == 0
+    assert run(["inspect", file, "--format", "json", "--keys", str(path)]) == 0
     assert capfd.readouterr().err == (warning if readers else "")
     monkeypatch.setenv("SBBF_KEYS_FILE", str(path))
     assert run(["inspect", file, file]) == 0

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 NAME = "defective.parquet"
 VERIFIED_GROUPS = ("correctness", "format", "encryption")
-FORMATS = {"table": "txt", "ndjson": "json"}
+FORMATS = {"table": "txt", "json": "json"}
 RULE_COUNTS = re.compile(r"(?<=; rules: )(\d+) passed, (\d+) noted, (\d+) failed(?:, (\d+) not run)?(?=;|$)", re.MULTILINE)
 
 Compare = Callable[[Path, str], None]
@@ -107,7 +107,7 @@ def test_verification_of_defect(rule: str, defect: Defect, workplace: Path, comp
     make(rule, defect, workplace / NAME)
     is_error = next(entry.severity for entry in RULES if entry.name == rule) == "error"
     for form, suffix in FORMATS.items():
-        assert run(["verify", NAME, *(["--json"] if form == "ndjson" else [])]) == int(is_error)
+        assert run(["verify", NAME, "--format", form]) == int(is_error)
         output, errors = capfd.readouterr()
         assert errors == ""
         compare(HERE / rule / f"verified.{suffix}", output)
@@ -119,7 +119,7 @@ def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: 
     for form, suffix in FORMATS.items():
         assert run(["check", NAME, "--format", form, "--fail-on", "info"]) == 0
         compare(HERE / "sound" / f"expected.{suffix}", capfd.readouterr().out)
-        assert run(["verify", NAME, *(["--json"] if form == "ndjson" else [])]) == 0
+        assert run(["verify", NAME, "--format", form]) == 0
         output = capfd.readouterr().out
         compare(HERE / "sound" / f"verified.{suffix}", output)
     assert json.loads(output)["findings"] == []
@@ -139,7 +139,7 @@ def test_filters_at_the_beginning_of_their_chunks(command: str, workplace: Path,
 
 @pytest.mark.parametrize(
     ("form", "suffix"),
-    [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("table", "txt"), ("gitlab", "json"), ("csv", "csv"), ("markdown", "md")],
+    [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("table", "txt"), ("csv", "csv"), ("markdown", "md")],
 )
 def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     """Three files, of which one cannot be read, in each format."""
@@ -156,7 +156,7 @@ def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capf
 def test_fix(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFixture[str]):
     """The command that a finding names is there, and afterwards there is no such finding."""
     make(rule, defect, workplace / NAME)
-    run(["check", NAME, "--json", *defect.options])
+    run(["check", NAME, "--format", "json", *defect.options])
     findings = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
     for finding in findings:
         if finding["fix"] is None:
@@ -165,6 +165,6 @@ def test_fix(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFi
         assert program == "sbbf"
         assert run([command, *arguments]) == 0
     capfd.readouterr()
-    run(["check", NAME, "--json", *defect.options])
+    run(["check", NAME, "--format", "json", *defect.options])
     remaining = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
     assert [finding["column"] for finding in remaining] == [finding["column"] for finding in findings if finding["fix"] is None]

@@ -41,7 +41,7 @@ def lake(tmp_path: Path) -> Path:
 
 def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
     page = tmp_path / "page.html"
-    assert run(["report", str(lake), "-o", str(page), "--query", "id = 1700", "--json"]) == 0
+    assert run(["report", str(lake), "-o", str(page), "--query", "id = 1700", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     reports = list(sbbf_tool.open_files(lake).inspect())
     filters = [row for report in reports for row in report.filters]

@@ -183,14 +183,14 @@ def test_every_command_takes_a_prefix(bucket, capsys):
     lake = bucket.url("lake/")
     assert run(["add-filter", lake, "-c", "id", "--in-place"]) == 0
     for arguments, lines in (
-        (["inspect", lake, "--json"], 3),
-        (["verify", lake, "--json"], 3),
-        (["check", lake, "--json"], 3),
-        (["explain", lake, "id", "4", "--json"], 3),
-        (["probe", bucket.url("lake/day=[02]/*.parquet"), "id", "4", "--json"], 2),
-        (["resize", lake, "--bytes", "64", "-n", "--json"], 3),
-        (["remove-filter", bucket.url("lake/*/part.parquet"), "-n", "--json"], 3),
-        (["repair", lake, "-n", "--json"], 3),
+        (["inspect", lake, "--format", "json"], 3),
+        (["verify", lake, "--format", "json"], 3),
+        (["check", lake, "--format", "json"], 3),
+        (["explain", lake, "id", "4", "--format", "json"], 3),
+        (["probe", bucket.url("lake/day=[02]/*.parquet"), "id", "4", "--format", "json"], 2),
+        (["resize", lake, "--bytes", "64", "-n", "--format", "json"], 3),
+        (["remove-filter", bucket.url("lake/*/part.parquet"), "-n", "--format", "json"], 3),
+        (["repair", lake, "-n", "--format", "json"], 3),
         (["explain", bucket.url("lake/day=1/part.parquet"), "id", "4"], None),
     ):
         capsys.readouterr()

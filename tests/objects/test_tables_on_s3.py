@@ -29,7 +29,7 @@ def test_filters_are_added_in_one_commit(bucket, url, capsys):
     code, _, err = call(capsys, "add-filter", url, "-c", "id", "--in-place")
     assert code == 4
     assert "conditional-put" in err
-    code, out, err = call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put", "--json")
+    code, out, err = call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put", "--format", "json")
     assert (code, "of old files stay until VACUUM deletes them" in err) == (0, True)
     *rows, summary = [json.loads(line) for line in out.splitlines()]
     (commit,) = summary["totals"]["commits"]

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import UsageError, add_filters, open_files, verify
-from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.reports.add import AddReport
-from sbbf_tool.runner import works
 from support.samples import filter_at, places, write_events
 
 ROW_GROUPS = 3
@@ -97,10 +94,3 @@ def test_over_files(path: Path):
     (again,) = open_files(path, jobs=1).add_filters("id", in_place=True)
     (rebuilt_report,) = open_files(path, jobs=1).add_filters("id", rebuild="weak", in_place=True)
     assert [kinds(each) for each in (report, again, rebuilt_report)] == [(3, 0, 0, 0, 0), (0, 3, 3, 0, 0), (3, 0, 0, 0, 0)]
-
-
-def test_a_plan_from_the_footer_reads_no_bitset(path: Path):
-    add_filters(path, ["id"], fpp=0.3, in_place=True)
-    spec = FilterSpec(("id", "name"), rebuild="weak")
-    report = works.plan(spec, Edit())(path).report
-    assert (report.columns, report.not_measured) == (("name",), ("id",))

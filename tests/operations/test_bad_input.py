@@ -131,7 +131,7 @@ def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
     os.unlink(tmp_path / "events.parquet")
     if content == "junk":
         os.truncate(path, 100)
-    for command, argument in ((["inspect", "--json"], path), (["inspect"], os.fsencode(tmp_path))):
+    for command, argument in ((["inspect", "--format", "json"], path), (["inspect"], os.fsencode(tmp_path))):
         done = subprocess.run(
             [sys.executable, "-m", "sbbf_tool", *command, argument],
             capture_output=True,
@@ -140,7 +140,7 @@ def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
         )
         assert done.returncode == (0 if content == "sound" else 3), done.stderr
         assert len(done.stderr.decode().splitlines()) == (content == "junk")
-        if content == "sound" and "--json" in command:
+        if content == "sound" and "json" in command:
             assert os.fsencode(json.loads(done.stdout)["file"]) == path
 
 

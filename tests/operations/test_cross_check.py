@@ -318,6 +318,6 @@ def test_contradictions_that_pyarrow_cannot_decide_are_refused(tmp_path):
 
 def test_reports_count_the_chunks(tmp_path, capsys):
     path = rename_writer(write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False))
-    assert run(["add-filter", str(path), "-c", "v", "--in-place", "--json"]) == 0
+    assert run(["add-filter", str(path), "-c", "v", "--in-place", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["cross_checked"], document["not_cross_checked"]) == (1, 0)

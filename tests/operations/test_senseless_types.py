@@ -108,7 +108,7 @@ def commands(name: str, path: str, out: str) -> list[list[str]]:
     folder = os.path.dirname(path)
     return [
         ["inspect", "--all", path],
-        ["inspect", "--all", "--json", path],
+        ["inspect", "--all", "--format", "json", path],
         ["probe", path, name, "5"],
         ["probe", path, name, "0x00000005"],
         ["probe", path, name, "--null"],
@@ -200,7 +200,7 @@ def test_such_a_file_does_not_stop_a_run_over_many_files(plain, tmp_path, capfd)
         with_types(plain, tmp_path / f"{at:02}.parquet", fields)
     shutil.copy(plain, tmp_path / "zz.parquet")
     for command in ("inspect", "verify", "check"):
-        assert run([command, str(tmp_path), "--json"]) in (0, 1, 3)
+        assert run([command, str(tmp_path), "--format", "json"]) in (0, 1, 3)
         out, err = capfd.readouterr()
         assert "internal error" not in err
         assert "zz.parquet" in out, command

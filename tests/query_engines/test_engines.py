@@ -420,7 +420,7 @@ class TestArrowTypes:
 
         assert run(["engines", "--engine", "datafusion"]) == 0
         assert "ARROW:schema has the type: arrow.uuid, decimal32, decimal64" in capfd.readouterr().out
-        assert run(["engines", "--engine", "datafusion", "--json"]) == 0
+        assert run(["engines", "--engine", "datafusion", "--format", "json"]) == 0
         (engine,) = json.loads(capfd.readouterr().out)["engines"]
         assert "arrow.uuid" in engine["unused_arrow_types"]
 

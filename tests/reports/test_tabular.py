@@ -27,7 +27,6 @@ from sbbf_tool.rules.catalog import list_rules
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_declaration import FilterDeclaration
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner import works
 from sbbf_tool.runner.lookup import probe_values
 from support.defects import missing_length, write_sound
 
@@ -66,7 +65,6 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
         "orders", (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),), deleted=False
     ),
     "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new", dry_run=True),
-    "add.AddPlan": lambda folder: plan(folder),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
     "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterDeclaration("id"),)))),
     "conformance.ConformanceReport": lambda folder: sbbf_tool.run_conformance(
@@ -97,16 +95,6 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "size.SizeReport": lambda folder: sbbf_tool.size_filter(ndv=1000),
     "verify.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
 }
-
-
-def plan(folder: Path) -> Any:
-    from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.editing.filter_spec import FilterSpec
-    from sbbf_tool.runner.local import LocalRunner
-    from sbbf_tool.runner.selection import Selection
-
-    (row,) = LocalRunner(1).run(Selection(FIXTURES / "events.parquet"), works.plan(FilterSpec(["user_id"]), Edit()))
-    return row.report
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], st
 
     def sbbf(command: str, lake: Path, *arguments: object) -> tuple[int, list[dict], str]:
         capfd.readouterr()
-        code = run([command, str(lake), *map(str, arguments), *runner, "--json"])
+        code = run([command, str(lake), *map(str, arguments), *runner, "--format", "json"])
         output = capfd.readouterr()
         assert_no_key(output.out + output.err)
         documents = [document for document in map(json.loads, output.out.splitlines()) if document["schema"] != "sbbf.summary"]
@@ -82,11 +82,6 @@ def test_encrypted_files_without_keys_are_reported(lake, sbbf):
 def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     with_keys = ("--keys", KEYS)
     columns = ("-c", "id", "-c", "name", "--in-place")
-    code, documents, _ = sbbf("add-filter", lake, *columns, "--plan-only", *with_keys)
-    assert (code, {Path(document["file"]).stem: document.get("filters", 0) for document in documents}) == (
-        0,
-        {"java": 0, "plain": 2, "signed": 6},
-    )
     code, documents, output = sbbf("add-filter", lake, *columns, *with_keys)
     assert (code, output) == (0, "")
     assert {Path(document["file"]).stem: len(document["filters"]) for document in documents} == {"java": 0, "plain": 2, "signed": 6}

@@ -59,7 +59,7 @@ def test_other_commands_count_it(
 
 
 def test_the_documents_name_it(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["probe", str(lake), "id", str(VALUE), "--json"]) == 0
+    assert run(["probe", str(lake), "id", str(VALUE), "--format", "json"]) == 0
     documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     (link,) = (document for document in documents if document["schema"] == "sbbf.file")
     assert (link["file"], link["status"], link["exit_code"]) == (f"{lake}/day=2", "skipped", 0)

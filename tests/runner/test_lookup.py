@@ -66,7 +66,7 @@ def test_a_lookup_gives_the_answers_of_probe(lake, dialect):
 def test_a_draft_filter_answers_only_with_its_dialect(lake, capsys):
     def look_up(*options: str) -> dict:
         capsys.readouterr()
-        run(["probe", str(lake), "-c", "id", "--value", "1000", "--value", "999999", "--json", *options])
+        run(["probe", str(lake), "-c", "id", "--value", "1000", "--value", "999999", "--format", "json", *options])
         documents = map(json.loads, capsys.readouterr().out.splitlines())
         return next(document for document in documents if document.get("file") == str(lake / "draft1-thrift.parquet"))
 

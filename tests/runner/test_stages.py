@@ -24,7 +24,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.probe import probe
-from sbbf_tool.reports.add import AddRow, PlanRow
+from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.contents import ContentsRow
@@ -136,7 +136,6 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ContentsRow: works.contents([parse_query("id = 1")]),
         BriefCheckRow: works.check(Policy(), brief=True),
         SurveyRow: works.survey(),
-        PlanRow: works.plan(name, EDIT),
         AddRow: works.add(name, EDIT),
         ApplyRow: works.apply([FilterDeclaration("x")], EDIT),
         RepairRow: works.repair(in_place=True),
@@ -179,8 +178,8 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
 def test_adding_again_changes_nothing(large):
     assert add(large).status == "ok"
     before = digests(large.parent)
-    for again in (add(large), works.plan(SPEC, EDIT)(str(large))):
-        assert (again.status, again.reason) == ("skipped", "the file has every filter")
+    again = add(large)
+    assert (again.status, again.reason) == ("skipped", "the file has every filter")
     assert digests(large.parent) == before
 
 

@@ -116,11 +116,6 @@ def test_in_python(tmp_path: Path) -> None:
     first, second = (list(files.check(state=state)) for _ in range(2))
     assert first == second
     assert list(files.verify(state=state)) == list(files.verify(state=state))
-    assert (list(files.check(since=state)), files.left_out) == ([], 3)
-    with pytest.raises(UsageError):
-        files.check(state=state, since=state)
-    with pytest.raises(UsageError):
-        files.check(since=tmp_path / "none")
 
 
 @pytest.mark.parametrize(("age", "is_unchanged"), [(0.5, False), (5, True)])

@@ -32,7 +32,7 @@ def lake(tmp_path, fixtures):
 
 def add_filters(lake: Path, folder: Path, *command: str, runner: tuple[str, ...] = ()) -> dict[str, str]:
     """Runs the command on all days but the first; answers with the status of each file."""
-    words = [*command, "add-filter", str(lake), "-c", "user_id", "--in-place", "--where", "day >= 2", "--json", *runner]
+    words = [*command, "add-filter", str(lake), "-c", "user_id", "--in-place", "--where", "day >= 2", "--format", "json", *runner]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 3, done.stderr[-3000:]

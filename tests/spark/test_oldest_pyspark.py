@@ -43,7 +43,7 @@ def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str]:
     """Add filters to a mixed lake; return the status of each file."""
-    done = run(python, "-m", "sbbf_tool", "add-filter", str(lake), "-c", "id", "-c", "name", "--in-place", "--json", *runner)
+    done = run(python, "-m", "sbbf_tool", "add-filter", str(lake), "-c", "id", "-c", "name", "--in-place", "--format", "json", *runner)
     assert done.returncode == 4, done.stderr[-3000:]
     documents = [json.loads(line) for line in done.stdout.splitlines()]
     assert documents.pop()["schema"] == "sbbf.summary"

@@ -64,7 +64,7 @@ def formats_of(command: click.Command) -> list[list[str]]:
     for parameter in command.params:
         if parameter.name == "form":
             assert isinstance(parameter.type, click.Choice)
-            return [[], *(["--format", str(choice)] for choice in parameter.type.choices if choice not in ("table", "arrow", "parquet"))]
+            return [[], *(["--format", str(choice)] for choice in parameter.type.choices if choice not in ("table", "parquet"))]
     return [[]]
 
 

@@ -53,9 +53,9 @@ CASES = {
 FORMS = {
     "probe of a folder": ["probe", "FOLDER", "id", str(VALUE)],
     "probe of files": ["probe", "FILES", "-c", "id", "--value", str(VALUE)],
-    "probe of two values": ["probe", "FOLDER", "id", "5", str(VALUE), "--json"],
+    "probe of two values": ["probe", "FOLDER", "id", "5", str(VALUE), "--format", "json"],
     "explain of files": ["explain", "FILES", "id", str(VALUE)],
-    "explain of a folder": ["explain", "FOLDER", "-c", "id", "--value", str(VALUE), "--json"],
+    "explain of a folder": ["explain", "FOLDER", "-c", "id", "--value", str(VALUE), "--format", "json"],
 }
 
 

@@ -24,31 +24,23 @@ from sbbf_tool.errors import UsageError
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import FileRow
 
-TABLE, NDJSON = "table", "ndjson"
-FORMATS = (TABLE, "json", NDJSON, "csv", "tsv", "markdown", "arrow", "parquet")
+TABLE = "table"
+FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
 """The formats of every command that reports rows."""
-FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github", "gitlab", "prometheus")
+FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
 
 _SUFFIXES = {
     ".json": "json",
-    ".ndjson": NDJSON,
-    ".jsonl": NDJSON,
     ".csv": "csv",
-    ".tsv": "tsv",
     ".md": "markdown",
-    ".arrow": "arrow",
     ".parquet": "parquet",
     ".sarif": "sarif",
     ".xml": "junit",
-    ".prom": "prometheus",
 }
 _MODULES = {
     "json": "documents",
-    NDJSON: "documents",
     "csv": "records",
-    "tsv": "records",
-    "arrow": "records",
     "parquet": "records",
     TABLE: "pages",
     "markdown": "pages",
@@ -158,14 +150,14 @@ def _output(name: str, run: Run, target: Target) -> Output:
 
 
 def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options that pass `outputs` to a command: `--format`, `--json` and `--report`."""
+    """Add the options that pass `outputs` to a command: `--format` and `--report`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         from functools import wraps
 
         @wraps(function)
-        def command(*args: Any, form: str | None, as_json: bool, report_path: str | None, **options: Any) -> Any:
-            outputs = choose_outputs(form, as_json, report_path, choices)
+        def command(*args: Any, form: str | None, report_path: str | None, **options: Any) -> Any:
+            outputs = choose_outputs(form, report_path, choices)
             _ensure_no_input(outputs.report)
             return function(*args, outputs=outputs, **options)
 
@@ -194,7 +186,7 @@ def _ensure_no_input(report: str | None) -> None:
 
 
 def _options(choices: tuple[str, ...]) -> tuple[Callable[[Any], Any], ...]:
-    suffixes = " ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices and suffix != ".jsonl")
+    suffixes = " ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices)
     formats = f"{', '.join(choices[:-1])} or {choices[-1]}"
     return (
         click.option(
@@ -204,20 +196,17 @@ def _options(choices: tuple[str, ...]) -> tuple[Callable[[Any], Any], ...]:
             metavar="FORMAT",
             help=f"Format of the output, or of --report: {formats}.  [default: table]",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line, as --format ndjson does."),
         click.option("--report", "report_path", metavar="FILE", help=f"Also save the results in this file: {suffixes}."),
     )
 
 
-def choose_outputs(form: str | None, as_json: bool, report: str | None, choices: tuple[str, ...] = FORMATS) -> Outputs:
+def choose_outputs(form: str | None, report: str | None, choices: tuple[str, ...] = FORMATS) -> Outputs:
     """Return the outputs of these options. With a report, `form` is the format of the report. Raises UsageError."""
     if report is None:
-        if as_json and form not in (None, NDJSON):
-            raise click.UsageError(f"--json is --format ndjson: leave out --json or --format {form}")
-        return Outputs(NDJSON if as_json else form or TABLE, None, TABLE)
+        return Outputs(form or TABLE, None, TABLE)
     suffix = os.path.splitext(report)[1].lower()
     chosen = form or _SUFFIXES.get(suffix)
     if chosen not in choices:
         suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices)
         raise UsageError(f"the name of a report must end with one of {suffixes}, unless --format states its format", file=report)
-    return Outputs(NDJSON if as_json else TABLE, report, chosen)
+    return Outputs(TABLE, report, chosen)

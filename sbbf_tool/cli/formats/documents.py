@@ -1,4 +1,4 @@
-"""JSON documents: one per line (ndjson), or as one array (json)."""
+"""JSON documents, one per line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from sbbf_tool.cli.render import LongList
 _PARTS_AT_ONCE = 1000
 
 
-def open_output(name: str, run: Run, target: Target) -> Lines | Array:
+def open_output(name: str, run: Run, target: Target) -> Lines:
     """Open the output of this format."""
-    return Lines(target) if name == "ndjson" else Array(target)
-
-
-def _write_parts(target: Target, parts: Iterator[str]) -> None:
-    while block := "".join(islice(parts, _PARTS_AT_ONCE)):
-        target.write(block)
+    return Lines(target)
 
 
 def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
@@ -58,24 +53,6 @@ class Lines:
             self._write(summary)
 
     def _write(self, document: dict[str, Any]) -> None:
-        _write_parts(self._target, chain(_parts(document, self._target.encoding), "\n"))
-
-
-class Array:
-    """One array of all documents, with each on a line of its own."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._start = "["
-
-    def add(self, item: Item) -> None:
-        self._write(item.document)
-
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        if summary is not None:
-            self._write(summary)
-        self._target.write("[]\n" if self._start == "[" else "]\n")
-
-    def _write(self, document: dict[str, Any]) -> None:
-        _write_parts(self._target, chain(self._start, _parts(document, self._target.encoding), "\n"))
-        self._start = ","
+        parts = chain(_parts(document, self._target.encoding), "\n")
+        while block := "".join(islice(parts, _PARTS_AT_ONCE)):
+            self._target.write(block)

@@ -1,4 +1,4 @@
-"""Rows for other programs: CSV, TSV, Arrow's stream format and Parquet, all from the Arrow form of the reports."""
+"""Rows for other programs: CSV and Parquet, both from the Arrow form of the reports."""
 
 from __future__ import annotations
 
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH, _ROWS_PER_BATCH = 1000, 1 << 16
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def open_output(name: str, run: Run, target: Target) -> Records:
     """Open the output of this format."""
-    writer: _Text | _Binary
     schema = schema_of(run.row) if run.has_rows_of_files else _report_of(run.row).arrow_schema()
-    writer = _Text(target, _SEPARATORS[name], schema) if name in _SEPARATORS else _Binary(target, name, schema)
-    return Records(run, writer)
+    return Records(run, _Text(target, schema) if name == "csv" else _Binary(target, schema))
 
 
 def _report_of(row: type) -> type[Tabular]:
@@ -96,11 +93,10 @@ def _merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 class _Text:
-    """Separated values with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field."""
+    """CSV with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field."""
 
-    def __init__(self, target: Target, separator: str, schema: pa.Schema) -> None:
+    def __init__(self, target: Target, schema: pa.Schema) -> None:
         self._target = target
-        self._separator = separator
         self._write_line([name for name, _ in _flat_fields(schema)])
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -112,7 +108,7 @@ class _Text:
 
     def _write_line(self, fields: list[str]) -> None:
         line = io.StringIO()
-        csv.writer(line, delimiter=self._separator, lineterminator="\n").writerow(fields)
+        csv.writer(line, lineterminator="\n").writerow(fields)
         self._target.write(line.getvalue())
 
 
@@ -142,16 +138,13 @@ def _field(row: Any, path: tuple[str, ...]) -> str:
 
 
 class _Binary:
-    """Arrow's stream format, or a Parquet file."""
+    """A Parquet file."""
 
-    def __init__(self, target: Target, name: str, schema: pa.Schema) -> None:
-        import pyarrow as pa
+    def __init__(self, target: Target, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
 
-        marked = schema.with_metadata({MARK: b"0"})
-        stream = target.binary()
-        self._schema = marked
-        self._writer: Any = pq.ParquetWriter(stream, marked) if name == "parquet" else pa.ipc.new_stream(stream, marked)
+        self._schema = schema.with_metadata({MARK: b"0"})
+        self._writer: Any = pq.ParquetWriter(target.binary(), self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         import pyarrow as pa
