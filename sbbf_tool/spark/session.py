@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ OLDEST_SPARK: Version = (3, 5)
 FIRST_WITH_DATA_SOURCES: Version = (4, 0)
 """The first version of Spark with data sources in Python."""
 
+_ANSWER_SECONDS = 20
 _INSTALL = "pip install 'sbbf-tool[spark]'"
 _MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://")
 _SETTINGS = {
@@ -61,6 +64,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
     if master is not None and not _MASTER.match(master):
         raise UsageError(f"unknown master {master!r}", hint="the masters are local[N], spark://host:port, yarn and k8s://https://host:port")
     version = spark_version()
+    _ensure_answer(remote or master or "")
     settings, variables = dict(conf or {}), {}
     if remote is None or not remote.startswith("sc://"):
         variables = _prepare(version, master or remote)
@@ -83,6 +87,35 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
                 raise
             reason = find_cause(str(error)) or type(error).__name__
             raise UsageError(f"Spark failed to start: {reason}", place=redact(remote or master or "") or None) from error
+
+
+def _ensure_answer(address: str) -> None:
+    """Raise UsageError if the server of an `sc://` or `spark://` address does not answer: Spark itself would try for minutes."""
+    reason = None
+    if address.startswith("sc://"):
+        try:
+            grpc = import_module("grpc")
+            with quiet_about_pandas():
+                core = import_module("pyspark.sql.connect.client.core")
+        except ImportError:
+            return  # Spark says what is missing
+        builder = getattr(core, "DefaultChannelBuilder", None) or core.ChannelBuilder
+        try:
+            with builder(address).toChannel() as channel:
+                grpc.channel_ready_future(channel).result(timeout=_ANSWER_SECONDS)
+        except grpc.FutureTimeoutError:
+            reason = f"no answer of a Spark Connect server within {_ANSWER_SECONDS} seconds"
+        except Exception as error:
+            reason = str(error)
+    elif address.startswith("spark://"):
+        for host, port in re.findall(r"(\[[^]]*\]|[^:,/]+):(\d+)", address.removeprefix("spark://")):
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+                return
+            except (OSError, OverflowError) as error:
+                reason = (getattr(error, "strerror", None) or str(error)).lower()
+    if reason is not None:
+        raise UsageError(f"the server cannot be reached: {reason}", place=redact(address), hint="check the address and the network")
 
 
 def spark_version() -> Version:
