@@ -12,7 +12,17 @@ from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, choose_exit_code, ensure_column, say_without_column, unmark
+from sbbf_tool.cli.probe import (
+    ABSENT,
+    MAYBE,
+    NegativeValues,
+    choose_exit_code,
+    ensure_column,
+    keep_unfit,
+    say_unfit,
+    say_without_column,
+    unmark,
+)
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.numbers import format_row_groups
@@ -20,6 +30,7 @@ from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import ExplainReport
+    from sbbf_tool.reports.probe import UnfitValue
 
 _COLUMNS = (
     Column("row group", COUNT),
@@ -167,10 +178,12 @@ class _ExplainView(View["ExplainReport"]):
         self._is_empty_table = is_empty_table
         self._bytes = self._row_groups = self._files_without_column = 0
         self._sums: dict[str, list[int]] = {}
+        self._unfit: dict[str, UnfitValue] | None = None
         self._warnings: dict[str, None] = {}
 
     def add(self, report: ExplainReport, row: FileRow) -> int:
         self._files_without_column += report.type is None
+        self._unfit = keep_unfit(self._unfit, report)
         self._warnings.update(dict.fromkeys(report.warnings))
         if report.engines:
             self._bytes += report.bytes
@@ -183,6 +196,7 @@ class _ExplainView(View["ExplainReport"]):
         return render.say_unreadable_parts(report.unreadable, row.path) or (ABSENT if report.absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
+        codes |= say_unfit(self._unfit)
         return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
 
     def show(self, page: Page, report: ExplainReport) -> None:

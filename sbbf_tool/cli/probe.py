@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -18,13 +19,14 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.cli.values import blocks_of
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.reports.explain import ExplainReport
     from sbbf_tool.reports.lookup import LookupReport
-    from sbbf_tool.reports.probe import ProbeReport, ValueAnswers
+    from sbbf_tool.reports.probe import ProbeReport, UnfitValue, ValueAnswers
 
 MAYBE, ABSENT = 0, 1
 
@@ -109,9 +111,11 @@ def command(
     all_values = collect_values(values, values_file, ask_null)
     if files.file is not None:
         view = _ProbeView()
+        view.values_file = values_file
         code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
     else:
         view = _LookupView(len(all_values), is_empty_table=files.is_empty_table)
+        view.values_file = values_file
         work = works.look_up(column, all_values, dialect=dialect, keys=files.keys, strict=strict)
         code = report_files(files, work, view, outputs, (column,))
     if stats:
@@ -155,6 +159,36 @@ def choose_exit_code(codes: set[int], warnings: Iterable[str], *, is_empty_table
     return code
 
 
+_MOST_UNFIT = 5
+
+
+def keep_unfit(unfit: dict[str, UnfitValue] | None, report: ProbeReport | LookupReport | ExplainReport) -> dict[str, UnfitValue] | None:
+    """Return the values that no file so far can hold; None before the first file that has the column."""
+    if report.type is None:
+        return unfit
+    return {each.value: each for each in report.unfit if unfit is None or each.value in unfit}
+
+
+def say_unfit(unfit: dict[str, UnfitValue] | None, values_file: str | None = None) -> set[int]:
+    """Print the values that no file can hold, each with its line; return the exit code of an error, if there are any."""
+    for each in islice((unfit or {}).values(), _MOST_UNFIT):
+        line = None if values_file in (None, "-") else _find_line(values_file or "", each.value)
+        place = f"value {each.position + 1:,}" if line is None else f"values file {values_file}, line {line:,}"
+        complain(f"sbbf: {place}: {each.reason}")
+    if unfit and len(unfit) > _MOST_UNFIT:
+        complain(f"sbbf: {len(unfit) - _MOST_UNFIT:,} more values are in no file's type")
+    return {UsageError.exit_code} if unfit else set()
+
+
+def _find_line(name: str, value: str) -> int | None:
+    try:
+        with open(name, "rb") as stream:
+            lines = enumerate(stream, 1)
+            return next((number for number, line in lines if line.rstrip(b"\r\n") == value.encode("utf-8", "surrogateescape")), None)
+    except OSError:
+        return None
+
+
 class _Answers(View[Any]):
     """Totals of the answers of all files."""
 
@@ -163,15 +197,20 @@ class _Answers(View[Any]):
         self._is_empty_table = is_empty_table
         self._files = self._bytes_read = self._requests = 0
         self._warnings: dict[str, None] = {}
+        self._unfit: dict[str, UnfitValue] | None = None
+        self.values_file: str | None = None
+        """The file of the values, for the lines of those that no file can hold."""
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
         self._files += 1
         self._warnings.update(dict.fromkeys(report.warnings))
+        self._unfit = keep_unfit(self._unfit, report)
         self._bytes_read += report.bytes_read
         self._requests += report.requests
         return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
+        codes |= say_unfit(self._unfit, self.values_file)
         return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
 
     def show_stats(self) -> None:

@@ -21,6 +21,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.parquet.statistics import stated_bounds
 from sbbf_tool.reports.bitmaps import bitmap_of
+from sbbf_tool.reports.probe import MANY_VALUES, UnfitValue
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.interface import ValueHasher
@@ -52,6 +53,10 @@ class Question:
         self.column = column
         self.values = values
         self.row = row
+        self.unfit: tuple[UnfitValue, ...] = ()
+        """The first values that the column cannot hold."""
+        self.is_strict = True
+        """Whether there are no other files."""
         if query_literals is not None:
             self.literals = query_literals
 
@@ -61,7 +66,8 @@ class Question:
     @cached_property
     def literals(self) -> list[Literal]:
         """All values in the notation of the column."""
-        return [literals.parse_object(self.column, value) for value in self.values]
+        row = _Row(hashing, is_strict=self.is_strict)
+        return [row.parse(self.column, position, value) for position, value in enumerate(self.values)]
 
     @cached_property
     def hashes(self) -> list[list[int]]:
@@ -102,28 +108,57 @@ class Question:
 
     def rehash(self, hasher: ValueHasher) -> Question:
         """Return the same question for filters with another hash function."""
-        return question_of(self.column, self.values, hasher)
+        return question_of(self.column, self.values, hasher, is_strict=self.is_strict)
 
 
-def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = hashing) -> Question:
-    """Build the question for these values of a column: see `probe`. Raises UsageError for the first that the column cannot hold."""
+def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = hashing, *, is_strict: bool = True) -> Question:
+    """Build the question for these values of a column: see `probe`.
+
+    The column may be unable to hold some of the values, which are then `unfit`: columns of the same name in other files may hold them. With
+    `is_strict`, raises UsageError for the first of them if it can hold none.
+    """
+    row = _Row(hasher, is_strict=is_strict)
     if isinstance(values, Texts):
-        return Question(column, values, _hash_texts(column, values, hasher))
-    query_literals = [literals.parse_object(column, value) for value in values]
-    row = _Row(hasher)
-    for position, (value, literal) in enumerate(zip(values, query_literals, strict=True)):
-        row.add(position, literal, value)
-    return Question(column, values, row.build(), query_literals)
+        question = Question(column, values, _hash_texts(column, values, row))
+    else:
+        parsed = [row.parse(column, position, value) for position, value in enumerate(values)]
+        for position, (value, literal) in enumerate(zip(values, parsed, strict=True)):
+            row.add(position, literal, value)
+        question = Question(column, values, row.build(), parsed)
+    if row.first_error is not None and is_strict and row.num_unfit == len(values):
+        raise row.first_error
+    question.unfit, question.is_strict = tuple(row.unfit), is_strict
+    return question
 
 
 class _Row:
     """A `HashRow` to which values are added in order."""
 
-    def __init__(self, hasher: ValueHasher) -> None:
-        self._hasher = hasher
+    def __init__(self, hasher: ValueHasher, *, is_strict: bool) -> None:
+        self.hasher = hasher
+        self._is_strict = is_strict
         self._hashes = array("Q")
         self._owners: array[int] | None = None
         self._special: dict[int, Literal] = {}
+        self.unfit: list[UnfitValue] = []
+        """The first values that the column cannot hold."""
+        self.num_unfit = 0
+        self.first_error: UsageError | None = None
+
+    def parse(self, column: Column, position: int, value: object, count: int = 0) -> Literal:
+        """Parse a value; note it if the column cannot hold it. `count` is the number of values in a file of values."""
+        try:
+            literal = literals.parse_object(column, value)
+            return literal if self._is_strict else literals.with_single_precision(column, literal)
+        except UsageError as error:
+            if self.first_error is None:
+                header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
+                message = f"{error.message}: value {position + 1:,} of {count:,}{header}" if count else error.message
+                self.first_error = UsageError(message, place=error.place, hint=error.hint)
+            self.num_unfit += 1
+            if len(self.unfit) < MANY_VALUES:
+                self.unfit.append(UnfitValue(str(value), position, f"{error.message}: {error.hint}" if error.hint else error.message))
+            return literals.parse_unfit(column, value, error.message)
 
     def add(self, position: int, literal: Literal, value: object) -> None:
         """Add one value."""
@@ -131,7 +166,7 @@ class _Row:
             self._special[position] = literal
         forms = literal.forms if literal.verdict is None else ()
         self._own(position, len(forms), [position] * len(forms))
-        self._hashes.extend(map(self._hasher.hash_value, forms))
+        self._hashes.extend(map(self.hasher.hash_value, forms))
 
     def add_run(self, start: int, hashes: memoryview) -> None:
         """Add the values from position `start` on, which have one hash each."""
@@ -149,20 +184,13 @@ class _Row:
             self._owners.extend(owners)
 
 
-def _hash_texts(column: Column, texts: Texts, hasher: ValueHasher) -> HashRow:
-    row = _Row(hasher)
+def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
+    hasher = row.hasher
 
     def add_alone(positions: Iterable[int]) -> None:
         for position in positions:
             value = texts[position]
-            try:
-                literal = literals.parse_object(column, value)
-            except UsageError as error:
-                number, count = position - texts.nulls + 1, len(texts) - texts.nulls
-                header = "; if it is a header, remove it" if number == 1 < count else ""
-                message = f"{error.message}: value {number:,} of {count:,}{header}"
-                raise UsageError(message, place=error.place, hint=error.hint) from None
-            row.add(position, literal, value)
+            row.add(position, row.parse(column, position - texts.nulls, value, len(texts) - texts.nulls), value)
 
     def add_integers(start: int, stop: int) -> None:
         numbers = literals.parse_integers(column, texts.encoded(start, stop))

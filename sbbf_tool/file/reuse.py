@@ -51,14 +51,14 @@ class Reuse:
             self._column = last = columns, name, find_column(columns, name)
         return last[2]
 
-    def question_of(self, column: Column, values: Sequence[object]) -> Question:
+    def question_of(self, column: Column, values: Sequence[object], *, is_strict: bool = True) -> Question:
         """Call `file.question.question_of`, or return its last result."""
         from sbbf_tool.file.question import question_of
         from sbbf_tool.file.texts import Texts
 
         last = self._question
-        if last is None or not _is_same(last, column, values):
-            last = question_of(column, values)
+        if last is None or not _is_same(last, column, values) or is_strict != last.is_strict:
+            last = question_of(column, values, is_strict=is_strict)
             # The value of a buffer may change before the next call.
             if isinstance(values, Texts) or not any(isinstance(value, bytearray | memoryview) for value in values):
                 self._question = last

@@ -67,7 +67,7 @@ def explain(
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
         try:
             with file.locate_errors():
-                question = question_of(find_column(file.footer.columns, column), (value,))
+                question = question_of(find_column(file.footer.columns, column), (value,), is_strict=strict)
         except NoColumnError as error:
             missing = find_missing(file, path, column, strict=strict, tables=TableFinder())
             if missing is None:
@@ -94,6 +94,7 @@ def explain(
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, question.column.type_name),),
+            unfit=question.unfit,
         )
 
 

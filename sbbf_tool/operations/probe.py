@@ -51,7 +51,7 @@ def probe(
         try:
             with file.locate_errors():
                 leaf = reuse.find_column(file.footer.columns, column)
-                question = reuse.question_of(leaf, value_list)
+                question = reuse.question_of(leaf, value_list, is_strict=strict)
         except NoColumnError as error:
             missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
             if missing is None:
@@ -71,6 +71,7 @@ def probe(
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, leaf.type_name),),
+            unfit=question.unfit,
         )
 
 

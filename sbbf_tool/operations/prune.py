@@ -161,7 +161,9 @@ def _prune_fragment(
                 if not is_cast(fragment, schema, leaf):
                     raise
                 # The column's type in the dataset may hold a value that its type in the file cannot.
-                return replace(answer, warning=error.message)
+                if leaf.physical == "INT96":
+                    return replace(answer, warning=error.message)
+                question = reuse.question_of(leaf, _add_equal_values(leaf, values), is_strict=False)
             return _prune_row_groups(file, answer, question)
     except (UnreadableError, RefusedError) as error:
         return replace(answer, warning=error.message)

@@ -8,8 +8,10 @@ the plain bytes themselves, so that bytes without a written form can be looked u
 from __future__ import annotations
 
 import re
+import struct
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_value
 from sbbf_tool.errors import UsageError
@@ -19,6 +21,9 @@ from sbbf_tool.parquet.equals import narrow_bits
 from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation, width_of
 from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS, parse_integers
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 __all__ = [
     "ABSENT",
@@ -33,7 +38,9 @@ __all__ = [
     "parse",
     "parse_integers",
     "parse_object",
+    "parse_unfit",
     "width_of",
+    "with_single_precision",
     "write_object",
 ]
 
@@ -76,6 +83,8 @@ def parse(column: Column, text: str | None) -> Literal:
     """
     if text is None or (text.lower() == "null" and not may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
+    if is_null_typed(column):
+        return Literal(text, verdict=ABSENT, note="the file has only nulls in the column, whose type is not stated (UNKNOWN)")
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
     if column.doubt:
@@ -94,6 +103,11 @@ def parse(column: Column, text: str | None) -> Literal:
         ) from None
 
 
+def is_null_typed(column: Column) -> bool:
+    """Return whether the column has no type since all its values are null, as pandas writes a batch of None."""
+    return column.logical is not None and column.logical.kind == "UNKNOWN"
+
+
 def parse_object(column: Column, value: object) -> Literal:
     """Convert a Python value to a value of `column`; see `parse`.
 
@@ -101,7 +115,7 @@ def parse_object(column: Column, value: object) -> Literal:
     pyarrow that means one of these, or null.
     """
     value = as_value(value)
-    if column.physical == "BOOLEAN" or column.doubt:
+    if column.physical == "BOOLEAN" or column.doubt or is_null_typed(column):
         return parse(column, None if value is None else str(value))
     if value is None or isinstance(value, str):
         return parse(column, value)
@@ -119,6 +133,58 @@ def parse_object(column: Column, value: object) -> Literal:
     return parse(column, literal_text)
 
 
+_EXACT_IN_DOUBLE = 1 << 53
+
+
+def parse_unfit(column: Column, value: object, reason: str) -> Literal:
+    """Return what a file answers for a value that `parse_object` refuses, but that the type of the same column in other files may hold.
+
+    Readers widen numbers: a number that this type cannot hold is in no row. They also convert other types, in ways of their own.
+    """
+    text = value if isinstance(value, str) else str(value)
+    notation = _notation(column) if column.physical != "BOOLEAN" and not column.doubt else None
+    is_numeric = notation in (INTEGERS, DECIMALS, FLOATS) and not isinstance(value, bytes | bytearray | memoryview)
+    number = _number(text) if is_numeric else None
+    is_certain = number is not None
+    if number is not None and notation is INTEGERS:
+        is_exact = abs(number) < _EXACT_IN_DOUBLE
+        if is_exact and number == int(number):
+            with suppress(UsageError):
+                return replace(parse(column, str(int(number))), text=text)
+        is_certain = is_exact or text.lstrip("+-").isdecimal()
+    elif number is not None:
+        with suppress(UsageError):
+            # Refused for another reason, such as a float in a column of decimals.
+            parse(column, text)
+            is_certain = False
+        is_certain = is_certain and column.physical != "DOUBLE"
+    verdict, end = (ABSENT, "") if is_certain else (CANNOT_SAY, "; readers may convert it")
+    return Literal(text, verdict=verdict, note=f"{reason}{end}")
+
+
+def with_single_precision(column: Column, literal: Literal) -> Literal:
+    """Add the form that a value of a DOUBLE has if it came from a FLOAT of the same table: rounded, and widened again."""
+    if column.physical != "DOUBLE" or len(literal.forms) != 1:
+        return literal
+    with suppress(OverflowError):
+        (number,) = struct.unpack("<d", literal.forms[0])
+        (rounded,) = struct.unpack("<f", struct.pack("<f", number))
+        return replace(literal, forms=tuple(dict.fromkeys((literal.forms[0], struct.pack("<d", rounded)))))
+    return literal
+
+
+def _number(text: str) -> Decimal | None:
+    """Return the number that a text of reasonable length means; None if it means none, or no finite one."""
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        number = Decimal(text) if len(text) <= _SHOWN_CHARACTERS else None
+    except InvalidOperation:
+        return None
+    return number if number is not None and number.is_finite() and abs(number.adjusted()) < _MOST_DIGITS else None
+
+
+_MOST_DIGITS = 1000
 _HEXADECIMAL = re.compile(r"(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]", re.IGNORECASE)
 """Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark does."""
 _ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
@@ -177,7 +243,7 @@ def _notation(column: Column) -> Notation:
 
 def may_be_text(column: Column) -> bool:
     """Return whether text is stored in the column as its own bytes, unless it is plain bytes in hexadecimal, as 0x.."""
-    if column.physical == "BOOLEAN" or column.doubt:
+    if column.physical == "BOOLEAN" or column.doubt or is_null_typed(column):
         return False
     notation = _notation(column)
     return notation is TEXT or (notation is BYTES and column.width is None)
@@ -190,7 +256,8 @@ def are_text(column: Column) -> bool:
 
 def are_integers(column: Column) -> bool:
     """Return whether `parse_integers` can parse values of the column."""
-    return column.physical in ("INT32", "INT64") and not column.doubt and _notation(column) is INTEGERS and narrow_bits(column) is None
+    is_plain = not (column.doubt or is_null_typed(column)) and narrow_bits(column) is None
+    return column.physical in ("INT32", "INT64") and is_plain and _notation(column) is INTEGERS
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.probe import UnfitValue
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -86,6 +87,8 @@ class ExplainReport(Tabular):
     """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    unfit: tuple[UnfitValue, ...] = ()
+    """The value, if the column cannot hold it."""
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
 

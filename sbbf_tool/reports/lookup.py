@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.probe import Answer
+from sbbf_tool.reports.probe import Answer, UnfitValue
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
@@ -52,6 +52,8 @@ class LookupReport(Tabular):
     """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    unfit: tuple[UnfitValue, ...] = ()
+    """The values, at most 1,000, that the column cannot hold."""
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
 

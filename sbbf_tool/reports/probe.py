@@ -32,6 +32,16 @@ class RowGroupAnswer:
 
 
 @dataclass(frozen=True)
+class UnfitValue:
+    """A value that the column of a file cannot hold; columns of the same name in other files may."""
+
+    value: str
+    position: int
+    """Position among the values, from 0; nulls that come first are not counted."""
+    reason: str
+
+
+@dataclass(frozen=True)
 class ValueAnswer:
     value: str
     row_groups: tuple[RowGroupAnswer, ...]
@@ -190,6 +200,8 @@ class ProbeReport(Tabular):
     """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    unfit: tuple[UnfitValue, ...] = ()
+    """The values, at most 1,000, that the column cannot hold."""
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
 

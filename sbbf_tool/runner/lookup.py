@@ -49,7 +49,7 @@ def probe_values(
         try:
             with file.locate_errors():
                 leaf_column = reuse.find_column(file.footer.columns, column)
-                question = reuse.question_of(leaf_column, value_list)
+                question = reuse.question_of(leaf_column, value_list, is_strict=strict)
         except NoColumnError as error:
             missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
             if missing is None:
@@ -75,6 +75,7 @@ def probe_values(
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, leaf_column.type_name),),
+            unfit=question.unfit,
         )
 
 
