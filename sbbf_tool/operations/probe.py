@@ -41,7 +41,8 @@ def probe(
     it; filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
     table to parse schema and values once. A column that the file lacks is an error; unless `strict`, as for one of many files, its values
     are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers `cannot say`; `unreadable`
-    lists it. Raises UsageError (no such column or dialect, a value that the column cannot hold), UnreadableError (not a Parquet file) and
+    lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is said. Raises UsageError (no
+    such column or dialect; with `strict`, only values that the column cannot hold), UnreadableError (not a Parquet file) and
     AuthenticationError (encrypted bytes that their writer did not write).
     """
     value_list = values_of(values)
