@@ -44,10 +44,13 @@ def query_filter(file: ParquetFile, row_group: int, question: Question, dialect:
         reason = reason or stored.header.refusal or doubt_of_filter(file, stored)
     if reason:
         return FilterAnswers(row_group, b"", literals.CANNOT_SAY, reason)
+    non_null_values = file.footer.chunk_meta(row_group, question.column.index).non_null_values
+    if literals.is_null_typed(question.column) and not non_null_values:
+        return FilterAnswers(row_group, b"", literals.ABSENT, None)
     if stored is None:
         return FilterAnswers(row_group, b"", NO_FILTER, None)
     answers, is_empty = may_hold(file, stored, row.hashes)
-    if is_empty and not file.footer.chunk_meta(row_group, question.column.index).has_only_nulls:
+    if is_empty and non_null_values != 0:
         return FilterAnswers(row_group, b"", literals.CANNOT_SAY, EMPTY_FILTER)
     values = build_bitmap(answers, row.owners)
     uncertain = equals.uncertainty(file.footer, question.column)

@@ -125,7 +125,8 @@ def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = 
         for position, (value, literal) in enumerate(zip(values, parsed, strict=True)):
             row.add(position, literal, value)
         question = Question(column, values, row.build(), parsed)
-    if row.first_error is not None and is_strict and row.num_unfit == len(values):
+    num_nulls = values.nulls if isinstance(values, Texts) else sum(value is None for value in values)
+    if row.first_error is not None and is_strict and row.num_unfit == len(values) - num_nulls:
         raise row.first_error
     question.unfit, question.is_strict = tuple(row.unfit), is_strict
     return question
@@ -151,13 +152,14 @@ class _Row:
             literal = literals.parse_object(column, value)
             return literal if self._is_strict else literals.with_single_precision(column, literal)
         except UsageError as error:
+            header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
+            where = f": value {position + 1:,} of {count:,}{header}" if count else ""
             if self.first_error is None:
-                header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
-                message = f"{error.message}: value {position + 1:,} of {count:,}{header}" if count else error.message
-                self.first_error = UsageError(message, place=error.place, hint=error.hint)
+                self.first_error = UsageError(f"{error.message}{where}", place=error.place, hint=error.hint)
             self.num_unfit += 1
             if len(self.unfit) < MANY_VALUES:
-                self.unfit.append(UnfitValue(str(value), position, f"{error.message}: {error.hint}" if error.hint else error.message))
+                hint = f"; {error.hint}" if error.hint else ""
+                self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
             return literals.parse_unfit(column, value, error.message)
 
     def add(self, position: int, literal: Literal, value: object) -> None:

@@ -83,8 +83,6 @@ def parse(column: Column, text: str | None) -> Literal:
     """
     if text is None or (text.lower() == "null" and not may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
-    if is_null_typed(column):
-        return Literal(text, verdict=ABSENT, note="the file has only nulls in the column, whose type is not stated (UNKNOWN)")
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
     if column.doubt:
@@ -115,7 +113,7 @@ def parse_object(column: Column, value: object) -> Literal:
     pyarrow that means one of these, or null.
     """
     value = as_value(value)
-    if column.physical == "BOOLEAN" or column.doubt or is_null_typed(column):
+    if column.physical == "BOOLEAN" or column.doubt:
         return parse(column, None if value is None else str(value))
     if value is None or isinstance(value, str):
         return parse(column, value)
@@ -243,7 +241,7 @@ def _notation(column: Column) -> Notation:
 
 def may_be_text(column: Column) -> bool:
     """Return whether text is stored in the column as its own bytes, unless it is plain bytes in hexadecimal, as 0x.."""
-    if column.physical == "BOOLEAN" or column.doubt or is_null_typed(column):
+    if column.physical == "BOOLEAN" or column.doubt:
         return False
     notation = _notation(column)
     return notation is TEXT or (notation is BYTES and column.width is None)
@@ -256,7 +254,7 @@ def are_text(column: Column) -> bool:
 
 def are_integers(column: Column) -> bool:
     """Return whether `parse_integers` can parse values of the column."""
-    is_plain = not (column.doubt or is_null_typed(column)) and narrow_bits(column) is None
+    is_plain = not column.doubt and narrow_bits(column) is None
     return column.physical in ("INT32", "INT64") and is_plain and _notation(column) is INTEGERS
 
 

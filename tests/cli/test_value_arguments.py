@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +101,6 @@ FILES = {
     "a byte-order mark": (b"\xef\xbb\xbfplain\n", ["plain"], ()),
     "lines of Windows": (b"plain\r\nends\r\n", ["plain", "ends"], ("line 1 ends with \\r\\n",)),
     "one line of Windows": (b"plain\n\nends\r\nplain\n", ["plain", "ends", "plain"], ("line 3 ends with \\r\\n",)),
-    "carriage returns within": (b"one\rtwo\nplain\r\r\n", ["one\rtwo", "plain\r"], ("line 2 ends with \\r\\n",)),
     "empty lines of Windows": (b"\r\n\r\nplain\r\n", ["plain"], ("line 1 ends with \\r\\n",)),
     "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
     "Latin-1 of Windows": (LATIN + b"\r\n" + LATIN + b"\r\n", ["caf\udce9"] * 2, ("line 1 ends with \\r\\n", "line 1 is not UTF-8")),
@@ -195,3 +197,31 @@ def test_an_absence_of_bytes_in_another_notation_has_a_warning(tmp_path, monkeyp
     err = capfd.readouterr().err
     assert err.count("sbbf: warning: ") == warns
     assert ("were queried: " in err) == warns
+
+
+NO_LINES_OF_TEXT = {
+    "lines of old Macs": (b"a\rb\rc\r", "CR"),
+    "a carriage return within": (b"plain\r\r\n", "line 1 contains a CR"),
+    "a NUL later on": (b"a\nb\nc\nd\0e\n", "line 4 contains a CR or NUL"),
+    "NULs between": (b"alpha\0beta\0", "separated by NUL"),
+    "UTF-16": ("alpha\nbeta\n".encode("utf-16"), "UTF-16"),
+    "UTF-16 without mark": ("alpha\nbeta\n".encode("utf-16-le"), "UTF-16"),
+    "UTF-16, big end first": ("alpha\nbeta\n".encode("utf-16-be"), "UTF-16"),
+    "gzip": (gzip.compress(b"alpha\n"), "gzip"),
+    "bzip2": (bz2.compress(b"alpha\n"), "bzip2"),
+    "xz": (lzma.compress(b"alpha\n"), "xz"),
+    "zstd": (pa.Codec("zstd").compress(b"alpha\n", asbytes=True), "zstd"),
+    "LZ4": (pa.Codec("lz4").compress(b"alpha\n", asbytes=True), "LZ4"),
+    "ZIP": (b"PK\3\4" + bytes(30), "ZIP"),
+    "Parquet": (b"PAR1" + bytes(30), "Parquet"),
+}
+
+
+@pytest.mark.parametrize("name", NO_LINES_OF_TEXT)
+def test_a_values_file_that_is_no_text_in_lines_is_refused(name, tmp_path, capfd):
+    content, words = NO_LINES_OF_TEXT[name]
+    pq.write_table(pa.table({"s": ["alpha", "beta"]}), tmp_path / "f.parquet")
+    (tmp_path / "keys").write_bytes(content)
+    assert run(["probe", str(tmp_path / "f.parquet"), "-c", "s", "--values-file", str(tmp_path / "keys")]) == 2
+    out, err = capfd.readouterr()
+    assert (out, words in err) == ("", True), err

@@ -117,20 +117,26 @@ def is_valid(column: Column, value: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("nulls", [0, 1])
+def test_an_error_has_the_position_of_the_value_in_its_block(nulls):
+    with pytest.raises(UsageError, match="'id' is not a value of INT64: value 1 of 1; it takes"):
+        question_of(column_of("INT64"), texts_of(["id"], nulls))
+
+
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "position", "reason"),
     [
-        (["id", "5", "6"], "'id' is not a value of INT64: value 1 of 3; if it is a header, remove it; it takes"),
-        (["id"], "'id' is not a value of INT64: value 1 of 1; it takes"),
-        (["5", "x", "6"], "'x' is not a value of INT64: value 2 of 3; it takes"),
-        ([*map(str, range(2999)), "x"], "'x' is not a value of INT64: value 3,000 of 3,000; it takes"),
+        (["id", "5", "6"], 0, "'id' is not a value of INT64; if it is a header, remove it; it takes"),
+        (["5", "x", "6"], 1, "'x' is not a value of INT64; it takes"),
+        ([*map(str, range(2999)), "x"], 2999, "'x' is not a value of INT64; it takes"),
     ],
 )
 @pytest.mark.parametrize("nulls", [0, 1])
-def test_an_error_has_the_position_of_the_value_in_its_block(values, message, nulls):
-    with pytest.raises(UsageError) as caught:
-        question_of(column_of("INT64"), texts_of(values, nulls))
-    assert message in str(caught.value)
+def test_values_that_the_column_cannot_hold_are_listed_and_the_others_are_queried(values, position, reason, nulls):
+    question = question_of(column_of("INT64"), texts_of(values, nulls))
+    (unfit,) = question.unfit
+    assert (unfit.position, unfit.value, unfit.reason.startswith(reason)) == (position, values[position], True)
+    assert len(question.row.hashes) == len(values) - 1
 
 
 @pytest.mark.parametrize("name", COLUMNS)
