@@ -70,8 +70,7 @@ class Change:
         """Return the options by which another command changes the same files."""
         options = ["--allow-table-files"] if self.allow_table_files else []
         if self.files.names_from is not None:
-            name, end = self.files.names_from
-            options += ["--files0-from" if end == b"\0" else "--files-from", name]
+            options += ["--files-from", self.files.names_from]
         return options if self.files.where is None else [*options, "--where", self.files.where]
 
     def ensure_target(self) -> None:

@@ -37,8 +37,9 @@ class _Count(click.IntRange):
 
 
 _OPTIONS = (
-    click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
-    click.option("--files0-from", metavar="FILE", help="Like --files-from; PATHs end with NUL bytes."),
+    click.option(
+        "--files-from", metavar="FILE", help="Take the PATHs from this file, which end with line ends or NUL bytes; - reads standard input."
+    ),
     click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
     click.option("--as-files", is_flag=True, help="Take the files below the root of a table, also those that no version has any more."),
     click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
@@ -66,7 +67,7 @@ class Files:
     def __init__(
         self,
         arguments: tuple[str, ...],
-        names_from: tuple[str, bytes] | None = None,
+        names_from: str | None = None,
         where: str | None = None,
         keys: Any = None,
         jobs: int | None = None,
@@ -79,7 +80,7 @@ class Files:
         self.arguments = arguments
         """The arguments that are not options: PATHs, and other arguments of the command."""
         self.names_from = names_from
-        """The file that lists the PATHs, and the byte that ends each PATH in it."""
+        """The file that lists the PATHs."""
         self.where = where
         self.keys = keys
         self.jobs = jobs
@@ -156,8 +157,8 @@ class Files:
             return self.arguments
         if self.arguments:
             raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
-        is_file = self.names_from[0] != "-" and os.path.isfile(self.names_from[0])
-        return names_of(*self.names_from) if is_file else self._piped_names
+        is_file = self.names_from != "-" and os.path.isfile(self.names_from)
+        return names_of(self.names_from) if is_file else self._piped_names
 
     @cached_property
     def _paths_of_catalog_table(self) -> tuple[str, ...]:
@@ -171,11 +172,11 @@ class Files:
     def _piped_names(self) -> tuple[str, ...]:
         """The PATHs from a pipe. They are kept, because a pipe can be read only once and some commands list the files twice."""
         assert self.names_from is not None
-        return tuple(names_of(*self.names_from))
+        return tuple(names_of(self.names_from))
 
     def ensure_single_reader(self, *more: str | None) -> None:
         """Raise click.UsageError if several of these options or values and the list of files would read standard input."""
-        readers = [name for name in (self.names_from[0] if self.names_from is not None else None, *more) if name == "-"]
+        readers = [name for name in (self.names_from, *more) if name == "-"]
         if len(readers) > 1:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
@@ -277,7 +278,6 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
         def command(
             arguments: tuple[str, ...],
             files_from: str | None,
-            files0_from: str | None,
             each_file: bool,
             as_files: bool,
             table: str | None,
@@ -290,21 +290,14 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             conf: tuple[str, ...],
             **options: Any,
         ) -> int:
-            if files_from is not None and files0_from is not None:
-                raise click.UsageError("give one of --files-from and --files0-from")
-            if table is not None and (files_from is not None or files0_from is not None):
+            if table is not None and files_from is not None:
                 raise click.UsageError("give either --table or a list of files, not both")
-            names_from = None
-            if files_from is not None:
-                names_from = files_from, b"\n"
-            elif files0_from is not None:
-                names_from = files0_from, b"\0"
             spark = _spark(runner, jobs, master, remote, conf)
             if table is not None and spark is None:
                 raise click.UsageError("--table names a table in Spark's catalog: give --master or --remote too")
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
-            files = Files(arguments, names_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
+            files = Files(arguments, files_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
             return function(files, **options)
 
         decorated: Callable[..., int] = command

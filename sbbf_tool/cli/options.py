@@ -107,7 +107,6 @@ _ABOUT = {
     "--no-progress": About(OUTPUT),
     "--keys": About(KEYS, COMMAND_LINE, FILE),  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
     "--files-from": About(MANY_FILES, READING, FILE),
-    "--files0-from": About(MANY_FILES, READING, FILE),
     "--as-files": About(MANY_FILES),
     "--table": About(MANY_FILES),
     "--where": About(MANY_FILES),

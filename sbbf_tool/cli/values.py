@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from functools import partial
 from typing import IO
 
 import click
@@ -139,42 +138,44 @@ def _is_utf_8(text: bytes) -> bool:
     return True
 
 
-def names_of(source: str, end: bytes) -> Iterator[str]:
-    """Yield the names in a file, or on standard input for `-`; each ends with `end`, a line feed or a NUL. Empty names are skipped.
+def names_of(source: str) -> Iterator[str]:
+    """Yield the names in a file, or on standard input for `-`: one per line or, in a list with NUL bytes, each up to a NUL.
 
-    Names are read as they are needed. Bytes that are not UTF-8 become surrogates, as in file names. Raises click.UsageError if the list is
-    empty, because the program that wrote it then failed or found nothing.
+    Names are read as they are needed; empty ones are skipped. Bytes that are not UTF-8 become surrogates, as in file names. Raises
+    click.UsageError if the list is empty, because the program that wrote it then failed or found nothing.
     """
     name = None
-    for name in _names_of(source, end):
+    for name in _names_of(source):
         yield name
     if name is None:
         raise click.UsageError(f"list of files {source}: the list is empty")
 
 
-def _names_of(source: str, end: bytes) -> Iterator[str]:
+def _names_of(source: str) -> Iterator[str]:
     if source == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed")
     try:
         with click.open_file(source, "rb") as stream:
+            block = stream.read(_BLOCK_BYTES)
+            end = b"\0" if b"\0" in block else b"\n"
             remainder = b""
-            for number, block in enumerate(iter(partial(stream.read, _BLOCK_BYTES), b"")):
-                if number == 0 and end == b"\n":  # names that end with NUL are exact
-                    block = block.removeprefix(codecs.BOM_UTF8)
+            block = block.removeprefix(codecs.BOM_UTF8) if end == b"\n" else block  # names that end with NUL are exact
+            while block:
                 *names, remainder = (remainder + block).split(end)
                 if len(remainder) > _MOST_NAME_BYTES:
                     raise click.UsageError(f"list of files {source}: a name has more than {_MOST_NAME_BYTES:,} bytes")
-                yield from _check_names(names, end)
-            yield from _check_names([remainder], end)
+                yield from _check_names(names, end, source)
+                block = stream.read(_BLOCK_BYTES)
+            yield from _check_names([remainder], end, source)
     except OSError as error:
         raise click.UsageError(f"list of files {source}: {(error.strerror or 'unreadable').lower()}") from None
 
 
-def _check_names(names: list[bytes], end: bytes) -> Iterator[str]:
+def _check_names(names: list[bytes], end: bytes, source: str) -> Iterator[str]:
     for name in names:
         name = name.removesuffix(b"\r") if end == b"\n" else name
         if b"\0" in name:
-            raise click.UsageError("list of files: a name contains a NUL byte; read the list with --files0-from")
+            raise click.UsageError(f"list of files {source}: the first names end with line feeds, a later one with a NUL byte")
         if name:
             yield os.fsdecode(name)
 

@@ -23,7 +23,7 @@ NOWHERE = {
     "--writer",
 }  # fmt: skip
 # In commands that change files, these choose what is changed.
-ONLY_READING = {"--column", "--files-from", "--files0-from"}
+ONLY_READING = {"--column", "--files-from"}
 
 
 @pytest.mark.parametrize("name", commands())

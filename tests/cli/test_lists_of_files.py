@@ -1,4 +1,4 @@
-"""`--files-from` and `--files0-from`: the PATHs of a command in a file, or on standard input."""
+"""`--files-from`: the PATHs of a command in a file, or on standard input."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
+from sbbf_tool.cli.values import names_of
 
 NAMES = ["plain.parquet", "two words.parquet", "größe.parquet", "-5.parquet", "'quoted'.parquet", "day=1/x.parquet", " .parquet"]
 HARD = [*map(os.fsencode, NAMES), b"not utf-8 \xff.parquet", b"two\nlines.parquet", b"carriage\r"]
@@ -51,30 +52,30 @@ def inspected(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[bytes]
 
 @pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
 @pytest.mark.parametrize(
-    ("option", "names", "content"),
+    ("names", "content"),
     [
-        ("--files-from", HARD[:-2], b"\n".join(HARD[:-2])),
-        ("--files-from", HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
-        ("--files-from", HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
-        ("--files-from", HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
-        ("--files-from", HARD[:1], b"\xef\xbb\xbf" + HARD[0] + b"\n"),
-        ("--files0-from", HARD, b"\0".join(HARD)),
-        ("--files0-from", HARD, b"".join(name + b"\0" for name in HARD)),
-        ("--files0-from", HARD[:1], b"\0\0" + HARD[0]),
+        (HARD[:-2], b"\n".join(HARD[:-2])),
+        (HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
+        (HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
+        (HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
+        (HARD[:1], b"\xef\xbb\xbf" + HARD[0] + b"\n"),
+        (HARD, b"\0".join(HARD)),
+        (HARD, b"".join(name + b"\0" for name in HARD)),
+        (HARD[:1], b"\0\0" + HARD[0]),
     ],
     ids=["no end", "ended", "empty lines", "Windows", "byte-order mark", "NUL, no end", "NUL, ended", "NUL, empty names"],
 )
-def test_names_of_every_kind(folder, give, capfd, piped, option, names, content):
+def test_names_of_every_kind(folder, give, capfd, piped, names, content):
     (folder / "list").write_bytes(content)
     give(content)
-    assert inspected(capfd, option, "-" if piped else str(folder / "list")) == names
+    assert inspected(capfd, "--files-from", "-" if piped else str(folder / "list")) == names
 
 
 def test_a_byte_order_mark_is_part_of_a_name_that_ends_with_nul(folder, capfd):
     name = b"\xef\xbb\xbf" + HARD[0]
     os.link(HARD[0], name)
     (folder / "list").write_bytes(name + b"\0")
-    assert inspected(capfd, "--files0-from", str(folder / "list")) == [name]
+    assert inspected(capfd, "--files-from", str(folder / "list")) == [name]
 
 
 def test_a_list_may_name_folders_and_globs(folder, give, capfd):
@@ -114,20 +115,19 @@ def test_every_command_takes_a_list(folder, arguments):
     reading, writing = os.pipe()
     os.write(writing, b"plain.parquet\0two words.parquet\0")
     os.close(writing)
-    command = [sys.executable, "-m", "sbbf_tool", *arguments, "--files0-from", f"/dev/fd/{reading}"]
+    command = [sys.executable, "-m", "sbbf_tool", *arguments, "--files-from", f"/dev/fd/{reading}"]
     done = subprocess.run(command, pass_fds=[reading], capture_output=True, text=True)
     os.close(reading)
     assert (done.returncode, done.stderr) == (0, "")
     assert "2 files: " in done.stdout
 
 
-@pytest.mark.parametrize("option", ["--files-from", "--files0-from"])
-@pytest.mark.parametrize("content", [b"", b"\0", b"\0" * 3])
-def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
+@pytest.mark.parametrize("content", [b"", b"\0", b"\0" * 3, b"\n" * 3])
+def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""
-    (folder / "list").write_bytes(content if option == "--files0-from" else content.replace(b"\0", b"\n"))
+    (folder / "list").write_bytes(content)
     for command in (["inspect"], ["check"], ["probe", "-c", "id", "--value", "1"], ["add-filter", "-c", "id", "--in-place"], ["advise"]):
-        assert run([*command, option, str(folder / "list")]) == 2
+        assert run([*command, "--files-from", str(folder / "list")]) == 2
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert f"list of files {folder}/list: the list is empty" in err
@@ -137,10 +137,9 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
     ("arguments", "message"),
     [
         (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
-        (["inspect", "--files0-from", "."], "list of files .: is a directory"),
+        (["inspect", "--files-from", "."], "list of files .: is a directory"),
         (["inspect", "--files-from", ""], "list of files : no such file or directory"),
         (["inspect", "--files-from", "list", "plain.parquet"], "not both: plain.parquet"),
-        (["inspect", "--files-from", "list", "--files0-from", "list"], "give one of --files-from and --files0-from"),
         (["inspect"], "no file was given"),
         (["probe", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["explain", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
@@ -158,7 +157,8 @@ def test_wrong_requests(folder, capfd, arguments, message):
 
 
 def test_a_name_without_end_is_refused(folder, capfd):
-    assert run(["inspect", "--files-from", "/dev/zero"]) == 2
+    (folder / "list").write_bytes(b"x" * (3 << 20))
+    assert run(["inspect", "--files-from", str(folder / "list")]) == 2
     assert "a name has more than 1,048,576 bytes" in capfd.readouterr().err
 
 
@@ -209,3 +209,14 @@ def test_closed_standard_input(folder, monkeypatch, capfd):
     monkeypatch.setattr("sys.stdin", None)
     assert run(["inspect", "--files-from", "-"]) == 2
     assert "standard input is closed" in capfd.readouterr().err
+
+
+def test_long_lists_are_read_in_blocks(tmp_path, capfd):
+    """Names that lie across the blocks; a list whose kind changes is an error."""
+    names = [f"/nowhere/{number:060}.parquet" for number in range(3000)]
+    for end in ("\n", "\0"):
+        (tmp_path / "list").write_text(end.join(names))
+        assert list(names_of(str(tmp_path / "list"))) == names
+    (tmp_path / "list").write_text("\n".join(names) + "\0")
+    assert run(["inspect", "--files-from", str(tmp_path / "list")]) == 2
+    assert "the first names end with line feeds, a later one with a NUL byte" in capfd.readouterr().err
