@@ -230,6 +230,21 @@ class TestFormats:
         (location,) = notification["locations"]
         assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("not%20there")
 
+    def test_sarif_keeps_the_worst_results_and_counts_the_others(self, fixtures, tmp_path, monkeypatch, capfd):
+        for number in range(5):
+            shutil.copy(fixtures / "spark-boolean.parquet", tmp_path / f"{number}.parquet")
+
+        def levels() -> tuple[list[str], list[str]]:
+            assert run(["check", str(tmp_path), "--format", "sarif"]) == 1
+            (sarif,) = json.loads(capfd.readouterr().out)["runs"]
+            notes = [each["message"]["text"] for each in sarif["invocations"][0]["toolExecutionNotifications"]]
+            return [result["level"] for result in sarif["results"]], notes
+
+        all_levels, notes = levels()
+        assert ([all_levels.count(level) for level in ("error", "warning", "note")], notes) == ([5, 5, 5], [])
+        monkeypatch.setattr("sbbf_tool.cli.formats.sarif.MOST_RESULTS", 4)
+        assert levels() == (["error"] * 4, ["11 results and notifications that are no worse are left out: code scanning takes 4"])
+
     @pytest.mark.parametrize("form", ["sarif", "json", "junit"])
     def test_a_document_begins_with_the_first_report(self, form, tmp_path, capfd):
         assert run(["check", "s3://user:word@bucket/a.parquet", "--format", form]) == 2

@@ -78,7 +78,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, content):
         assert content is None or path.read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["report.parquet", "report.jsonl"])
+@pytest.mark.parametrize("name", ["report.parquet", "report.json"])
 def test_a_report_is_not_written_on_a_full_disk(tmp_path, name):
     with small_disk(tmp_path / "disk", "4k") as disk:
         (disk / "rest").write_bytes(bytes(4 << 10))

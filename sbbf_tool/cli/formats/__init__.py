@@ -130,7 +130,7 @@ class Outputs:
         with ExitStack() as stack:
             outputs: list[Output] = []
             if not terminal().quiet:
-                outputs.append(_output(self.format, run, StandardOutput(stack)))
+                outputs.append(_output(self.format, run, StandardOutput()))
             if self.report is not None:
                 outputs.append(_output(self.report_format, run, stack.enter_context(open_file(self.report))))
             yield outputs

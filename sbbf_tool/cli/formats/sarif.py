@@ -1,7 +1,4 @@
-"""Output for code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run for all files.
-
-Each result is written at once. The notifications about files are in another array, which follows: until then they are in a temporary file.
-"""
+"""Output for code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run for all files."""
 
 from __future__ import annotations
 
@@ -24,9 +21,10 @@ from sbbf_tool.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+_WORST_FIRST = tuple(_LEVELS.values())
 _INDENT = 2
-_TAIL = "\n    }\n  ]\n}"
-"""End of a document: of the run, of the array of runs and of the document."""
+MOST_RESULTS = 25_000
+"""What GitHub takes in one run. The mildest of more are left out, and counted."""
 
 
 def open_output(name: str, run: Run, target: Target) -> Sarif:
@@ -40,58 +38,48 @@ class Sarif:
     def __init__(self, target: Target, rules: Sequence[Rule | IndexRule]) -> None:
         self._target, self._rules = target, rules
         self._numbers = {rule.name: at for at, rule in enumerate(rules)}
-        self._notifications = target.scratch()
-        self._has_begun = self._has_results = self._has_notifications = self._has_unreadable_parts = False
-
-    def _begin(self) -> None:
-        """Write the document up to the results, unless it is written: a command that fails before its first report prints nothing."""
-        if self._has_begun:
-            return
-        self._has_begun = True
-        site = _find_site()
-        driver = {"name": "sbbf", "rules": [_descriptor(rule, site) for rule in self._rules]}
-        document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}}]}
-        # The document ends after the run's first member; `end` writes what is cut off.
-        self._target.write(self._to_json(document, 0).removesuffix(_TAIL) + ',\n      "results": [')
+        self._results: list[dict[str, Any]] = []
+        self._notifications: list[dict[str, Any]] = []
+        self._left_out = 0
+        """Number of findings and notifications that are not in the document."""
+        self._is_complete = True
 
     def add(self, item: Item) -> None:
         if item.report is None:
             return
-        self._begin()
         report: CheckReport = item.report
-        for finding in report.findings:
-            self._target.write(self._item(_result(finding, self._numbers[finding.rule]), 8, is_first=not self._has_results))
-            self._has_results = True
-        for place in report.unreadable:
-            self._notify("error", place, report.file)
-            self._has_unreadable_parts = True
+        self._results += [_result(finding, self._numbers[finding.rule]) for finding in report.findings]
+        self._notifications += [_notification("error", place, report.file) for place in report.unreadable]
+        self._is_complete &= not report.unreadable
         if report.locked_columns:
-            self._notify("warning", describe_locked(report.locked_columns), report.file)
+            self._notifications.append(_notification("warning", describe_locked(report.locked_columns), report.file))
+        if max(len(self._results), len(self._notifications)) >= 2 * MOST_RESULTS:
+            self._keep_worst()
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        self._begin()
-        success = "false" if self._has_unreadable_parts else "true"
-        self._target.write("\n      ]" if self._has_results else "]")
-        self._target.write(f',\n      "invocations": [\n        {{\n          "executionSuccessful": {success},\n')
-        self._target.write('          "toolExecutionNotifications": [')
-        self._notifications.seek(0)
-        for line in self._notifications:
-            self._target.write(line.decode(self._target.encoding))
-        self._target.write(("\n          ]" if self._has_notifications else "]") + f"\n        }}\n      ]{_TAIL}\n")
-
-    def _notify(self, level: str, text: str, file: str) -> None:
-        notification = {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _file(file)}]}
-        item = self._item(notification, 12, is_first=not self._has_notifications)
-        self._notifications.write(item.encode(self._target.encoding))
-        self._has_notifications = True
-
-    def _item(self, value: dict[str, Any], indent: int, *, is_first: bool) -> str:
-        """Return an item of an array, after a comma unless it is the first."""
-        return f"{'' if is_first else ','}\n{' ' * indent}{self._to_json(value, indent)}"
-
-    def _to_json(self, value: dict[str, Any], indent: int) -> str:
+        self._keep_worst()
+        if self._left_out:
+            text = f"{self._left_out:,} results and notifications that are no worse are left out: code scanning takes {MOST_RESULTS:,}"
+            self._notifications.append({"level": "warning", "message": {"text": text}})
+        site = _find_site()
+        driver = {"name": "sbbf", "rules": [_descriptor(rule, site) for rule in self._rules]}
+        invocation = {"executionSuccessful": self._is_complete, "toolExecutionNotifications": self._notifications}
+        run = {"tool": {"driver": driver}, "results": self._results, "invocations": [invocation]}
+        document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
         # JSON escapes line ends in strings.
-        return encodable_json(value, self._target.encoding, indent=_INDENT).replace("\n", f"\n{' ' * indent}")
+        self._target.write(encodable_json(document, self._target.encoding, indent=_INDENT) + "\n")
+
+    def _keep_worst(self) -> None:
+        """Leave out the mildest results and notifications beyond the limit, so that memory is bounded."""
+        for items in (self._results, self._notifications):
+            if len(items) > MOST_RESULTS:
+                self._left_out += len(items) - MOST_RESULTS
+                items.sort(key=lambda item: _WORST_FIRST.index(item["level"]))
+                del items[MOST_RESULTS:]
+
+
+def _notification(level: str, text: str, file: str) -> dict[str, Any]:
+    return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _file(file)}]}
 
 
 def _find_site() -> str | None:

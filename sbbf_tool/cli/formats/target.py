@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
 import click
@@ -17,7 +17,6 @@ from sbbf_tool.errors import RefusedError, UsageError
 MARK = b"sbbf.report"
 """A key in the metadata of Parquet files that are reports, so that a report never replaces a file of data."""
 _FOOTER_BYTES = 1 << 16
-_MOST_BYTES_IN_MEMORY = 1 << 20
 
 
 class Target(Protocol):
@@ -30,27 +29,11 @@ class Target(Protocol):
     def binary(self) -> BinaryIO:
         """Return the stream for bytes. Raises UsageError for a terminal."""
 
-    def scratch(self) -> BinaryIO:
-        """Return an empty temporary file without a name for bytes that are written later. It is closed with the target."""
 
-
-class _Scratch:
-    """The temporary files of a target, which `stack` closes."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-
-    def scratch(self) -> BinaryIO:
-        from tempfile import SpooledTemporaryFile
-
-        return cast(BinaryIO, self._stack.enter_context(SpooledTemporaryFile(_MOST_BYTES_IN_MEMORY)))
-
-
-class StandardOutput(_Scratch):
+class StandardOutput:
     """Standard output. Its errors are kept until the command ends."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        super().__init__(stack)
+    def __init__(self) -> None:
         self.encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> None:
@@ -63,11 +46,10 @@ class StandardOutput(_Scratch):
         return cast(BinaryIO, PatientBinary(sys.stdout) if isinstance(sys.stdout, PatientOutput) else sys.stdout.buffer)
 
 
-class _File(_Scratch):
+class _File:
     encoding = "utf-8"
 
-    def __init__(self, stream: BinaryIO, stack: ExitStack) -> None:
-        super().__init__(stack)
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
@@ -87,8 +69,8 @@ def open_file(path: str) -> Iterator[Target]:
 
     if _is_data(path):
         raise RefusedError("the file holds data and is not a report", file=path, hint="name another, or remove it first")
-    with write_whole(path, overwrite=True) as stream, ExitStack() as stack:
-        yield _File(stream, stack)
+    with write_whole(path, overwrite=True) as stream:
+        yield _File(stream)
 
 
 def _is_data(path: str) -> bool:
