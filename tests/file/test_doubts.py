@@ -156,4 +156,4 @@ def test_a_leaf_of_a_variant_excludes_only_if_all_its_values_are_typed(rest: byt
     assert not [column.column for column in sbbf_tool.advise([path]).columns if column.verdict == "add"]
     if rest is not None:
         with pytest.raises(RefusedError, match="VARIANT"):
-            sbbf_tool.add_filters(path, [leaf], output=tmp_path / "w.parquet", replace=True)
+            sbbf_tool.add_filters(path, [leaf], output=tmp_path / "w.parquet", rebuild="all")
