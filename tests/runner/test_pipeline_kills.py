@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -92,19 +95,26 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
     assert_has_filters(lake.folder, COLUMNS)
 
 
-def test_executors_are_killed_five_times(lake, tmp_path):
-    chance = random.Random(2)
-    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as run:
-        for number in range(ROUNDS):
+@pytest.mark.parametrize("speculation", ["false", "true"])
+def test_all_executors_are_killed_again_and_again(lake, tmp_path, speculation):
+    """Stages begin again with the number of a first attempt: counts and report are those of a run that lost nothing."""
+    report = tmp_path / "report.json"
+    options = ("--report", str(report), "--conf", f"spark.speculation={speculation}", "--conf", "spark.speculation.quantile=0.1")
+    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS, *options) as run:
+        for number in range(ROUNDS - 2):
             enough = (number + 1) * FILES // (2 * ROUNDS)
             assert run.wait_until(lambda: lake.done() >= enough and run.executors()), run.read_output()  # noqa: B023
-            time.sleep(chance.uniform(0, 0.2))
-            kill(chance.choice(run.executors()))
-        lake.assert_whole()
+            for executor in run.executors():
+                kill(executor)
         assert run.process.wait(600) == 0, run.read_output()
-    assert f"{FILES:,} files: " in run.read_output()
+    assert f"{FILES:,} files: {FILES:,} done; {2 * FILES:,} filters added" in run.read_output()
     lake.assert_whole()
     assert_has_filters(lake.folder, COLUMNS)
+    documents = json.loads(report.read_text())
+    assert {document["file"]: document["old_bytes"] for document in documents} == {str(path): len(old) for path, old in lake.old.items()}
+    done = subprocess.run([sys.executable, "-m", "sbbf_tool", "remove-filter", "--undo", str(report), "--in-place"], check=False)
+    assert done.returncode == 0
+    assert all(path.read_bytes() == old for path, old in lake.old.items())
 
 
 def test_two_pipelines_on_one_lake(lake, tmp_path):
