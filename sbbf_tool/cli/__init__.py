@@ -110,8 +110,11 @@ def cli() -> None:
 cli.params.append(debug_option())
 
 
-def main(args: Sequence[str]) -> int:
-    """Run the command line and return its exit code. Every error is one line on stderr; `--debug` adds the traceback."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line, by default that of this process, and return its exit code.
+
+    Every error is one line on stderr; `--debug` adds the traceback.
+    """
     if "_SBBF_COMPLETE" in os.environ:
         from click.shell_completion import shell_complete
 
@@ -126,7 +129,7 @@ def main(args: Sequence[str]) -> int:
     try:
         if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        return run(list(args))
+        return run(sys.argv[1:] if args is None else list(args))
     except KeyboardInterrupt:
         return INTERRUPTED
     except _Terminated:

@@ -57,6 +57,9 @@ class LookupReport(Tabular):
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
 
+    notes: tuple[str, ...] = ()
+    """How values were read, such as `read as UTC`."""
+
     @property
     def is_absent(self) -> bool:
         """Whether every value is certainly absent from the whole file."""

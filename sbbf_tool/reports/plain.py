@@ -8,6 +8,7 @@ Strings are UTF-8: other bytes of file names are escaped. Fields with the metada
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -17,6 +18,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 Report = TypeVar("Report")
 
+_BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
 _FILE = re.compile(r'(?<=[,:\[])"\\u0000"')
 """Stands for the name of the file in the text of a report; NUL cannot be in a name."""
 
@@ -24,6 +26,11 @@ _FILE = re.compile(r'(?<=[,:\[])"\\u0000"')
 def escape_bytes(text: str) -> str:
     """Escape bytes of a file name that are not UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def restore_bytes(name: str) -> str:
+    """Restore the bytes of a file name that `escape_bytes` has escaped, unless the name is that of a file."""
+    return name if "\\" not in name or os.path.lexists(name) else _BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), name)
 
 
 def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: escape_bytes}) -> Any:

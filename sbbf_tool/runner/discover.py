@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import SbbfError
+from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.rows import HUDI_LOG, LINK, OTHER_NAME, SKIPPED, UNFINISHED, FileRow, ListedFile
-from sbbf_tool.storage.places import entries, is_url, local_path, size_and_etag
+from sbbf_tool.storage.places import entries, is_url, size_and_etag
 
 if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=FileRow)
 
+_NOT_IN_URI = re.compile(r"[^!-~]|[\"<>\\^`{|}]|%(?![0-9A-Fa-f]{2})")
 _MOST_INODE = (1 << 63) - 1
 """Rows have signed integers."""
 
@@ -75,11 +77,23 @@ def skip(row: type[Row], file: ListedFile) -> Row:
 
 
 def path_of(address: str) -> str:
-    """Convert an address in a listing to the path or URL that this package uses.
+    """Convert an address in a listing to the path or URL that this package uses; Hadoop's schemes `s3a` and `s3n` mean `s3`.
 
-    Hadoop writes a local path as `file:/a b`, and its URI as `file:///a%20b`; its schemes `s3a` and `s3n` mean `s3`.
+    Spark writes a local path as a URI, `file:/a%20b` or `file:///a%20b`, but in some listings as it is, `file:/a b`. It is taken as it is
+    if it cannot be a URI, or if there is no file by the URI, but one by the path. Raises UsageError if there are both.
     """
     if address.startswith("file:/"):
-        return local_path(address)
+        from urllib.parse import unquote
+
+        path = address.removeprefix("file:")
+        path = f"/{path.lstrip('/')}"
+        decoded = unquote(path, errors="surrogateescape")
+        if decoded == path or _NOT_IN_URI.search(path):
+            return path
+        if not os.path.lexists(path):
+            return decoded
+        if os.path.lexists(decoded):
+            raise UsageError("the address may mean two files", file=address, hint=f"give {decoded!r} or {path!r}")
+        return path
     scheme, colon, rest = address.partition("://")
     return f"s3://{rest}" if colon and scheme in ("s3a", "s3n") else address

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
-from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
+from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.answers import describe_unreadable, query_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, parse_object
 from sbbf_tool.reports import bitmaps
 from sbbf_tool.reports.lookup import InconclusiveRowGroups, KeyHit, LookupReport
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -22,7 +23,13 @@ from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
+
+    Compared = bool | Callable[[object], bool]
+    """All values, none, or those that a function accepts."""
+
+_OTHER_TYPE = "the values are of another type than the column, and filters show no conversion"
 
 
 def probe_values(
@@ -35,12 +42,13 @@ def probe_values(
     reuse: Reuse | None = None,
     strict: bool = True,
     filesystem: FileSystemLike | None = None,
+    compares: Callable[[Column], Compared] | None = None,
 ) -> LookupReport:
     """Query the filters of `column` for one value or an iterable of values, as in `probe`; None queries null.
 
-    `keys` decrypts encrypted filters; `reuse` caches what files have in common; `strict` is as in `probe`. Raises UsageError (no such
-    column, or a value that it cannot contain), UnreadableError (not a Parquet file), AuthenticationError and RefusedError (an encrypted
-    footer without a key).
+    `keys` decrypts encrypted filters; `reuse` caches what files have in common; `strict` is as in `probe`. The filters cannot say anything
+    of values that `compares` does not accept for the column. Raises UsageError (no such column, or a value that it cannot contain),
+    UnreadableError (not a Parquet file), AuthenticationError and RefusedError (an encrypted footer without a key).
     """
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
@@ -49,7 +57,18 @@ def probe_values(
         try:
             with file.locate_errors():
                 leaf_column = reuse.find_column(file.footer.columns, column)
+<<<<<<< HEAD
                 question = reuse.question_of(leaf_column, value_list, is_strict=strict)
+=======
+                known, unknown = _divide(value_list, True if compares is None else compares(leaf_column))
+                try:
+                    question = reuse.question_of(leaf_column, known)
+                except UsageError:
+                    if compares is None:
+                        raise
+                    known, beyond = _divide(known, partial(_is_value_of, leaf_column))
+                    question, unknown = reuse.question_of(leaf_column, known), (*unknown, *beyond)
+>>>>>>> 49cc77b0 (Spark: keys as Spark compares them, and odd paths, names, settings and arguments get one clear row or line)
         except NoColumnError as error:
             missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
             if missing is None:
@@ -62,21 +81,47 @@ def probe_values(
         for each in filters:
             if each.answer != ABSENT:
                 open_row_groups.setdefault((each.answer, each.reason), []).append(each.row_group)
+        inconclusive = [InconclusiveRowGroups(tuple(group), answer, reason) for (answer, reason), group in open_row_groups.items()]
+        hits = list(_find_hits(question, filters, numbers))
+        if unknown and numbers and not known:
+            inconclusive = [InconclusiveRowGroups(tuple(numbers), CANNOT_SAY, _OTHER_TYPE)]
+        elif numbers:
+            hits += [KeyHit("null" if value is None else str(value), tuple(numbers)) for value in unknown]
         return LookupReport(
             file=file.name,
             column=leaf_column.name,
             type=leaf_column.type_name,
-            keys=len(question),
+            keys=len(value_list),
             row_groups=len(numbers),
-            hits=tuple(_find_hits(question, filters, numbers)),
-            inconclusive=tuple(InconclusiveRowGroups(tuple(group), answer, reason) for (answer, reason), group in open_row_groups.items()),
+            hits=tuple(hits),
+            inconclusive=tuple(inconclusive),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, leaf_column.type_name),),
+<<<<<<< HEAD
             unfit=question.unfit,
+=======
+            notes=tuple(dict.fromkeys(literal.note for literal in question.row.special.values() if literal.note is not None)),
+>>>>>>> 49cc77b0 (Spark: keys as Spark compares them, and odd paths, names, settings and arguments get one clear row or line)
         )
+
+
+def _divide(values: Sequence[object], accepts: Compared) -> tuple[Sequence[object], Sequence[object]]:
+    """Return the values that are accepted, and the others."""
+    if isinstance(accepts, bool):
+        return (values, ()) if accepts else ((), values)
+    others = [value for value in values if value is not None and not accepts(value)]
+    return ([value for value in values if value is None or accepts(value)], others) if others else (values, ())
+
+
+def _is_value_of(column: Column, value: object) -> bool:
+    try:
+        parse_object(column, value)
+    except UsageError:
+        return False
+    return True
 
 
 def _look_up_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> LookupReport:

@@ -194,13 +194,15 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
     return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
 
 
-def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True) -> Work[LookupRow]:
-    """Look up many values in one column: for each value, report only the row groups that may contain it."""
+def look_up(
+    column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True, **more: Any
+) -> Work[LookupRow]:
+    """Look up many values in one column: for each value, report only the row groups that may contain it; see `runner.lookup`."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
 
-    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
+    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict, **more}
     return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
 
 

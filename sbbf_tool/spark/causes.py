@@ -83,7 +83,9 @@ def convert_error(error: Exception) -> SbbfError:
     if not has_answer and (ending := describe_ending()):
         return SbbfError(f"Spark failed: {ending}", hint=_DRIVER_MEMORY)
     cause = find_cause(message) or type(error).__name__
-    return SbbfError(f"Spark failed: {cause}", hint=next((hint for pattern, hint in _HINTS if pattern.search(cause)), _AGAIN))
+    return SbbfError(
+        f"Spark failed: {cause}", hint=next((hint for pattern, hint in _HINTS if pattern.search(cause)), None if has_answer else _AGAIN)
+    )
 
 
 def find_cause(text: str) -> str:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.spark.lookup import EXACT_INTEGERS, GREGORIAN
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.spark.views import Chunks, Row, Verifications, View, column_names, failed
+from sbbf_tool.spark.views import Chunks, Row, Verifications, View, column_names, failed, schema_of_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,11 +46,13 @@ class SbbfVerify:
 class SbbfProbe:
     """`sbbf_probe(path, column, key)`: for each row group, whether it may contain the key: `absent`, `maybe`, `no filter`, `cannot say`."""
 
-    def eval(self, path: str | None, column: str, key: object) -> Iterator[tuple[Any, ...]]:
+    def eval(self, path: str | None, column: str | None, key: object) -> Iterator[tuple[Any, ...]]:
         from sbbf_tool.reports.rows import OK
 
         for file in _list(path):
             try:
+                if column is None:
+                    raise UsageError("the name of the column is null", hint="give the name of a column")
                 answers = _ask(file, column, key, strict=False)
             except Exception as error:
                 row = failed(file, error)
@@ -67,9 +70,11 @@ def may_contain(path: str | None, column: str | None, value: object) -> bool | N
     """
     if path is None or column is None:
         return None
+    if "://" in path and "%" in path and not path.startswith("http"):
+        return True  # a URI of Hadoop, or the path itself
     try:
         return any(not _ask(file, column, value, strict=True).is_absent for file in _list(path))
-    except (UnreadableError, RefusedError, UsageError):
+    except SbbfError:
         return True
 
 
@@ -84,9 +89,9 @@ class TableFunction:
 def table_functions() -> dict[str, TableFunction]:
     """Return the table functions by name."""
     return {
-        "sbbf_filters": TableFunction(SbbfFilters, _FILTERS.schema()),
+        "sbbf_filters": TableFunction(SbbfFilters, schema_of_view(_FILTERS)),
         "sbbf_probe": TableFunction(SbbfProbe, _OF_PROBE),
-        "sbbf_verify": TableFunction(SbbfVerify, _VERIFICATIONS.schema()),
+        "sbbf_verify": TableFunction(SbbfVerify, schema_of_view(_VERIFICATIONS)),
     }
 
 
@@ -105,7 +110,12 @@ def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
     """Query one file. Raises UsageError for a value that Spark may compare as another one than is queried."""
     from sbbf_tool.operations.probe import probe
 
-    (answers,) = probe(file, column, [value], strict=strict).values
+    report = probe(file, column, [value], strict=strict)
+    (answers,) = report.values
+    if isinstance(value, int) and abs(value) > EXACT_INTEGERS.get(report.type or "", abs(value)):
+        raise UsageError(f"{value}: Spark rounds it to a value of {report.type}", file=file)
+    if type(value) is datetime.date and value < GREGORIAN:
+        raise UsageError(f"{value}: Spark may read the dates of the file in another calendar", file=file)
     # Python receives TIMESTAMP and TIMESTAMP_NTZ as one type, TIMESTAMP in the zone of the worker. A note says how a value was converted.
     is_time = isinstance(value, datetime.datetime)
     if is_time or (answers.note is not None and answers.is_absent):
@@ -136,6 +146,8 @@ def _list(path: str | None) -> Iterator[str]:
     if path is None:
         return
     try:
-        yield from (file.path for file in discover([path_of(path)]) if file.skipped is None)
-    except UnreadableError:
+        yield from (file.path for file in discover([path_of(path)] if path else ()) if file.skipped is None)
+    except SbbfError:
         yield path
+    if not path:
+        yield path  # reading it says why

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
+from sbbf_tool.reports.plain import escape_bytes, restore_bytes
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of, stat_file
@@ -83,7 +84,7 @@ def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate 
 
     def find(batches: Batches) -> Batches:
         for batch in batches:
-            batch_names = batch.column("name").to_pylist()
+            batch_names = [restore_bytes(name) for name in batch.column("name").to_pylist()]
             for name in batch_names if must_exist else ():
                 ensure_exists(name)
             files = find_files(batch_names, predicate, links=links)
@@ -92,7 +93,7 @@ def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate 
             while rows := list(islice(files, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)
 
-    name_frame = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
+    name_frame = spark.createDataFrame([(escape_bytes(name),) for name in names], "name string").coalesce(1)
     return map_in_arrow(name_frame, find, ddl_of(ListedFile))
 
 
@@ -147,7 +148,7 @@ def measure_again(files: DataFrame) -> DataFrame:
         with ThreadPoolExecutor(_REQUESTS) as threads:
             for batch in batches:
                 listed = list(from_batch(ListedFile, batch))
-                now = threads.map(lambda file: file if file.skipped else stat_file(file.path), listed)
+                now = threads.map(lambda file: file if file.skipped else stat_file(restore_bytes(file.path)), listed)
                 yield to_batch(ListedFile, (file if new.bytes is None else new for file, new in zip(listed, now, strict=True)))
 
     return map_in_arrow(files, measure, ddl_of(ListedFile))
@@ -174,13 +175,13 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
         schema = schema_of(ListedFile)
         for batch in batches:
             # Columns and not objects: there may be ten million files.
-            paths = [_absolute(path_of(path), folder) for path in batch.column("path").to_pylist()]
+            paths = [_absolute(path_of(path), folder) if path else "" for path in batch.column("path").to_pylist()]
             columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {"path": pa.array(paths, pa.string())}
             arrays = [columns[field.name] if field.name in columns else pa.nulls(batch.num_rows, field.type) for field in schema]
             files = pa.RecordBatch.from_arrays(arrays, names=schema.names)
             if predicate is not None:
                 skipped = batch.column("skipped").to_pylist()
-                choices = [reason is not None or predicate.accepts(path) for path, reason in zip(paths, skipped, strict=True)]
+                choices = [reason is not None or not path or predicate.accepts(path) for path, reason in zip(paths, skipped, strict=True)]
                 files = files.filter(pa.array(choices, pa.bool_()))
             yield files
 
@@ -188,4 +189,6 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
     reason = column("reason", "reason", "string")
     skipped = coalesce(column("skipped", "skipped", "string"), when(reason.isin(LINK, *LEFT_OUT), reason))
     size, time = column("bytes", "length", "bigint"), column("modified", "modificationTime", "double")
-    return map_in_arrow(frame.select("path", size, time, skipped.alias("skipped")), choose, ddl_of(ListedFile))
+    if (kind := dict(frame.dtypes)["path"]) not in ("string", "binary"):
+        raise UsageError(f"the column 'path' of the DataFrame has the type {kind}", hint="give paths as text")
+    return map_in_arrow(frame.select(col("path").cast("string"), size, time, skipped.alias("skipped")), choose, ddl_of(ListedFile))

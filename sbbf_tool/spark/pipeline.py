@@ -32,6 +32,7 @@ from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.partitions import PathPredicate, parse_predicate
 from sbbf_tool.file.table_file import TableFiles
@@ -39,11 +40,13 @@ from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.plain import restore_bytes
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
 from sbbf_tool.runner.discover import skip
+from sbbf_tool.runner.failures import row_of
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.retry import restore_row
 from sbbf_tool.runner.selection import Selection
@@ -138,8 +141,11 @@ def run(
     def work_on(file: ListedFile) -> Row:
         if file.skipped:
             return skip(work.row, file)
+        path = restore_bytes(file.path)
+        if not path:
+            return row_of(work.row, path, _refuse_null)
         is_large = num_large is not None and (file.bytes or 0) > TASK_COST
-        row = work(file.path, _threads(cores // max(1, num_large or 0)) if is_large else _threads(1))
+        row = work(path, _threads(cores // max(1, num_large or 0)) if is_large else _threads(1))
         row = restore_row(row, file, work)
         if tally is not None:
             tally.add(row, file.bytes)
@@ -147,6 +153,10 @@ def run(
 
     rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks, count), ListedFile, work.row, work_on)
     return compute_once(rows, work.row, report, count) if work.changes else rows
+
+
+def _refuse_null() -> dict[str, object]:
+    raise UsageError("the path is null or empty", hint="leave such rows out")
 
 
 def _threads(cores: int) -> int:

@@ -113,7 +113,32 @@ def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schem
 
 def _call(function: Callable[[Batches], Batches], batches: Batches) -> Batches:
     with end_with_spark():
-        yield from function(batches)
+        yield from function(map(_with_usual_types, batches))
+
+
+def _with_usual_types(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with `string` in place of `large_string`, as a setting of Spark makes it, and likewise for `binary`."""
+    import pyarrow as pa
+
+    types = [_usual_type(kind) for kind in batch.schema.types]
+    if types == batch.schema.types:
+        return batch
+    arrays = [array.cast(kind) for array, kind in zip(batch.columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _usual_type(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_list(kind):
+        return pa.list_(_usual_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_usual_type(field.type)) for field in kind])
+    return kind
 
 
 def combine_by_file(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+<<<<<<< HEAD
 import socket
+=======
+import shutil
+>>>>>>> 49cc77b0 (Spark: keys as Spark compares them, and odd paths, names, settings and arguments get one clear row or line)
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -167,7 +171,9 @@ def _prepare(version: Version, master: str | None) -> dict[str, str]:
         return variables  # spark-submit started this process, and has set Java and the Python of the workers
     if not (master or "").startswith(("yarn", "k8s")):
         # By default, workers run the `python3` on their PATH. The path of this interpreter is meaningless on other machines.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if shutil.which(python) is None:
+            raise UsageError(f"PYSPARK_PYTHON is {python!r}, and there is no such program", hint="set it to a Python, or unset it")
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return {**variables, "JAVA_HOME": home_without_vector_module(find_java(version))}

@@ -14,7 +14,7 @@ from sbbf_tool.runner.discover import path_of
 from sbbf_tool.spark.conditions import Conditions, parse_conditions
 from sbbf_tool.spark.listing import ensure_exists
 from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
-from sbbf_tool.spark.views import Row, View, failed
+from sbbf_tool.spark.views import Row, View, column_names, failed, schema_of_view
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -79,11 +79,17 @@ class SbbfDataSource(DataSource):
         return "sbbf"
 
     def schema(self) -> str:
-        return self._request().view.schema()
+        return schema_of_view(self._request().view)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         kind = _PushingReader if _PLANNED_WITH_FILTERS in sys.modules else _Reader
-        return kind(self._request(), tuple(schema.fieldNames()))
+        request = self._request()
+        # Names of columns do not depend on case, as elsewhere in Spark.
+        names = {name.lower(): name for name in column_names(request.view)}
+        for name in schema.fieldNames():
+            if name.lower() not in names:
+                raise UsageError(f"there is no column {name!r}", hint=f"the columns are {', '.join(names.values())}")
+        return kind(request, tuple(names[name.lower()] for name in schema.fieldNames()))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         raise UsageError("sbbf cannot be written, only read", hint=f"{VIEW}, or add filters with `sbbf_tool.spark.pipeline`")

@@ -38,8 +38,8 @@ class View(Protocol):
     def reads_data(self) -> bool:
         """Return whether the view reads data, not only footer and filters."""
 
-    def schema(self) -> str:
-        """Return the schema as Spark's DDL."""
+    def fields(self) -> list[pa.Field]:
+        """Return the columns, without status and reason."""
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         """List the files or tables with these names, in the selected partitions."""
@@ -63,9 +63,6 @@ class Chunks:
     def fields(self) -> list[pa.Field]:
         file, *facts = _fields(InspectReport, but=("filters", "columns"))
         return [file, *_fields(FilterReport), *facts]
-
-    def schema(self) -> str:
-        return _ddl(self.fields())
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
@@ -97,9 +94,6 @@ class Verifications:
 
         return [pa.field("file", pa.string()), pa.field("is_verified", pa.bool_()), *_fields(FilterVerification)]
 
-    def schema(self) -> str:
-        return _ddl(self.fields())
-
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
 
@@ -125,8 +119,8 @@ class Findings:
     def reads_data(self) -> bool:
         return not self.policy.quick
 
-    def schema(self) -> str:
-        return _ddl(_fields(Finding))
+    def fields(self) -> list[pa.Field]:
+        return _fields(Finding)
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
@@ -153,7 +147,7 @@ class PaimonIndexes:
     all_files: bool = False
     reads_data: bool = False
 
-    def schema(self) -> str:
+    def fields(self) -> list[pa.Field]:
         import pyarrow as pa
 
         from sbbf_tool.reports.arrow import schema_of
@@ -162,7 +156,7 @@ class PaimonIndexes:
         index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
         findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
         target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
-        return _ddl([*target, *_fields(InspectedFile, but=("indexes",)), index, findings])
+        return [*target, *_fields(InspectedFile, but=("indexes",)), index, findings]
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return map(ListedFile, names)
@@ -196,7 +190,14 @@ def _no_chunk(row_group: int, column: str) -> bool:
     return False
 
 
-def column_names(view: Chunks | Verifications) -> tuple[str, ...]:
+def schema_of_view(view: View) -> str:
+    """Return the schema of a view as Spark's DDL."""
+    import pyarrow as pa
+
+    return ddl([*view.fields(), pa.field(_STATUS, pa.string()), pa.field(_REASON, pa.string())])
+
+
+def column_names(view: View) -> tuple[str, ...]:
     """Return the names of the columns of a view's schema."""
     return (*(field.name for field in view.fields()), _STATUS, _REASON)
 
@@ -220,9 +221,3 @@ def _fields(report: type, but: Collection[str] = ()) -> list[pa.Field]:
     from sbbf_tool.reports.arrow import schema_of
 
     return [field for field in schema_of(report) if field.name not in but]
-
-
-def _ddl(fields: list[pa.Field]) -> str:
-    import pyarrow as pa
-
-    return ddl([*fields, pa.field(_STATUS, pa.string()), pa.field(_REASON, pa.string())])

@@ -190,7 +190,10 @@ def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatc
         assert sorted(row.report.hits, key=str) == sorted(expected[row.path].hits, key=str)
         assert (row.report.keys, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
     pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
-    assert {row.status for row in rows_of(pipeline.probe(files, "id", pairs), LookupRow)} == {"failed"}
+    # Text that Spark's casts may read in several ways may be in every row group.
+    rows = list(rows_of(pipeline.probe(files, "id", pairs), LookupRow))
+    assert {row.status for row in rows} == {"ok"}
+    assert all(KeyHit("no number", (0,)) in row.report.hits for row in rows)
     assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), LookupRow)] == [()] * 3
     with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
         pipeline.probe(files, "name", pairs)

@@ -1,0 +1,130 @@
+"""Keys of a DataFrame against Spark's own comparison: key types x column types x zones x ANSI. What Spark finds is never absent."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.runner import works
+
+pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
+
+from sbbf_tool.spark import pipeline
+from sbbf_tool.spark.causes import quiet_pyspark
+from sbbf_tool.spark.lookup import compare_in_spark
+from sbbf_tool.spark.rows import rows_of
+
+pytestmark = [pytest.mark.engines, pytest.mark.slow]
+
+VALUES = {
+    "tinyint": ("7", "0", "-1"),
+    "int": ("7", "0", "16777217"),
+    "bigint": ("7", "16777217", "9007199254740993", "9007199254740992"),
+    "decimal(10,2)": ("7", "7.25", "-1"),
+    "decimal(38,20)": ("7", "7.25", "0.00000000000000000001"),
+    "float": ("7", "0.1", "-0.0", "'NaN'", "16777216"),
+    "double": ("7", "0.1", "0.0", "'NaN'", "9007199254740992"),
+    "string": ("'7'", "'007'", "' 7'", "'7.0'", "'2020-01-01'", "'2020-01-01 00:00:00'", "'0x37'"),
+    "binary": ("'7'", "'0x37'"),
+    "date": ("'2020-01-01'", "'1500-01-01'", "'2019-12-31'"),
+    "timestamp": ("'2020-01-01 00:00:00'", "'1500-01-01 00:00:00'", "'2019-12-31 18:15:00'", "'2020-03-08 02:30:00'"),
+    "timestamp_ntz": ("'2020-01-01 00:00:00'", "'1500-01-01 00:00:00'", "'2019-12-31 18:15:00'", "'2020-03-08 02:30:00'"),
+}
+NAMES = {kind: kind.translate(str.maketrans("(,)", "___")) for kind in VALUES}
+SESSIONS = [("UTC", "true"), ("Asia/Kathmandu", "true"), ("Asia/Kathmandu", "false"), ("America/New_York", "false")]
+
+
+@pytest.fixture
+def set_conf(spark):
+    before = {}
+
+    def change(name, value):
+        before.setdefault(name, spark.conf.get(name))
+        spark.conf.set(name, value)
+
+    yield change
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def frame_of(spark, prefix):
+    """Return a frame with a row per number, and a column per type; null where a type has fewer values."""
+    rows = []
+    for number in range(max(map(len, VALUES.values()))):
+        cells = (
+            f"CAST({values[number] if number < len(values) else 'NULL'} AS {kind}) AS {prefix}{NAMES[kind]}"
+            for kind, values in VALUES.items()
+        )
+        rows.append(f"SELECT {number} AS {prefix}number, {', '.join(cells)}")
+    return spark.sql(" UNION ALL ".join(rows))
+
+
+def is_comparable(spark, frame, key, column, ansi):
+    """Return whether Spark compares the types; text that is no number ends a query in ANSI mode."""
+    if ansi == "true" and "string" in (key, column) and key != column and "binary" not in (key, column):
+        return False
+    try:
+        with quiet_pyspark():
+            frame.selectExpr(f"k_{NAMES[key]} = c_{NAMES[column]}")
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
+def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi):
+    set_conf("spark.sql.session.timeZone", zone)
+    set_conf("spark.sql.ansi.enabled", ansi)
+    set_conf("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    frame_of(spark, "c_").coalesce(1).write.parquet(str(tmp_path / "lake"))
+    (path,) = map(str, (tmp_path / "lake").glob("*.parquet"))
+    add_filters(path, [f"c_{name}" for name in NAMES.values()], in_place=True, force=True)
+    keys = frame_of(spark, "k_")
+    pairs = keys.crossJoin(spark.read.parquet(str(tmp_path / "lake")))
+    cases = [(key, column) for key, column in product(VALUES, VALUES) if is_comparable(spark, pairs, key, column, ansi)]
+    finds = (f"collect_set(CASE WHEN k_{NAMES[key]} = c_{NAMES[column]} THEN k_number END)" for key, column in cases)
+    found = dict(zip(cases, pairs.selectExpr(*finds).collect()[0], strict=True))
+    key_values = {kind: keys.select(f"k_{name}").toArrow().column(0).to_pylist()[: len(VALUES[kind])] for kind, name in NAMES.items()}
+    wrong, answered = [], set()
+    for key, column in cases:
+        compares = partial(compare_in_spark, key, True)
+        for number, value in enumerate(key_values[key]):
+            row = works.look_up(f"c_{NAMES[column]}", [value], compares=compares)(path)
+            assert row.report is not None, (key, column, value, row.reason)
+            if row.report.is_absent:
+                answered.add((key, column))
+                if number in found[key, column]:
+                    wrong.append((key, column, value))
+    assert not wrong
+    # Types that compare by their own value are answered.
+    absent = {
+        kind: works.look_up(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True))(path).report.is_absent
+        for kind, value in {"bigint": 5, "double": 5.0, "string": "x", "binary": b"x"}.items()
+    }
+    assert all(absent.values()), absent
+    assert found["timestamp", "timestamp_ntz"], "a case that depends on the zone"
+
+
+def test_dates_and_local_times_as_keys_of_instants(spark, tmp_path, set_conf):
+    set_conf("spark.sql.session.timeZone", "Asia/Kathmandu")
+    set_conf("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    lake = str(tmp_path / "lake")
+    spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:00' AS at").coalesce(1).write.parquet(lake)
+    pipeline.add_filters(spark, lake, ["at"])
+    files = pipeline.discover(spark, lake)
+    reasons = set()
+    for key in ("DATE'2020-01-01'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'", "TIMESTAMP'2020-01-01 00:00:00'"):
+        keys = spark.sql(f"SELECT {key} AS at")
+        assert keys.join(spark.read.parquet(lake), "at").count() == 1
+        (row,) = rows_of(pipeline.probe(files, "at", keys), LookupRow)
+        assert not row.report.is_absent, key
+        reasons.update(each.reason for each in row.report.inconclusive)
+    assert len(reasons) == 1
+    (row,) = rows_of(pipeline.probe(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), LookupRow)
+    assert row.report.is_absent
+    (row,) = rows_of(pipeline.probe(files, "at", ["2020-01-01 00:00:00"]), LookupRow)
+    assert row.report.notes == ("read as UTC",)
