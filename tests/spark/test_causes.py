@@ -112,7 +112,7 @@ def test_the_session_keeps_errors_of_the_package(spark, tmp_path):
     from sbbf_tool.spark import pipeline
 
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UnreadableError, match=r"empty: no \*\.parquet file below this folder"):
+    with pytest.raises(UnreadableError, match=r"empty: no Parquet file below this folder"):
         pipeline.discover(spark, str(tmp_path / "empty"))
 
 

@@ -72,8 +72,9 @@ def expected_rows(path, **options) -> list[dict]:
 @pytest.mark.parametrize("all_chunks", [False, True])
 def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     frame = read(fixtures, all=str(all_chunks))
-    rows = rows_of(frame)
-    files = list(parquet_files(str(fixtures)))
+    # Of files that are encrypted as a whole, the rows say only that.
+    rows = [row for row in rows_of(frame) if row["status"] == "ok"]
+    files = [file for file in parquet_files(str(fixtures)) if not str(file).endswith(".encrypted")]
     expected = [row for file in files for row in expected_rows(file, all_chunks=all_chunks)]
     if all_chunks:  # a file without row groups has a row, too
         empty = plain(inspect(fixtures / "pyarrow-empty.parquet"))
@@ -236,7 +237,7 @@ def test_a_wrong_option_ends_the_query_with_its_reason(read, fixtures, options, 
 def test_no_file_ends_the_query_with_its_reason(read, tmp_path):
     from pyspark.errors import PySparkException
 
-    with pytest.raises(PySparkException, match=r"no \*\.parquet file below this folder"):
+    with pytest.raises(PySparkException, match=r"no Parquet file below this folder"):
         read(tmp_path).collect()
 
 
