@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.arrow import to_batch
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.parquet.columns import Column
 
 _KEYS_AT_ONCE = 100_000
 """Number of keys for which a file is opened once."""
@@ -136,7 +135,7 @@ def _infers_local_times(spark: SparkSession) -> bool:
     return (spark.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true") or "").lower() == "true"
 
 
-def compare_in_spark(key_type: str, infers_local_times: bool, column: Column) -> bool | Callable[[object], bool]:
+def compare_in_spark(key_type: str, infers_local_times: bool, column: Any) -> bool | Callable[[object], bool]:
     """Return which keys of a type of Spark equal the values of a column by their own value: all, none, or those that a function accepts."""
     logical = column.logical
     kind = column.physical if logical is None else logical.kind
@@ -147,7 +146,7 @@ def compare_in_spark(key_type: str, infers_local_times: bool, column: Column) ->
         return False
     if precision and logical is not None and kind == "DECIMAL":
         # Spark has 38 digits, and rounds if both need more.
-        return max(precision - scale, logical.precision - logical.scale) + max(scale, logical.scale) <= _MOST_DIGITS
+        return bool(max(precision - scale, logical.precision - logical.scale) + max(scale, logical.scale) <= _MOST_DIGITS)
     if kind in ("INT32", "INT64", "INT"):
         if key_type == "string":
             return lambda key: _CANONICAL.fullmatch(str(key)) is not None
