@@ -57,18 +57,14 @@ def probe_values(
         try:
             with file.locate_errors():
                 leaf_column = reuse.find_column(file.footer.columns, column)
-<<<<<<< HEAD
-                question = reuse.question_of(leaf_column, value_list, is_strict=strict)
-=======
                 known, unknown = _divide(value_list, True if compares is None else compares(leaf_column))
                 try:
-                    question = reuse.question_of(leaf_column, known)
+                    question = reuse.question_of(leaf_column, known, is_strict=strict or compares is not None)
                 except UsageError:
                     if compares is None:
                         raise
                     known, beyond = _divide(known, partial(_is_value_of, leaf_column))
-                    question, unknown = reuse.question_of(leaf_column, known), (*unknown, *beyond)
->>>>>>> 49cc77b0 (Spark: keys as Spark compares them, and odd paths, names, settings and arguments get one clear row or line)
+                    question, unknown = reuse.question_of(leaf_column, known, is_strict=True), (*unknown, *beyond)
         except NoColumnError as error:
             missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
             if missing is None:
@@ -100,11 +96,8 @@ def probe_values(
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, leaf_column.type_name),),
-<<<<<<< HEAD
             unfit=question.unfit,
-=======
             notes=tuple(dict.fromkeys(literal.note for literal in question.row.special.values() if literal.note is not None)),
->>>>>>> 49cc77b0 (Spark: keys as Spark compares them, and odd paths, names, settings and arguments get one clear row or line)
         )
 
 

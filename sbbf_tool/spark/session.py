@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-<<<<<<< HEAD
-import socket
-=======
 import shutil
->>>>>>> 49cc77b0 (Spark: keys as Spark compares them, and odd paths, names, settings and arguments get one clear row or line)
+import socket
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
