@@ -92,7 +92,8 @@ def command(
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.runner import works
-    from sbbf_tool.tables.iceberg.write_properties import write_properties
+    from sbbf_tool.writers.iceberg import build_properties
+    from sbbf_tool.writers.properties import FilterSettings
 
     plan = _plan(plan_path, columns, use_advice, fpp, ndv, max_bytes)
     if plan is not None and not change.files.arguments and not change.files.is_listed:
@@ -113,7 +114,9 @@ def command(
     if plan is not None and change.files.file is None:
         spec = dataclasses.replace(spec, if_present=True)
     edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
-    properties = write_properties(change.files.table, spec) if also_new_files and change.files.table is not None else {}
+    table = change.files.table if also_new_files else None
+    names = () if table is None else map(table.name_for_property, spec.columns)
+    properties = build_properties(FilterSettings.of(names, spec.ndv, spec.fpp))
     return change.report(works.add(spec, edit), _AddView(), spec.columns, spec=spec, properties=properties)
 
 

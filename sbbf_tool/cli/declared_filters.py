@@ -15,8 +15,8 @@ from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport
-    from sbbf_tool.rules.declaration import Declaration
     from sbbf_tool.tables.table import Table
+    from sbbf_tool.writers.declaration import Declaration
 
 _MAX_BYTES = 16 << 20
 
@@ -88,7 +88,7 @@ def choose_declaration(table: Callable[[], Table | None], by_properties: bool, d
         return _read_declaration(declared_by, table())
     if not by_properties:
         return None
-    from sbbf_tool.rules.declaration import find_declaration
+    from sbbf_tool.writers.declaration import find_declaration
 
     table_of_path = table()
     if table_of_path is None:
@@ -102,8 +102,8 @@ def choose_declaration(table: Callable[[], Table | None], by_properties: bool, d
 
 def _read_declaration(path: str, table: Table | None) -> DeclaredFilters:
     """Read the file of --declared-by. Raises UsageError if it cannot be read, or declares no filter."""
-    from sbbf_tool.rules.declaration import find_declaration, parse_settings
     from sbbf_tool.storage.system_errors import reason_of
+    from sbbf_tool.writers.declaration import find_declaration, parse_settings
 
     try:
         with open(path, "rb") as file:

@@ -35,7 +35,6 @@ from sbbf_tool.advice.verdicts import (
     list_cautions,
     select_engines,
 )
-from sbbf_tool.advice.writer_settings import FilteredColumn, Request, build_settings, ensure_writer
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
@@ -46,6 +45,8 @@ from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, ColumnSizes, QueryAdvice
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
+from sbbf_tool.writers.settings import build_settings, ensure_writer
+from sbbf_tool.writers.writer import FilteredColumn, Request
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike

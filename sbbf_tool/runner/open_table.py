@@ -85,9 +85,9 @@ class TableFiles(Files):
         UsageError if they promise none.
         """
         from sbbf_tool.rules.check_policy import Policy
-        from sbbf_tool.rules.declaration import find_declaration
         from sbbf_tool.rules.policy import MISSING_FILTER
         from sbbf_tool.rules.rule import Limits
+        from sbbf_tool.writers.declaration import find_declaration
 
         if declared:
             with ErrorPlace(self.table.name):
@@ -119,12 +119,14 @@ class TableFiles(Files):
         from sbbf_tool.editing.edit import Edit
         from sbbf_tool.editing.filter_spec import FilterSpec
         from sbbf_tool.file.page_limit import PageLimit
-        from sbbf_tool.tables.iceberg.write_properties import write_properties
+        from sbbf_tool.writers.iceberg import build_properties
+        from sbbf_tool.writers.properties import FilterSettings
 
         spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, rebuild)
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
         work = works.add(spec, Edit(limit=limit, **options))
-        properties = write_properties(self.table, spec) if also_new_files else {}
+        names = map(self.table.name_for_property, spec.columns) if also_new_files else ()
+        properties = build_properties(FilterSettings.of(names, spec.ndv, spec.fpp))
         run = self._runner(state, writes=not options.get("dry_run"))
         return self._change("ADD", columns, work, options, files_per_commit, commit, properties, run_work=run)
 

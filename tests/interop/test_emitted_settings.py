@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool import advise, inspect
 from sbbf_tool.reports.advise import WriterSettings
-from sbbf_tool.rules.declaration import parse_settings
+from sbbf_tool.writers.declaration import parse_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

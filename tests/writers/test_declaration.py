@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.rules.declaration import Declaration, parse_declaration, parse_settings
+from sbbf_tool.writers.declaration import Declaration, parse_declaration, parse_settings
 
 
 @pytest.mark.parametrize(

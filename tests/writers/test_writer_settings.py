@@ -8,14 +8,15 @@ import tomllib
 
 import pytest
 
-from sbbf_tool.advice.writer_settings import WRITERS, FilteredColumn, Request, build_settings
 from sbbf_tool.bloom import sizing
 from sbbf_tool.cli.advise import WRITERS as WRITERS_OF_OPTION
 from sbbf_tool.paimon.index_options import parse_bloom_columns
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.reports.advise import WriterSettings
-from sbbf_tool.rules.declaration import parse_declaration, parse_settings
+from sbbf_tool.writers.declaration import parse_declaration, parse_settings
+from sbbf_tool.writers.settings import WRITERS, build_settings
+from sbbf_tool.writers.writer import FilteredColumn, Request
 
 STRING = Logical("STRING")
 

@@ -1,0 +1,89 @@
+"""The settings by which a writer adds the advised filters to the files that it writes: text to paste, with NDV and FPP per column.
+
+Most writers size a filter by the closed formula of the format's first draft, which gives too few bits for the FPP that it is given. The
+settings therefore state an FPP with which the writer chooses the size that the target needs. What a writer cannot be set to do is a note.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.display import escape
+from sbbf_tool.errors import UsageError
+from sbbf_tool.reports.advise import ColumnSettings, WriterSettings
+from sbbf_tool.writers.datafusion import DATAFUSION
+from sbbf_tool.writers.duckdb import DUCKDB
+from sbbf_tool.writers.iceberg import ICEBERG
+from sbbf_tool.writers.own import SBBF
+from sbbf_tool.writers.paimon import PAIMON
+from sbbf_tool.writers.parquet_java import PARQUET_JAVA, SPARK
+from sbbf_tool.writers.pyarrow import POLARS, PYARROW
+from sbbf_tool.writers.trino import TRINO
+from sbbf_tool.writers.writer import FilteredColumn, Request, Setting
+
+WRITERS = {
+    "spark": SPARK,
+    "parquet-java": PARQUET_JAVA,
+    "pyarrow": PYARROW,
+    "duckdb": DUCKDB,
+    "datafusion": DATAFUSION,
+    "polars": POLARS,
+    "iceberg": ICEBERG,
+    "trino": TRINO,
+    "paimon": PAIMON,
+    "sbbf": SBBF,
+}
+"""The writers by name."""
+
+
+def ensure_writer(name: str) -> None:
+    """Raise UsageError if the settings of this writer are not known."""
+    if name not in WRITERS:
+        raise UsageError(f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(WRITERS)}")
+
+
+def build_settings(writer: str, request: Request) -> WriterSettings:
+    """Build the settings of a writer, which must be known."""
+    row = WRITERS[writer]
+    settings, problems = [], []
+    for column in request.columns:
+        problem = row.problem_of(column.column)
+        if problem is None:
+            settings.append(_choose(column, request, by_formula=row.uses_formula))
+        else:
+            problems.append(f"cannot be set for {column.column.name}: {problem}")
+    if row.has_one_fpp and settings:
+        fpp = min(setting.fpp for setting in settings)
+        settings = [setting._replace(fpp=fpp, num_bytes=sizing.formula_bytes(setting.ndv, fpp)) for setting in settings]
+    notes = [*(row.notes if settings or not request.columns else ()), *problems]
+    if settings and row.takes_ndv:
+        most = max(column.values for column in request.columns)
+        notes.insert(0, f"NDV as counted here, for row groups of up to {most:,} values; other sizes of row groups need other numbers")
+    if row.takes_fpp and any(setting.fpp < request.fpp for setting in settings):
+        notes.append(f"an FPP below {request.fpp:g} makes up for the formula by which the writer chooses sizes, which gives too few bits")
+    if not settings:
+        notes.append("no column gets a filter")
+    lines = [*(f"{row.comment} {escape(note)}" for note in notes), *(row.write(settings, request) if settings else ())]
+    return WriterSettings(
+        writer=writer,
+        text="".join(f"{line}\n" for line in lines),
+        columns=tuple(
+            ColumnSettings(
+                setting.name,
+                setting.ndv if row.takes_ndv else None,
+                setting.fpp if row.takes_fpp else None,
+                setting.num_bytes if row.uses_formula else None,
+            )
+            for setting in settings
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _choose(column: FilteredColumn, request: Request, *, by_formula: bool) -> Setting:
+    ndv = max(1, math.ceil(column.ndv))
+    num_bytes, fpp = sizing.bytes_for(ndv, request.fpp), request.fpp
+    while by_formula and sizing.formula_bytes(ndv, fpp) < num_bytes:
+        fpp = fpp / 2
+    return Setting(".".join(column.column.path), column.column.name, ndv, fpp, num_bytes)

@@ -1,0 +1,95 @@
+"""What a module of a writer says of it, and what several of them write: quoted text, and properties of tables in SQL."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.writers.properties import FilterSetting, FilterSettings
+
+DICTIONARIES = "parquet-java writes no filter for a chunk whose pages are all dictionary-encoded"
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredColumn:
+    """A column that gets filters."""
+
+    column: Column
+    ndv: float
+    """Distinct values in the row group that has the most."""
+    values: int
+    """Values in the row group that has the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The filters to configure."""
+
+    columns: tuple[FilteredColumn, ...]
+    fpp: float
+    patterns: tuple[str, ...]
+    """Patterns of the files."""
+    row_groups: int
+    """Row groups of the file that has the most."""
+
+
+class Setting(NamedTuple):
+    path: str
+    """The path of the column, as writers name it."""
+    name: str
+    """The name of the column, as this package writes it."""
+    ndv: int
+    fpp: float
+    num_bytes: int
+    """The size of the bitset that the writer chooses."""
+
+
+def filter_settings(settings: Sequence[Setting], max_bytes: int | None = None) -> FilterSettings:
+    """Return what a writer is told of these columns, with one limit in bytes."""
+    return FilterSettings(tuple(FilterSetting(setting.path, setting.ndv, setting.fpp, max_bytes) for setting in settings))
+
+
+def no_problem(column: Column) -> str | None:
+    return None
+
+
+class Writer(NamedTuple):
+    write: Callable[[Sequence[Setting], Request], Iterator[str]]
+    comment: str
+    notes: tuple[str, ...] = ()
+    problem_of: Callable[[Column], str | None] = no_problem
+    uses_formula: bool = True
+    takes_ndv: bool = True
+    takes_fpp: bool = True
+    has_one_fpp: bool = False
+    """Whether all columns have the same FPP."""
+
+
+def write_text(text: str) -> str:
+    """Write a string of Python or TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def write_sql(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def write_key(text: str) -> str:
+    """Write a key of a properties file."""
+    return re.sub(r"([\\=:\s])", lambda match: "\\n" if match[1] == "\n" else f"\\{match[1]}", text)
+
+
+def write_table_properties(properties: Mapping[str, str]) -> Iterator[str]:
+    yield "ALTER TABLE my_table SET TBLPROPERTIES ("
+    yield from join_lines([f"    {write_sql(name)} = {write_sql(value)}" for name, value in properties.items()])
+    yield ");"
+
+
+def join_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines with commas between them."""
+    yield from (f"{line}," for line in lines[:-1])
+    yield lines[-1]
