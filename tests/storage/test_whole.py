@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 
 def save_report(path: Path, rows: int = 1) -> None:
     view: Any = None
-    with choose_outputs(None, True, str(path)).open(Run(view, AddRow, is_single=False, has_rows_of_files=True)) as sinks:
+    with replace(choose_outputs(None, str(path)), format="json").open(Run(view, AddRow, is_single=False, has_rows_of_files=True)) as sinks:
         for sink in sinks:
             for _ in range(rows):
                 sink.add(Item("add-filter", None, ROW))
