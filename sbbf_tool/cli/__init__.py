@@ -207,11 +207,9 @@ def _sources(context: click.Context | None, *, is_named_too: bool = False) -> st
     """
     if context is None:
         return ""
-    from sbbf_tool.cli.settings import remembered
+    from sbbf_tool.cli.settings import list_sources
 
-    settings = remembered(context)
-    is_named = not is_named_too and (settings.config is None or settings.config.is_named)
-    sources = [setting.source for setting in settings.values.values() if not (setting.is_in_file and is_named)]
+    sources = list_sources(context, is_named_too=is_named_too)
     return f" (set: {', '.join(sources)})" if sources else ""
 
 

@@ -16,7 +16,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.settings import remembered
+from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Column
 from sbbf_tool.numbers import format_count
@@ -71,7 +71,7 @@ def command(
     from sbbf_tool.runner import works
     from sbbf_tool.runner.declared_files import paths_of_files, select_declared_files
 
-    declarations = declare_filters(remembered(click.get_current_context()).config)
+    declarations = declare_filters(used_config(click.get_current_context()))
     where = None if files.where is None else parse_predicate(files.where)
     names = files.names if files.arguments or files.is_listed else ()
     parts = select_declared_files(declarations, names, where, as_files=files.as_files)

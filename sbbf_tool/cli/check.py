@@ -21,7 +21,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.settings import remembered
+from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
@@ -79,7 +79,7 @@ def command(
         with show_progress("reading the first footers"):
             ensure_columns(files.selection.file_names(), chosen, files.keys)
     if files.table is None and not (files.as_files or files.file):
-        files = files.without_old_files(policy.declare_filters(remembered(context).config))
+        files = files.without_old_files(policy.declare_filters(used_config(context)))
     files.selection.ensure_stored(chosen.required)
     if declaration is not None:
         chosen = policy.from_options(context, policy.require_declaration(options, declaration))

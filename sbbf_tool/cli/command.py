@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from sbbf_tool.cli.options import SECTIONS, about
 from sbbf_tool.cli.terminal import terminal
@@ -70,26 +69,18 @@ class Command(click.Command):
         help_option = self.get_help_option(ctx)
         if help_option is not None and options.get(str(help_option.name)) is True:
             return super().parse_args(ctx, args)
-        from sbbf_tool.cli.settings import expected_of, remember, settings_of, warn_of_variables
+        from sbbf_tool.cli.settings import LEAF, read_settings, source_of, used_config
 
-        path = options.get("config")
-        settings = settings_of(ctx, path if isinstance(path, str) else None, ignores_config=options.get("no_config") is True)
-        ctx.default_map = {name: setting.value for name, setting in settings.values.items()}
         try:
+            read_settings(ctx, options)
             remaining_args = super().parse_args(ctx, args)
         except click.BadParameter as error:
-            for name in _defaults_of(ctx, settings.values):
-                if error.param is not None and error.param.name == name:
-                    setting = settings.values[name]
-                    error.param_hint = setting.source
-                    expected = None if setting.is_in_file or isinstance(error.param.type, click.IntRange) else expected_of(error.param)
-                    if expected is not None:
-                        raise click.UsageError(f"{setting.source} must be {expected}, not {setting.value!r}", ctx) from None
+            error.param_hint = (error.param and source_of(ctx, error.param)) or error.param_hint
             raise
-        remember(ctx, settings._replace(values={name: settings.values[name] for name in _defaults_of(ctx, settings.values)}))
-        warn_of_variables(ctx)
-        if settings.config is not None:
-            _report_config(settings.config)
+        ctx.meta[LEAF] = ctx
+        config = used_config(ctx)
+        if config is not None:
+            _report_config(config)
         return remaining_args
 
 
@@ -100,11 +91,6 @@ def _report_config(config: Config) -> None:
         note(f"sbbf: settings of {config.place} in {config.path}")
     if config.exposure is not None:
         warn(f"{config.path}: settings of {config.place} are used, and {config.exposure}")
-
-
-def _defaults_of(ctx: click.Context, names: Iterable[str]) -> list[str]:
-    """Return which of these parameters the command line does not state."""
-    return [name for name in names if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP]
 
 
 def write_sections(formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:

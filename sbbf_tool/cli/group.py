@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sbbf_tool.cli.command import Context, write_sections
+from sbbf_tool.cli.options import name_of, settable_options
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
 
@@ -66,6 +67,9 @@ class CommandsByName(click.Group):
                 *terminal_options(_show_log),
                 debug_option(),
             ]
+            groups = self.entries[cmd_name].module.removeprefix("sbbf_tool.cli").split(".")[1:-1]
+            for option in settable_options(command):
+                option.envvar = "_".join(["sbbf", *groups, cmd_name, name_of(option).lstrip("-")]).replace("-", "_").upper()
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

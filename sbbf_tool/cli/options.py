@@ -92,6 +92,7 @@ _ABOUT = {
     "--also-new-files": About(SAFETY, COMMAND_LINE),
     "--abandoned": About(SAFETY, COMMAND_LINE),
     "--older-than": About(SAFETY, COMMAND_LINE),
+    "--ours": About(SAFETY, COMMAND_LINE),
     "--allow-outside": About(SAFETY, COMMAND_LINE),
     "--max-page-bytes": About(SAFETY),
     "--format": About(OUTPUT),

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.formats import Outputs, Run
 from sbbf_tool.cli.options import name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.settings import ensure_kind, remembered
+from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import SUMMARY, WORD, Column
 from sbbf_tool.errors import UsageError
@@ -54,12 +55,14 @@ def from_options(ctx: click.Context, options: dict[str, Any]) -> Policy | PathPo
     """Return the policy of the options, which the configuration file may set for all files or for some paths. Raises UsageError."""
     from sbbf_tool.runner.path_policies import PathPolicies, make_policy
 
-    settings = remembered(ctx)
+    config = used_config(ctx)
     overrides = {name: value for name, value in options.items() if value not in (None, ())}
-    in_file = {name: overrides.pop(name) for name, setting in settings.values.items() if setting.is_in_file and name in overrides}
-    if filters := declare_filters(settings.config):
+    in_file = {
+        name: overrides.pop(name) for name in options if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+    }
+    if filters := declare_filters(config):
         overrides["filters"] = filters
-    entries = list(_path_entries(ctx, settings.config)) if settings.config is not None else []
+    entries = list(_path_entries(ctx, config)) if config is not None else []
     if not entries:
         return make_policy({**in_file, **overrides})
     return PathPolicies(in_file, entries, overrides)

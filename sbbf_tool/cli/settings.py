@@ -1,38 +1,23 @@
-"""Settings of a command that its command line does not state: environment variables, then the configuration file.
+"""Settings of a command that its command line does not state: click reads a variable, `SBBF_<COMMAND>_<OPTION>`, or its `default_map`.
 
-Each option that does not allow or widen a change has a variable, `SBBF_<COMMAND>_<OPTION>`, and a key in the table of its command. A
-variable with several values is split as a shell splits words.
+The map is the table of the command in the configuration file. An option that allows or widens a change has neither.
 """
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from sbbf_tool.cli.config import LIKENESS, Config, Level, ensure_among, find_config, read_config
+from sbbf_tool.cli.config import Config, Level, ensure_among, find_config, read_config
 from sbbf_tool.cli.options import changes_files, name_of, settable_options
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.errors import UsageError
 
 CONFIG_OPTIONS = ("--config", "--no-config")
-_META = "sbbf.settings"
-
-
-class Setting(NamedTuple):
-    value: Any
-    source: str
-    """The variable, or the file with table and key."""
-    is_in_file: bool
-
-
-class Settings(NamedTuple):
-    values: Mapping[str, Setting]
-    """Settings by name of the parameter."""
-    config: Config | None = None
+_META, LEAF = "sbbf.config", "sbbf.command"
 
 
 class _Kind(NamedTuple):
@@ -48,65 +33,45 @@ _SIZE = _Kind("an integer or a string", lambda value: isinstance(value, str) or 
 _TEXT = _Kind("a string", lambda value: isinstance(value, str))
 
 
-def variable_of(command_path: str, option: click.Parameter) -> str:
-    """Return the variable of an option, such as `SBBF_ADD_FILTER_FPP` for `--fpp` of `sbbf add-filter`."""
-    return f"{command_path} {name_of(option).lstrip('-')}".replace(" ", "_").replace("-", "_").upper()
+def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
+    """Let click take the settings of a command from the configuration file, unless the words of the command line have them.
 
-
-def settings_of(ctx: click.Context, config_path: str | None, *, ignores_config: bool) -> Settings:
-    """Return the settings of a command. Raises UsageError and click.BadParameter, which name the variable or file."""
-    variables = _settings_of_environment(ctx)
-    for name, setting in variables.items():
-        if name == "config" and config_path is None:
-            config_path = setting.value
-        ignores_config |= name == "no_config" and click.BOOL.convert(setting.value, None, ctx)
+    Raises UsageError and click.BadParameter.
+    """
+    named, ignoring = (next(each for each in ctx.command.params if option in each.opts) for option in CONFIG_OPTIONS)
+    path = words.get("config") if isinstance(words.get("config"), str) else named.resolve_envvar_value(ctx)
+    ignores_config = words.get("no_config") is True or click.BOOL.convert(ignoring.resolve_envvar_value(ctx) or False, ignoring, ctx)
     config: Config | None = None
-    if config_path is not None:
-        config = read_config(config_path, _levels(ctx))
+    if path is not None:
+        config = read_config(path, _levels(ctx))
     elif not ignores_config:
         config = find_config(_levels(ctx), changes=changes_files(ctx.command))
-    return Settings({**(_settings_of_file(ctx, config) if config is not None else {}), **variables}, config)
+    ctx.meta[_META] = config
+    ctx.default_map = {} if config is None else _settings_of_file(ctx, config)
 
 
-def expected_of(option: click.Parameter) -> str | None:
-    """Return what a variable of this option must be; None if the error of click says so."""
-    assert isinstance(option, click.Option)
-    kind = _kind_of(option)
-    return kind.description if kind in (_FLAG, _RATIO, _COUNT) else None
+def used_config(ctx: click.Context) -> Config | None:
+    """Return the settings of the configuration file that the command uses."""
+    config: Config | None = ctx.meta.get(_META)
+    return config
 
 
-def warn_of_variables(ctx: click.Context) -> None:
-    """Warn of variables that begin as those of a command do and set none of its options."""
-    prefix = f"{ctx.command_path} ".replace(" ", "_").replace("-", "_").upper()
-    names = [name for name in os.environ if name.startswith(prefix)]
-    if not names:
-        return
-    from difflib import get_close_matches
-
-    from sbbf_tool.cli.render import warn
-
-    options = {variable_of(ctx.command_path, option): name_of(option) for option in ctx.command.params if isinstance(option, click.Option)}
-    settable = {variable_of(ctx.command_path, option) for option in settable_options(ctx.command)}
-    for name in names:
-        if name in settable:
-            continue
-        if name in options:
-            reason = f"{options[name]} can be given on the command line only"
-        else:
-            suffixes = [variable.removeprefix(prefix) for variable in settable]
-            near = get_close_matches(name.removeprefix(prefix), suffixes, n=1, cutoff=LIKENESS)
-            reason = f"{ctx.command_path} has no such option" + (f"; did you mean {prefix}{near[0]}?" if near else "")
-        warn(f"the variable {name} is ignored: {reason}")
+def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
+    """Return the variable or the key that states an option; None if the command line does, or nothing."""
+    source = ctx.get_parameter_source(str(option.name))
+    if source is ParameterSource.ENVIRONMENT:
+        return str(option.envvar)
+    config = used_config(ctx)
+    is_in_file = source is ParameterSource.DEFAULT_MAP and config is not None
+    return f"{config.path}: {config.place}: {name_of(option).lstrip('-')}" if is_in_file and config is not None else None
 
 
-def remember(ctx: click.Context, settings: Settings) -> None:
-    ctx.meta[_META] = settings
-
-
-def remembered(ctx: click.Context) -> Settings:
-    """Return the settings of the command that runs."""
-    settings: Settings = ctx.meta.get(_META) or Settings({})
-    return settings
+def list_sources(ctx: click.Context, *, is_named_too: bool) -> list[str]:
+    """Return where settings are from that the command line does not state; those of a file that it names only if `is_named_too`."""
+    config, leaf = used_config(ctx), ctx.meta.get(LEAF)
+    sources = [source_of(leaf, option) for option in settable_options(leaf.command)] if leaf is not None else []
+    in_named_file = f"{config.path}: {config.place}: " if config is not None and config.is_named and not is_named_too else None
+    return [source for source in sources if source is not None and not (in_named_file and source.startswith(in_named_file))]
 
 
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
@@ -117,20 +82,7 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
         raise UsageError(f"{key} must be {kind.description}, not {text}", file=config.path, place=config.place)
 
 
-def _settings_of_environment(ctx: click.Context) -> dict[str, Setting]:
-    settings = {}
-    for option in settable_options(ctx.command):
-        variable = variable_of(ctx.command_path, option)
-        if (text := os.environ.get(variable)) and option.name is not None:
-            try:
-                settings[option.name] = Setting(tuple(shlex.split(text)) if option.multiple else text, variable, False)
-            except ValueError as error:
-                message = f"{variable} is split into words as a shell splits them: {str(error).lower()}, in {text!r}"
-                raise click.UsageError(message, ctx) from None
-    return settings
-
-
-def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Setting]:
+def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
     options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command) if name_of(option) not in CONFIG_OPTIONS}
     lists_paths = {"paths"} if "--fail-on" in map(name_of, ctx.command.params) else set()
     fixed = {name_of(option).lstrip("-") for option in ctx.command.params if isinstance(option, click.Option)} - options.keys()
@@ -140,9 +92,9 @@ def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Setting]:
     ensure_among(config.table, [*options, *lists_paths], config.path, config.place)
     settings = {}
     for key, value in config.table.items():
-        if key in options and (name := options[key].name) is not None:
+        if key in options:
             ensure_kind(options[key], key, value, config)
-            settings[name] = Setting(tuple(value) if isinstance(value, list) else value, f"{config.path}: {config.place}: {key}", True)
+            settings[str(options[key].name)] = tuple(value) if isinstance(value, list) else value
     return settings
 
 

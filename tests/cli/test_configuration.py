@@ -59,7 +59,7 @@ class TestSearch:
         assert run(["check", lying]) == 0
         write(folder / "pyproject.toml", '[tool.ruff]\n[project]\nname = "sbbf"\n')
         assert run(["check", lying]) == 0
-        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\njson = true\n")
+        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nwide = true\n")
         assert run(["check", lying]) == 1
         write(folder / "sbbf.toml", IGNORE)
         assert run(["check", lying]) == 0
@@ -72,7 +72,7 @@ class TestSearch:
         assert run(["check", lying, "--no-config", "--config", "sbbf.toml"]) == 0
 
     def test_options_of_every_command(self, folder, fixtures, capfd):
-        write(folder / "sbbf.toml", "[inspect]\njson = true\ncolumn = ['id']\n[paimon.probe]\nnull = true\n")
+        write(folder / "sbbf.toml", "[inspect]\nformat = 'json'\ncolumn = ['id']\n[paimon.probe]\nnull = true\n")
         assert run(["inspect", str(fixtures / "pyarrow-filters.parquet")]) == 0
         assert {row["column"] for row in json.loads(capfd.readouterr().out)["filters"]} == {"id"}
 
@@ -201,7 +201,7 @@ class TestTrust:
         assert capfd.readouterr().err == ""
 
     def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
-        for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "replace = true", "output = 'x'"):
+        for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "rebuild = 'all'", "output = 'x'"):
             write(folder / "sbbf.toml", f"[add-filter]\n{key}\n")
             assert self.change(fixtures, folder) == 2
             assert "has no key" in capfd.readouterr().err
