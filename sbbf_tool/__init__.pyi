@@ -34,8 +34,8 @@ from sbbf_tool.operations.size import size_filter as size_filter
 from sbbf_tool.operations.verify import verify as verify
 from sbbf_tool.parquet.encryption.keys import Keys as Keys
 from sbbf_tool.rules.check_policy import Policy as Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration as FilterDeclaration
-from sbbf_tool.rules.filter_declaration import read_declarations as read_declarations
+from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
+from sbbf_tool.rules.filter_spec import read_specs as read_specs
 from sbbf_tool.rules.rule import Limits as Limits
 from sbbf_tool.runner.open_files import open_files as open_files
 from sbbf_tool.runner.open_table import open_table as open_table

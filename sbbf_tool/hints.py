@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from sbbf_tool.display import redact
+
+Rebuild: TypeAlias = Literal["weak", "all"]
+"""Existing filters to rebuild: those that do not satisfy the request (weaker, too large or broken), or all."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Fix:
     Paimon's tables, `add_paimon_index` or `remove_paimon_index`."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    rebuild: str | None = None
+    rebuild: Rebuild | None = None
     replace: bool = False
     compact: bool = False
     fpp: float | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +13,6 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, strict_option
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.plans import plan_in
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
@@ -26,8 +24,7 @@ from sbbf_tool.reports.rows import FileRow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sbbf_tool.editing.filter_spec import FilterSpec, Rebuild
-    from sbbf_tool.editing.plan_file import Plan
+    from sbbf_tool.hints import Fix, Rebuild
     from sbbf_tool.reports.add import AddReport
 
 _COLUMNS = (
@@ -43,7 +40,6 @@ _COLUMNS = (
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
-@click.option("--plan", "plan_path", metavar="PLAN", help="Carry out a plan of sbbf advise, on the PATHs or on the files that it names.")
 @click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
 @click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
@@ -70,7 +66,6 @@ _COLUMNS = (
 def command(
     change: Change,
     columns: tuple[str, ...],
-    plan_path: str | None,
     use_advice: bool,
     fpp: float | None,
     ndv: int | None,
@@ -91,58 +86,36 @@ def command(
     """
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
+    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner import works
     from sbbf_tool.writers.iceberg import build_properties
     from sbbf_tool.writers.properties import FilterSettings
 
-    plan = _plan(plan_path, columns, use_advice, fpp, ndv, max_bytes)
-    if plan is not None and not change.files.arguments and not change.files.is_listed:
-        change = dataclasses.replace(change, files=change.files.of(plan.files))
-    if not (columns or plan or use_advice):
-        raise click.UsageError("no column was given: use one of --column, --plan and --advise")
+    if bool(columns) == use_advice:
+        raise click.UsageError("give one of --column and --advise")
     change.ensure_target()
     if append and change.files.table is not None:
         raise click.UsageError("--append does not apply to a table: its commit replaces files by copies")
     if also_new_files and change.files.table is None:
         raise click.UsageError("--also-new-files is for a table")
+    strict = change.files.is_strict(strict)
     if use_advice:
-        plan = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
-        if plan is None:
+        advice = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
+        if advice is None:
             render.warn("no column deserves a filter; sbbf advise reports the reasons")
             return 0
-    spec = dataclasses.replace(_spec(plan, columns, fpp, ndv, max_bytes, rebuild), strict=change.files.is_strict(strict))
-    if plan is not None and change.files.file is None:
-        spec = dataclasses.replace(spec, if_present=True)
+        columns, rebuild, strict = advice.columns, rebuild or advice.rebuild, strict and change.files.file is not None
+    spec = FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes)
     edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
     table = change.files.table if also_new_files else None
     names = () if table is None else map(table.name_for_property, spec.columns)
     properties = build_properties(FilterSettings.of(names, spec.ndv, spec.fpp))
-    return change.report(works.add(spec, edit), _AddView(), spec.columns, spec=spec, properties=properties)
+    work = works.add(spec, edit, rebuild=rebuild, strict=strict)
+    return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 
 
-def _spec(
-    plan: Plan | None, columns: tuple[str, ...], fpp: float | None, ndv: int | None, max_bytes: int | None, rebuild: Rebuild | None
-) -> FilterSpec:
-    from sbbf_tool.editing.filter_spec import FilterSpec
-
-    if plan is None:
-        return FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, rebuild)
-    spec = FilterSpec.of_plan(plan)
-    return dataclasses.replace(spec, rebuild=rebuild) if rebuild else spec
-
-
-def _plan(path: str | None, columns: tuple[str, ...], use_advice: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
-    """Read the plan if one is named. Raises click.UsageError if several options state the columns or the sizes."""
-    if bool(columns) + bool(path) + use_advice > 1:
-        raise click.UsageError("--column, --plan and --advise exclude each other: give one of them")
-    if ((path is not None or use_advice) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
-        raise click.UsageError("the plan states the sizes: leave out --fpp, --ndv and --max-bytes")
-    return None if path is None else plan_in(path)
-
-
-def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None:
-    """Return the plan for the columns that deserve a filter; None if no column does."""
-    from sbbf_tool.editing.plan_file import plan_of_document
+def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Fix | None:
+    """Return the change that adds the filters for the columns that deserve one; None if no column does."""
     from sbbf_tool.runner.advise import advise_files
 
     table_files = None if files.table is None else files.selection.table_files()
@@ -156,10 +129,10 @@ def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None
             table_files=table_files,
             jobs=files.jobs,
         )
-    for column in report.columns if report.plan is not None else ():
+    for column in report.columns if report.fix is not None else ():
         if column.verdict == "add":
             render.note(f"{column.column}: {column.reason}")
-    return None if report.plan is None else plan_of_document(report.plan)
+    return report.fix
 
 
 _KINDS = {"weaker": "column_chunks_weaker", "too large": "column_chunks_too_large", "broken": "column_chunks_broken"}

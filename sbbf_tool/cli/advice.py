@@ -1,8 +1,8 @@
-"""Print the report of `sbbf advise`, and save its plan."""
+"""Print the report of `sbbf advise`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -69,9 +69,8 @@ def ensure_text(outputs: Outputs) -> None:
         raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
 
 
-def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, where: str | None, outputs: Outputs) -> int:
-    """Print the report on `paths`, save its plan if `plan_path` is given, and return the exit code. Raises WriteError."""
-    from sbbf_tool.editing.plan_file import write_plan
+def show_report(report: AdviceReport, where: str | None, outputs: Outputs) -> int:
+    """Print the report and return the exit code."""
     from sbbf_tool.reports.advise import AdviceReport
 
     document = render.document("advise", report)
@@ -82,14 +81,6 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
     outputs.print(Run(_AdviceView(command), AdviceReport, is_single=True), "advise", report, document)
     for reason in report.unreadable:
         complain(f"sbbf: {reason}")
-    if plan_path is not None and report.plan is not None:
-        # The names in the report lack URL signatures, which add-filter needs to apply the plan.
-        for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):
-            render.warn(warning)
-        if where is not None:
-            render.warn(f"{plan_path} does not contain --where: repeat it with add-filter --plan")
-    elif plan_path is not None:
-        render.warn(f"{plan_path} was not written: no filter is advised")
     stop_if_unread()
     return report.exit_code
 

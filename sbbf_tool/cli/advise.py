@@ -46,7 +46,6 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     metavar="WRITER",
     help=f"Print instead the settings with which this writer adds the filters to new files: {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
 )
-@click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save the advised filters for sbbf add-filter --plan.")
 @page_limit_option
 @output_options()
 @over_files()
@@ -59,7 +58,6 @@ def command(
     engines: tuple[str, ...],
     all_types: bool,
     emit: str | None,
-    plan_path: str | None,
     max_page_bytes: int | None,
     outputs: Outputs,
 ) -> int:
@@ -97,4 +95,4 @@ def command(
             )
         if not report.files and files.where is not None:
             raise UnreadableError(NO_PARTITION)
-        return show_report(report, names, plan_path, files.where, outputs)
+        return show_report(report, files.where, outputs)

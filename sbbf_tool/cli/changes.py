@@ -16,7 +16,8 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.filter_spec import FilterSpec
+    from sbbf_tool.hints import Rebuild
+    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.works import Work
     from sbbf_tool.tables.table import Table
 
@@ -92,17 +93,19 @@ class Change:
         columns: tuple[str, ...] = (),
         *,
         spec: FilterSpec | None = None,
+        rebuild: Rebuild | None = None,
         properties: Mapping[str, str] | None = None,
+        may_lack_columns: bool = False,
     ) -> int:
         """Change the files and report each; return the exit code. Raises the errors of `ensure_target`.
 
-        For a table, its commit records the columns (all if there are none) and sets `properties`; `spec` is that of new filters.
+        For a table, its commit records the columns (all if there are none) and sets `properties`; `spec` and `rebuild` are those of new
+        filters. `may_lack_columns` is whether no file need have these columns.
         """
         self.ensure_target()
-        # The files of a plan may each have other columns.
-        names = () if spec is not None and spec.if_present else columns
+        names = () if may_lack_columns else columns
         if self.files.table is not None:
-            self._prepare_table_run(self.files.table, view, columns, spec, properties or {})
+            self._prepare_table_run(self.files.table, view, columns, spec, rebuild, properties or {}, may_lack_columns)
             return report_files(self.files, work, view, self.outputs, names)
         if self.in_place and not self.dry_run:
             from sbbf_tool.cli.undo import Undo
@@ -111,7 +114,14 @@ class Change:
         return report_files(self.files, work, view, self.outputs, names)
 
     def _prepare_table_run(
-        self, table: Table, view: View[Any], columns: tuple[str, ...], spec: FilterSpec | None, properties: Mapping[str, str]
+        self,
+        table: Table,
+        view: View[Any],
+        columns: tuple[str, ...],
+        spec: FilterSpec | None,
+        rebuild: Rebuild | None,
+        properties: Mapping[str, str],
+        may_lack_columns: bool,
     ) -> None:
         """Prepare the change of a table, and print what it costs."""
         from sbbf_tool.cli.table_changes import OPERATIONS, Commits, show_cost
@@ -128,14 +138,14 @@ class Change:
             conditional_put=self.conditional_put,
             dry_run=self.dry_run,
             keys=self.files.keys,
-            may_lack_columns=spec is not None and spec.if_present,
+            may_lack_columns=may_lack_columns,
             on_cluster=self.files.spark is not None,
         )
         table.ensure_changeable(conditional_put=self.conditional_put)
         run.ensure_columns(selection)
         if not self.dry_run:
             view.commits = Commits(run, has_undo=view.schema == "add-filter")
-        show_cost(run, estimate_cost(selection, spec, self.files.keys))
+        show_cost(run, estimate_cost(selection, spec, self.files.keys, rebuild))
         self.files.table_run = run
 
 

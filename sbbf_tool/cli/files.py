@@ -17,7 +17,7 @@ from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import ListedFile
-    from sbbf_tool.rules.filter_declaration import FilterDeclaration
+    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
@@ -122,7 +122,7 @@ class Files:
         files._selection = selection
         return files
 
-    def without_old_files(self, declarations: Iterable[FilterDeclaration]) -> Files:
+    def without_old_files(self, declarations: Iterable[FilterSpec]) -> Files:
         """Return the same files but those of old versions of declared tables below the PATHs."""
         from sbbf_tool.runner.declared_files import leave_out_old_files
 

@@ -55,7 +55,6 @@ _ABOUT = {
     "--exact": About(RULES),
     "--snapshot": About(COLUMNS),
     "--branch": About(COLUMNS),
-    "--plan": About(COLUMNS, COMMAND_LINE, FILE),
     "--advise": About(COLUMNS, COMMAND_LINE),
     "--fpp": About(COLUMNS),
     "--ndv": About(COLUMNS),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sbbf_tool.cli.declared_filters import DeclaredFilters
     from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.check_policy import Policy
-    from sbbf_tool.rules.filter_declaration import FilterDeclaration
+    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.path_policies import PathEntry, PathPolicies
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
@@ -68,13 +68,13 @@ def from_options(ctx: click.Context, options: dict[str, Any]) -> Policy | PathPo
     return PathPolicies(in_file, entries, overrides)
 
 
-def declare_filters(config: Config | None) -> tuple[FilterDeclaration, ...]:
+def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
     """Return the filters that the configuration file declares. Raises UsageError."""
-    from sbbf_tool.rules.filter_declaration import parse_declarations
+    from sbbf_tool.rules.filter_spec import parse_specs
 
     if config is None or config.filters is None:
         return ()
-    return parse_declarations(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
+    return parse_specs(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
 
 
 def require_declaration(options: dict[str, Any], declaration: DeclaredFilters) -> dict[str, Any]:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.plans import warn_of_exposure
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.state import State
 
 _HELP = "Keep outcomes in this file; skip unchanged files."
-_EFFECT = "who can thus choose the outcomes of files"
 
 
 def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
@@ -39,8 +38,10 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
 
 def _open(path: str, *, writes: bool) -> State:
     from sbbf_tool.runner.state import State
+    from sbbf_tool.storage.exposure import find_writer
 
     if path == "-":
         raise click.UsageError("a state is a file: give its name instead of -")
-    warn_of_exposure(path, "state", _EFFECT)
+    if (writer := find_writer(path)) is not None:
+        render.warn(f"{path}: the state can be changed by {writer}, who can thus choose the outcomes of files")
     return State(path, writes=writes)

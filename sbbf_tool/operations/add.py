@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, report_of
+from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
 from sbbf_tool.editing.edit import Edit, PrebuiltFilters
-from sbbf_tool.editing.filter_spec import FilterSpec, Rebuild
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
 from sbbf_tool.storage.inputs import ensure_path
 
@@ -86,23 +86,32 @@ def add_filters(
     the old file stays intact in every case.
     """
     ensure_path(path, filesystem)
-    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, rebuild, strict)
+    ensure_rebuild(rebuild)
+    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
-    return add_to_file(path, spec, edit)
+    return add_to_file(path, spec, edit, rebuild=rebuild, strict=strict)
 
 
-def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters | None = None) -> AddReport:
+def add_to_file(
+    path: str | os.PathLike[str],
+    spec: FilterSpec,
+    edit: Edit,
+    prebuilt: PrebuiltFilters | None = None,
+    *,
+    rebuild: Rebuild | None = None,
+    strict: bool = True,
+) -> AddReport:
     """Add the filters of `spec` that a file lacks; its filters in `prebuilt` are not rebuilt. Raises the same errors as `add_filters`."""
     with edit.open(path, prebuilt) as change:
         file = change.file
-        choice = spec.choose(file)
-        chunks = choice.keys
-        change.build(spec.sizes(file, chunks))
+        choice = choose_chunks(file, spec, rebuild, strict=strict)
+        chunks = choice.sizes
+        change.build(chunks)
         change.ensure_useful()
         change.warnings += [
             *_type_warnings(file, chunks),
-            *_fpp_warnings(file, spec, change.built_filters),
+            *_fpp_warnings(file, choice, change.built_filters),
             *_size_warnings(file, change.built_filters),
             *_engine_warnings(file, chunks),
         ]
@@ -114,7 +123,7 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
             weaker=choice.count(WEAKER),
             too_large=choice.count(TOO_LARGE),
             broken=choice.count(BROKEN),
-            named_columns=name_columns(file, spec.columns),
+            named_columns=choice.named_columns,
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
@@ -152,22 +161,22 @@ _NEGLIGIBLE_BYTES = 64 << 10
 """If the filters of a column have at most this many bytes, no warning compares them with the bytes of the data."""
 
 
-def _fpp_warnings(file: ParquetFile, spec: FilterSpec, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
+def _fpp_warnings(file: ParquetFile, choice: Choice, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     """Yield warnings about the columns whose filters miss the target FPP, with the limit on their size."""
     worst: dict[int, tuple[ChunkKey, SpooledFilter]] = {}
     for key, spooled_filter in filters.items():
         if key[1] not in worst or spooled_filter.fpp > worst[key[1]][1].fpp:
             worst[key[1]] = key, spooled_filter
-    sizes = spec.sizes(file, filters)
     for column, (key, spooled_filter) in sorted(worst.items()):
-        if spooled_filter.fpp <= spec.fpp * FPP_TOLERANCE:
+        size = choice.sizes[key]
+        if spooled_filter.fpp <= size.fpp * FPP_TOLERANCE:
             continue
-        rates = f"{format_percent(spooled_filter.fpp)} instead of {spec.fpp * 100:g} %"
+        rates = f"{format_percent(spooled_filter.fpp)} instead of {size.fpp * 100:g} %"
         warning = f"column {file.footer.columns[column].name}: the false-positive rate is {rates}"
-        if spooled_filter.num_bytes == sizes[key].largest:
+        if spooled_filter.num_bytes == size.largest:
             warning += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
-        elif spec.ndv is not None:
-            warning += f", because the size is for {spec.ndv:,} distinct values"
+        elif size.ndv is not None:
+            warning += f", because the size is for {size.ndv:,} distinct values"
         yield warning
 
 

@@ -38,9 +38,9 @@ from sbbf_tool.advice.verdicts import (
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
-from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.hints import Fix
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, ColumnSizes, QueryAdvice
 from sbbf_tool.storage.inputs import FileIn, name_of
@@ -72,7 +72,7 @@ def advise(
 ) -> AdviceReport:
     """Advise on the columns of all these files together; each of `names` is a file, a folder or a glob, or an open binary file.
 
-    With `filesystem` (of pyarrow or fsspec), the names are paths in it. Then, and for open files, the report has neither fix nor plan.
+    With `filesystem` (of pyarrow or fsspec), the names are paths in it. Then, and for open files, the report has no fix.
 
     `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
     assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
@@ -187,8 +187,8 @@ def advise_on_surveys(
         verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
         columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
     names = tuple(map(redact, paths)) if is_table else tuple(_pattern(redact(path)) for path in paths)
-    plan = build_plan(tuple(map(redact, paths)), columns, totals_by_column, fpp)
-    query_advice = tuple(_build_query_advice(query, counts, plan) for query, counts in zip(queries, summary.counts, strict=True))
+    fix = build_fix(tuple(map(redact, paths)), columns, totals_by_column, fpp, keys.path if keys is not None else None)
+    query_advice = tuple(_build_query_advice(query, counts, fix, fpp) for query, counts in zip(queries, summary.counts, strict=True))
     return AdviceReport(
         paths=tuple(map(redact, paths)),
         files=summary.files,
@@ -199,8 +199,7 @@ def advise_on_surveys(
         queries=query_advice[: len(given_queries)],
         history=None if history is None else build_history_advice(history, query_advice[len(given_queries) :]),
         sampled_files=tuple(map(redact, sample_files)),
-        fix=plan.fix(keys.path if keys is not None else None) if plan is not None and not unnamed else None,
-        plan=plan.as_json() if plan is not None and not unnamed else None,
+        fix=None if unnamed else fix,
         unreadable=tuple(map(str, summary.unreadable)),
         filter_sizes=tuple(
             ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
@@ -272,23 +271,31 @@ def _build_advice(totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp
     )
 
 
-def build_plan(names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], totals: Mapping[_Key, Totals], fpp: float) -> Plan | None:
-    """Build the plan that adds the advised filters; None if no filter is advised."""
-    additions = {key: column for key, column in columns.items() if column.verdict == ADD}
+def build_fix(
+    names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], totals: Mapping[_Key, Totals], fpp: float, keys: str | None
+) -> Fix | None:
+    """Return the change that adds the advised filters; None if no filter is advised. `keys` is a path."""
+    additions = {key: column.column for key, column in columns.items() if column.verdict == ADD}
     if not additions:
         return None
-    sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in additions.values()}
     # If row groups merely lack filters, sound filters are kept: a run over new files must not rebuild the filters of all others.
     rebuilds = any(explain_useless_filters(totals[key]) is not None for key in additions)
-    return Plan(files=names, fpp=fpp, replace=rebuilds, columns=sizes)
+    return Fix(
+        "add_filters",
+        names,
+        tuple(dict.fromkeys(additions.values())),
+        rebuild="all" if rebuilds else None,
+        fpp=None if fpp == DEFAULT_FPP else fpp,
+        keys=keys,
+    )
 
 
-def _build_query_advice(query: Query, counts: QueryCounts, plan: Plan | None) -> QueryAdvice:
+def _build_query_advice(query: Query, counts: QueryCounts, fix: Fix | None, fpp: float) -> QueryAdvice:
     return QueryAdvice(
         query=query.text,
         row_groups=counts.row_groups,
         after_statistics=counts.after_statistics,
         after_dictionary=counts.after_dictionary,
         after_filters=counts.after_filters,
-        after_advice=counts.estimate_remaining(dict.fromkeys(plan.columns, plan.fpp) if plan is not None else {}),
+        after_advice=counts.estimate_remaining(dict.fromkeys(fix.columns, fpp) if fix is not None else {}),
     )

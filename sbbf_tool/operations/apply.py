@@ -16,8 +16,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from sbbf_tool.editing.build import HashMemory, SpooledFilter, build_filter, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.editing.choice import judge_filters
 from sbbf_tool.editing.edit import Edit, OpenEdit
-from sbbf_tool.editing.filter_spec import judge_filters
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.cross_check import CrossChecks
@@ -29,7 +29,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.apply import NO_DECLARATION, ApplyReport, DeclaredColumn
 from sbbf_tool.reports.remove import RemovedFilter
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration, RequestedFilters, request_filters
+from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, request_filters
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, MISSING, SATISFIED, TOO_LARGE, WEAKER, Judgment, may_be_saturated
 from sbbf_tool.storage.inputs import ensure_path
 
@@ -73,7 +73,7 @@ def apply(
 
 
 def apply_to_file(
-    path: FileName, declarations: Iterable[FilterDeclaration], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False
+    path: FileName, declarations: Iterable[FilterSpec], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False
 ) -> ApplyReport:
     """Compare a file with the declarations that are for it; if `builds` is set, change it. Raises the same errors as `apply`."""
     matching = [declaration for declaration in declarations if declaration.matches(path)]

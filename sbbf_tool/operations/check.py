@@ -23,7 +23,7 @@ from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
-from sbbf_tool.rules.filter_declaration import request_filters
+from sbbf_tool.rules.filter_spec import request_filters
 from sbbf_tool.rules.index_rules import INDEX_RULES, IndexRule
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all

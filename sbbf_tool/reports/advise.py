@@ -169,8 +169,6 @@ class AdviceReport(Tabular):
     """Files whose data was sampled."""
     fix: Fix | None
     """The change that adds the advised filters; None if no filter is advised."""
-    plan: dict[str, object] | None
-    """The plan as a JSON object, without the passwords and signatures in the names of its files."""
     unreadable: tuple[str, ...] = ()
     """Files that could not be read, each with the reason."""
     filter_sizes: tuple[ColumnSizes, ...] = ()

@@ -29,8 +29,8 @@ def add(column: ColumnFacts, limits: Limits) -> Fix | None:
     target = dict(limits.targets).get(column.name)
     fpps = [fpp for fpp in (limits.max_fpp, None if target is None else target.fpp) if fpp is not None]
     fpp = min(*fpps, DEFAULT_FPP) if fpps else None
-    rebuild = "all" if column.filters else None
-    return Fix("add_filters", (column.changeable_name,), (column.name,), rebuild=rebuild, fpp=fpp, keys=column.keys_path)
+    files, columns = (column.changeable_name,), (column.name,)
+    return Fix("add_filters", files, columns, rebuild="all" if column.filters else None, fpp=fpp, keys=column.keys_path)
 
 
 def _has_drafts(column: ColumnFacts) -> bool:

@@ -15,7 +15,7 @@ from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Limits:
     min_chunk_bytes: int | None = None
     targets: tuple[tuple[str, Target], ...] = ()
     """Full names of columns, and the targets that settings declare for their filters."""
-    filters: tuple[FilterDeclaration, ...] = ()
+    filters: tuple[FilterSpec, ...] = ()
     """Filters that files must have, with what FPP or size."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "require", as_names(self.require))
-        object.__setattr__(self, "filters", (self.filters,) if isinstance(self.filters, FilterDeclaration) else tuple(self.filters))
+        object.__setattr__(self, "filters", (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters))
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage.globs import has_wildcard, literal_base
 from sbbf_tool.storage.listing import has_files
@@ -24,7 +24,7 @@ from sbbf_tool.tables.table import Table
 class DeclaredPaths:
     """The condition that a file is declared, and that `where` accepts it."""
 
-    declarations: tuple[FilterDeclaration, ...]
+    declarations: tuple[FilterSpec, ...]
     where: PathPredicate | None
 
     @property
@@ -65,7 +65,7 @@ class LivePaths:
         return self.where is None or self.where.accepts_values(values, unknown, types or {})
 
 
-def leave_out_old_files(selection: Selection, declarations: Iterable[FilterDeclaration]) -> Selection:
+def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]) -> Selection:
     """Return the selection without the files that no table has any more, of the declared tables below its folders.
 
     It is the same object if there is no such table. Raises the errors of `find_table`.
@@ -77,7 +77,7 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterDecla
     return Selection(selection.names, LivePaths(live, selection.where), selection.file) if live else selection
 
 
-def _tables_below(names: Iterable[str], declarations: Iterable[FilterDeclaration]) -> list[Table]:
+def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
     bases = [literal_base(name if is_url(name) else os.path.abspath(name), "").rstrip("/") + "/" for name in names]
     declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
@@ -91,11 +91,11 @@ class DeclaredFiles:
     """Files for which there are declarations: those of a table, or any others."""
 
     selection: Selection
-    declarations: tuple[FilterDeclaration, ...]
+    declarations: tuple[FilterSpec, ...]
 
 
 def select_declared_files(
-    declarations: Iterable[FilterDeclaration], names: Iterable[str] = (), where: PathPredicate | None = None, *, as_files: bool = False
+    declarations: Iterable[FilterSpec], names: Iterable[str] = (), where: PathPredicate | None = None, *, as_files: bool = False
 ) -> list[DeclaredFiles]:
     """Select the declared files among those that `names` mean; all declared files if there are no names.
 
@@ -149,13 +149,13 @@ def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
                 yield path, declaration.folder
 
 
-def declare_for_table(declarations: Iterable[FilterDeclaration], name: str) -> tuple[FilterDeclaration, ...]:
+def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
     """Return the declarations that name this table, for all its files."""
     absolute = name if is_url(name) or is_in_catalog(name) else os.path.abspath(name)
     return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
 
 
-def _declared_names(declarations: Iterable[FilterDeclaration]) -> list[str]:
+def _declared_names(declarations: Iterable[FilterSpec]) -> list[str]:
     """Return the names of files, folders and tables that the declarations are about."""
     names: dict[str, None] = {}
     for declaration in declarations:
@@ -166,7 +166,7 @@ def _declared_names(declarations: Iterable[FilterDeclaration]) -> list[str]:
     return list(names)
 
 
-def _name_of(declaration: FilterDeclaration, path: str) -> str:
+def _name_of(declaration: FilterSpec, path: str) -> str:
     """Return the name by which everything that a declared path matches is found."""
     is_name = is_in_catalog(path) or (is_url(path) and not has_wildcard(path))
     return path if is_name else _shorten(literal_base(path, declaration.folder))

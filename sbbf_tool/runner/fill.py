@@ -11,12 +11,13 @@ import time
 from dataclasses import replace
 
 from sbbf_tool.editing.edit import Edit, PrebuiltFilters
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import ChangedError
 from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.table_file import FileName
+from sbbf_tool.hints import Rebuild
 from sbbf_tool.operations.add import add_to_file
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, SKIPPED
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner.failures import refusal_of
 from sbbf_tool.storage import places
 
@@ -24,7 +25,16 @@ _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE = 0.05
 
 
-def fill_file(path: FileName, spec: FilterSpec, edit: Edit, *, jobs: int = 1, progress: Progress | None = None) -> dict[str, object]:
+def fill_file(
+    path: FileName,
+    spec: FilterSpec,
+    edit: Edit,
+    *,
+    rebuild: Rebuild | None = None,
+    strict: bool = True,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, object]:
     """Return the fields of the row of one file, after it has got the filters that it lacks.
 
     If another writer changes the file, wait and try again with the changed file. If no built filters would be lost, an append by another
@@ -36,7 +46,7 @@ def fill_file(path: FileName, spec: FilterSpec, edit: Edit, *, jobs: int = 1, pr
         prebuilt = PrebuiltFilters(spool)
         while True:
             try:
-                report = add_to_file(path, spec, edit, prebuilt)
+                report = add_to_file(path, spec, edit, prebuilt, rebuild=rebuild, strict=strict)
             except ChangedError:
                 if prebuilt.fingerprint is None or time.monotonic() > deadline:
                     raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sbbf_tool.arguments import as_iterable
+from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.apply import NO_DECLARATION
@@ -19,9 +19,9 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     import os
 
-    from sbbf_tool.editing.filter_spec import Rebuild
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.add import AddReport
     from sbbf_tool.reports.advise import AdviceReport
     from sbbf_tool.reports.apply import ApplyReport
@@ -171,12 +171,12 @@ class Files:
     ) -> Iterator[AddReport | SbbfError]:
         """Add filters, `in_place`; see `sbbf_tool.add_filters`. `state` is as in `verify`; a dry run does not write it."""
         from sbbf_tool.editing.edit import Edit
-        from sbbf_tool.editing.filter_spec import FilterSpec
         from sbbf_tool.file.page_limit import PageLimit
+        from sbbf_tool.rules.filter_spec import FilterSpec
 
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
-        spec = FilterSpec(columns, fpp, ndv, max_bytes, rebuild, strict)  # type: ignore[arg-type]
-        work = works.add(spec, Edit(limit=limit, **options))
+        spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
+        work = works.add(spec, Edit(limit=limit, **options), rebuild=rebuild, strict=strict)
         return self._run(work, state, writes=not options.get("dry_run"))
 
     def apply(

@@ -19,9 +19,9 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sbbf_tool.editing.filter_spec import Rebuild
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.add import AddReport
     from sbbf_tool.reports.apply import ApplyReport
     from sbbf_tool.reports.findings import CheckReport
@@ -117,14 +117,14 @@ class TableFiles(Files):
         See `sbbf_tool.add_filters`.
         """
         from sbbf_tool.editing.edit import Edit
-        from sbbf_tool.editing.filter_spec import FilterSpec
         from sbbf_tool.file.page_limit import PageLimit
+        from sbbf_tool.rules.filter_spec import FilterSpec
         from sbbf_tool.writers.iceberg import build_properties
         from sbbf_tool.writers.properties import FilterSettings
 
-        spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, rebuild)
+        spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
-        work = works.add(spec, Edit(limit=limit, **options))
+        work = works.add(spec, Edit(limit=limit, **options), rebuild=rebuild)
         names = map(self.table.name_for_property, spec.columns) if also_new_files else ()
         properties = build_properties(FilterSettings.of(names, spec.ndv, spec.fpp))
         run = self._runner(state, writes=not options.get("dry_run"))

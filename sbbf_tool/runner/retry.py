@@ -62,8 +62,7 @@ def restore_row(row: Row, listed: ListedFile, work: Work[Row]) -> Row:
     if report is None or not work.changes or getattr(report, "dry_run", True) or _is_as_listed(row, report.old_bytes, listed):
         return row
     options = getattr(work.fields, "keywords", {})
-    edit, spec = options.get("edit"), options.get("spec")
-    is_rebuilt = spec is not None and spec.rebuild == "all"
+    edit, is_rebuilt = options.get("edit"), options.get("rebuild") == "all"
     if isinstance(report, AddReport | ApplyReport) and isinstance(edit, Edit) and (row.status == SKIPPED or is_rebuilt):
         try:
             with ParquetFile.open(work.file(row.path), edit.keys, edit.limit) as file:

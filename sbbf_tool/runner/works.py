@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Query
     from sbbf_tool.advice.survey import FileSurvey
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.file.table_file import TableFiles
+    from sbbf_tool.hints import Rebuild
     from sbbf_tool.operations.check import PolicyOfFiles
     from sbbf_tool.reports.add import AddRow
     from sbbf_tool.reports.apply import ApplyRow
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.resize import ResizeReport, ResizeRow
     from sbbf_tool.reports.verify import VerifyRow
     from sbbf_tool.rules.check_policy import Policy
-    from sbbf_tool.rules.filter_declaration import FilterDeclaration
+    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.path_policies import PathPolicies
 
     ChangeReport = RemoveReport | RepairReport | ResizeReport
@@ -325,17 +325,19 @@ def survey_of(row: SurveyRow) -> FileSurvey:
     return file_survey
 
 
-def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
-    """Add missing filters to each file."""
+def add(spec: FilterSpec, edit: Edit, *, rebuild: Rebuild | None = None, strict: bool = True) -> Work[AddRow]:
+    """Add missing filters to each file; `rebuild` and `strict` are as in `add_filters`."""
+    from sbbf_tool.editing.choice import ensure_rebuild
     from sbbf_tool.reports.add import AddRow
     from sbbf_tool.runner.fill import fill_file
 
-    request = Request("add-filter", spec, edit.keys is not None, edit.limit.max_page_bytes)
-    fields = partial(fill_file, spec=spec, edit=edit)
+    ensure_rebuild(rebuild)
+    request = Request("add-filter", (spec, rebuild, strict), edit.keys is not None, edit.limit.max_page_bytes)
+    fields = partial(fill_file, spec=spec, edit=edit, rebuild=rebuild, strict=strict)
     return Work(AddRow, fields, reads_data=True, changes=True, is_parallel=True, request=request, publishes_together=edit.in_place)
 
 
-def apply(declarations: Iterable[FilterDeclaration], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False) -> Work[ApplyRow]:
+def apply(declarations: Iterable[FilterSpec], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False) -> Work[ApplyRow]:
     """Compare each file with the declared filters and, if `builds` is set, give it those that it lacks."""
     from sbbf_tool.reports.apply import ApplyRow
 
@@ -347,7 +349,7 @@ def apply(declarations: Iterable[FilterDeclaration], edit: Edit, *, builds: bool
 
 
 def apply_policy(
-    declarations: Iterable[FilterDeclaration],
+    declarations: Iterable[FilterSpec],
     jobs: int | None = None,
     *,
     in_place: bool = False,
@@ -367,7 +369,7 @@ def apply_policy(
 def _apply(
     path: FileName,
     *,
-    declarations: tuple[FilterDeclaration, ...],
+    declarations: tuple[FilterSpec, ...],
     edit: Edit,
     builds: bool,
     remove_undeclared: bool,

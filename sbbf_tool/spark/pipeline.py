@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.partitions import PathPredicate, parse_predicate
 from sbbf_tool.file.table_file import TableFiles
+from sbbf_tool.hints import Rebuild
 from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
@@ -43,6 +43,7 @@ from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.plain import restore_bytes
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
 from sbbf_tool.runner.discover import skip
@@ -243,7 +244,7 @@ def advise(
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> AdviceReport:
-    """Advise which columns of all files together deserve a filter. `FilterSpec.of_plan` accepts the plan. Reads some data on the driver."""
+    """Advise which columns of all files together deserve a filter. Reads some data on the driver."""
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     rows = rows_of(run(files, works.survey(parsed_queries, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
     return advise_on_surveys(
@@ -260,6 +261,8 @@ def add_filters(
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
+    rebuild: Rebuild | None = None,
+    strict: bool = False,
     where: str | PathPredicate | None = None,
     report: str | None = None,
     tasks: int | None = None,
@@ -267,17 +270,18 @@ def add_filters(
 ) -> DataFrame:
     """Add missing filters to every file, eagerly; return the outcome of each file (`AddRow`).
 
-    `spec` is column names, or a `FilterSpec` with FPP, sizes and other settings; `edit` has the keys of encrypted files, and whether files
-    of tables may change. Links in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes;
-    otherwise up to 100,000 of them are kept on the driver, and more on the cluster, until the session ends. `progress` is called twice a
-    second with files, filters and bytes added so far (not with Spark Connect, which has no accumulators).
+    `spec` is column names, or a `FilterSpec` with FPP and sizes; `rebuild` and `strict` are as in `sbbf_tool.add_filters`; `edit` has the
+    keys of encrypted files, and whether files of tables may change. Links in the listing of a folder are skipped (see `discover`).
+    `report` names a folder for the outcomes; otherwise up to 100,000 of them are kept on the driver, and more on the cluster, until the
+    session ends. `progress` is called twice a second with files, filters and bytes added so far (not with Spark Connect, which has no
+    accumulators).
     """
-    full_spec = spec if isinstance(spec, FilterSpec) else FilterSpec(as_names(spec), strict=False)
+    full_spec = spec if isinstance(spec, FilterSpec) else FilterSpec(as_names(spec))
     tally = Tally.of(spark)
     is_new = isinstance(files, str | bytes | os.PathLike | Iterable)
     listing = discover(spark, files, where, links=True)
     with convert_errors(), quiet_about_pandas(), report_progress(tally, progress):
-        work = works.add(full_spec, edit or Edit(in_place=True))
+        work = works.add(full_spec, edit or Edit(in_place=True), rebuild=rebuild, strict=strict)
         return run(listing, work, tasks=tasks, tally=tally, report=report, is_new=is_new)
 
 

@@ -1,4 +1,4 @@
-"""Users who can change a file that is trusted, such as a plan, whose file names are used like those of the command line."""
+"""Users who can change a file that is trusted, such as the state of a run."""
 
 from __future__ import annotations
 

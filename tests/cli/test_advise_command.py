@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 from pathlib import Path
@@ -83,98 +82,6 @@ def test_settings_fit_no_format_of_rows(events, capfd):
 def test_unknown_writers_are_refused(events):
     with pytest.raises(UsageError, match="the settings of 'hive' are not known; the writers are spark, "):
         advise(events, emit="hive")
-
-
-def test_add_filter_applies_a_plan_to_the_file_it_names(events, tmp_path):
-    plan = tmp_path / "plan.json"
-    assert run(["advise", str(events), "--plan", str(plan)]) == 0
-    sizes_in_plan = json.loads(plan.read_text())["columns"]
-    assert run(["add-filter", "--plan", str(plan), "--in-place"]) == 0
-    assert sizes(events) == {column: {size["max_bytes"]} for column, size in sizes_in_plan.items()}
-
-
-def test_a_plan_limits_each_column_and_applies_to_another_file(events, tmp_path, fixtures):
-    plan = tmp_path / "plan.json"
-    run(["advise", str(events), "--plan", str(plan)])
-    document = json.loads(plan.read_text())
-    document["columns"] = {"session": {"max_bytes": 1024}, "user_id": {"max_bytes": 512}}
-    plan.write_text(json.dumps(document))
-    assert run(["add-filter", "--plan", str(plan), str(fixtures / "events.parquet"), "-o", str(tmp_path / "out.parquet")]) == 0
-    assert sizes(tmp_path / "out.parquet") == {"session": {1024}, "user_id": {512}}
-    assert sizes(events) == {}
-
-
-@pytest.mark.parametrize(
-    ("mode", "who"),
-    [(0o600, None), (0o644, None), (0o660, "its group"), (0o602, "every user"), (0o666, "every user")],
-)
-@pytest.mark.parametrize("command", [["add-filter", "--in-place"], ["add-filter", "FOLDER", "--in-place"]], ids=" ".join)
-def test_a_plan_that_others_may_change_causes_a_warning(events, tmp_path, capfd, mode, who, command):
-    plan = tmp_path / "plan.json"
-    run(["advise", str(events), "--plan", str(plan)])
-    plan.chmod(mode)
-    capfd.readouterr()
-    words = [str(events.parent) if word == "FOLDER" else word for word in command]
-    assert run([*words, "--plan", str(plan)]) == 0
-    warning = f"{plan}: the plan can be changed by {who}, who can thus choose the files and columns"
-    errors = capfd.readouterr().err
-    assert (warning in errors) if who else ("can be changed by" not in errors)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_plan_of_another_user_causes_a_warning(events, tmp_path, capfd):
-    plan = tmp_path / "plan.json"
-    run(["advise", str(events), "--plan", str(plan)])
-    os.chown(plan, 12345, 12345)
-    assert run(["add-filter", "--plan", str(plan), "--in-place"]) == 0
-    assert "can be changed by its owner (uid 12345)" in capfd.readouterr().err
-
-
-def test_an_endless_plan_is_rejected(capfd):
-    assert run(["add-filter", "--plan", "/dev/zero", "--in-place"]) == 2
-    assert "the plan has more than" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"colunms": {}}, "unknown key 'colunms'"),
-        ({"columns": {"user_id": {"max_bytes": 1024, "ndv": 3}}}, "unknown key 'ndv'"),
-        ({"columns": {"user_id": {"max_bytes": 63}}}, "max_bytes must be a whole number from 64"),
-        ({"columns": {"user_id": {"max_bytes": True}}}, "max_bytes must be a whole number from 64"),
-        ({"columns": {"user_id": {}}}, "key 'max_bytes' is missing"),
-        ({"columns": {}}, "columns must be an object with one key per column, not {}"),
-        ({"fpp": 1}, "fpp must be a number above 0 and below 1, not 1"),
-        ({"replace": "yes"}, "replace must be true or false, not 'yes'"),
-        ({"files": "events.parquet"}, "files must be a list of names, not "),
-        ({"sbbf_plan": 2}, "sbbf_plan must be 1, not 2"),
-    ],
-)
-def test_an_invalid_plan_is_rejected(events, tmp_path, capfd, change, message):
-    plan = tmp_path / "plan.json"
-    run(["advise", str(events), "--plan", str(plan)])
-    plan.write_text(json.dumps({**json.loads(plan.read_text()), **change}))
-    capfd.readouterr()
-    assert run(["add-filter", "--plan", str(plan), "--in-place"]) == 2
-    err = capfd.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
-    assert sizes(events) == {}
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
-def test_a_plan_that_is_not_a_json_object_is_rejected(tmp_path, text):
-    (tmp_path / "plan.json").write_text(text)
-    assert run(["add-filter", "--plan", str(tmp_path / "plan.json"), "--in-place"]) == 2
-    assert run(["add-filter", "--plan", str(tmp_path / "none.json"), "--in-place"]) == 2
-
-
-@pytest.mark.parametrize("option", [["-c", "user_id"], ["--fpp", "0.1"], ["--ndv", "3"], ["--max-bytes", "64"]])
-def test_a_plan_excludes_the_options_that_it_sets(events, tmp_path, option, capfd):
-    plan = tmp_path / "plan.json"
-    run(["advise", str(events), "--plan", str(plan)])
-    assert run(["add-filter", "--plan", str(plan), "--in-place", *option]) == 2
-    assert ("exclude each other" if "-c" in option else "leave out") in capfd.readouterr().err
 
 
 def test_queries_are_read_from_a_file(events, tmp_path, capfd):

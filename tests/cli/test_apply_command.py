@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import FilterDeclaration, Limits, Policy, add_filters, open_table
+from sbbf_tool import FilterSpec, Limits, Policy, add_filters, open_table
 from sbbf_tool.cli import run
 from sbbf_tool.storage import places as places_of_files
 from support.lakes import partitioned, small_files
@@ -331,7 +331,7 @@ class TestTables:
         assert call(capsys, "apply")[0] == 0
 
     def test_in_python(self, table: Path):
-        policy = Policy(Limits(filters=(FilterDeclaration("id", "orders"),)))
+        policy = Policy(Limits(filters=(FilterSpec("id", "orders"),)))
         assert [report.holds for report in open_table(table).apply(policy)] == [False] * 3
         delta_table = open_table(table)
         assert [report.holds for report in delta_table.apply(policy, in_place=True)] == [True] * 3

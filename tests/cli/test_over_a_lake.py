@@ -52,8 +52,6 @@ def test_advice_on_partitions_names_them_in_its_command(lake, capsys):
     assert shlex.split(capsys.readouterr().out.splitlines()[-1])[-2:] == ["--where", where]
     assert run(["advise", str(lake), "--where", where, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["fix"]["command"][-2:] == ["--where", where]
-    assert run(["advise", str(lake), "--where", where, "--plan", str(lake.parent / "plan.json")]) == 0
-    assert "repeat it with add-filter --plan" in capsys.readouterr().err
 
 
 def test_advice_over_several_schemas_reaches_each_file(lake, capsys):

@@ -150,19 +150,11 @@ def test_advice_is_not_sought_before_either(capfd, monkeypatch):
     assert "--output is for one file" in capfd.readouterr().err
 
 
-def test_a_plan_of_one_file_has_an_output(fixtures):
-    shutil.copy(fixtures / "events.parquet", "e.parquet")
-    assert run(["advise", "e.parquet", "--query", "user_id = 500000", "--plan", "plan.json"]) == 0
-    assert run(["add-filter", "--plan", "plan.json", "-o", "out.parquet"]) == 0
-    assert Path("out.parquet").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["check", "d/a.parquet", "--config", ""], "no such file"),
         (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
-        (["add-filter", "--plan", "", "--in-place"], "no such file"),
         (["engines", "--type", ""], "unknown type ''"),
         (["engines", "--type", " "], "unknown type ' '"),
         (["engines", "--engine", ""], "unknown engine ''"),

@@ -17,7 +17,7 @@ import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.table_run import TableRun
 from sbbf_tool.tables.delta.table import DeltaTable
@@ -297,7 +297,7 @@ def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, name
     assert deltalake.DeltaTable("lake/orders").version() == 2
     (old,) = (path for path in (lake / "orders" / "p=a").iterdir())
     assert call(capsys, "check", old)[0] == 1, "a file that is named is checked"
-    policy = Policy(Limits(filters=(FilterDeclaration(("id",), ("lake/orders",)),)))
+    policy = Policy(Limits(filters=(FilterSpec(("id",), ("lake/orders",)),)))
     assert [report.failed for report in sbbf_tool.open_files("lake").check(policy)] == [False, False]
 
 

@@ -176,15 +176,12 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
     for content in (
         text,
         json.dumps({text: text}),
-        json.dumps({"sbbf_plan": 1, "files": [text], "fpp": 0.01, "replace": False, "columns": {text: {"max_bytes": 32}}}),
         f"[check]\nrequire = {json.dumps([text])}\n",
         f"[check]\n{json.dumps(text)} = 1\n",
         json.dumps({"keys": {text: "no"}, "columns": {text: text}}),
     ):
         beside.write_text(content)
         for arguments in (
-            ["add-filter", "--plan", str(beside), "-n"],
-            ["add-filter", ".", "--plan", str(beside), "-n"],
             ["check", planted[FILE], "--config", str(beside)],
             ["inspect", planted[FILE], "--keys", str(beside)],
             ["probe", planted[FILE], f"s{text}", "--values-file", str(beside)],
@@ -208,28 +205,12 @@ def test_a_saved_report_holds_the_exact_name(planted, text, tmp_path, capfd):
     assert json.loads((tmp_path / "out.json").read_text())["file"] == planted[FILE]
 
 
-def test_a_plan_holds_the_exact_names(planted, text, tmp_path, capfd):
-    edit_footer(Path(planted[FILE]), _without_filters)
-    said_by(["advise", planted[FILE], "--plan", str(tmp_path / "plan")], capfd)
-    plan = (tmp_path / "plan").read_text()
-    assert all(line.isprintable() for line in plan.split("\n"))
-    assert json.loads(plan)["files"] == [planted[FILE]]
-
-
-def _without_filters(metadata: FileMetaData) -> None:
-    for row_group in metadata.row_groups:
-        for chunk in row_group.columns:
-            chunk.meta_data.bloom_filter_offset = chunk.meta_data.bloom_filter_length = None
-
-
 def test_a_name_that_is_not_utf8_comes_back_from_json(fixtures, tmp_path, capfd):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x9b::.parquet")
     shutil.copy(fixtures / "pyarrow-plain.parquet", path)
     for arguments in (["inspect", path, "--format", "json"], ["check", path, "--format", "json"], ["advise", path, "--format", "json"]):
         (line,) = said_by(arguments, capfd).splitlines()
         assert path in set(strings_of(json.loads(line)))
-    assert run(["advise", path, "--plan", str(tmp_path / "plan")]) == 0
-    assert json.loads((tmp_path / "plan").read_text())["files"] == [path]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -19,9 +19,9 @@ from sbbf_tool import SbbfError, add_filters, remove_filters, repair, resize_fil
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import HashMemory, least_bytes
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool

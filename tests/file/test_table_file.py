@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile, TableFiles
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.encryption.keys import Keys
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 
 RUN = "0123456789abcdef"
@@ -36,7 +36,7 @@ def test_names_of_the_table_in_encrypted_files(fixtures, tmp_path, keys, base):
     names = swap(source, keys)
     path = tmp_path / "data.parquet"
     path.write_bytes(source.read_bytes())
-    work = works.add(FilterSpec(("name",), rebuild="all"), Edit(in_place=True, keys=keys))
+    work = works.add(FilterSpec(("name",)), Edit(in_place=True, keys=keys), rebuild="all")
     row = work.of_table(TableFiles(names, RUN))(str(path))
     assert (row.status, row.reason) == ("ok", None)
     assert {chunk.column for chunk in row.report.filters} == {"name"}
@@ -59,7 +59,7 @@ def test_a_copy_that_would_lose_its_key_material_is_skipped(fixtures, tmp_path, 
     path = tmp_path / "data.parquet"
     path.write_bytes((fixtures / "encrypted" / "java-columns.parquet.encrypted").read_bytes())
     (tmp_path / "_KEY_MATERIAL_FOR_data.parquet.json").write_text("{}")
-    work = works.add(FilterSpec(("id",), rebuild="all"), Edit(in_place=True, keys=keys))
+    work = works.add(FilterSpec(("id",)), Edit(in_place=True, keys=keys), rebuild="all")
     row = work.of_table(TableFiles(ColumnNames(), RUN))(str(path))
     assert (row.status, row.exit_code) == ("skipped", 0)
     assert "readers look for its keys in a file that is named after it" in row.reason

@@ -6,8 +6,8 @@ import pytest
 
 from sbbf_tool import inspect
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import WriteError
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.table_run import TableRun

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -147,29 +146,6 @@ def test_python_gets_reports_and_errors_without_signatures(signed):
         with pytest.raises(SbbfError) as caught:
             sbbf_tool.inspect(url)
         assert "hUsH" not in str(caught.value) + repr(caught.value) + str(caught.value.file)
-
-
-def test_a_plan_with_signatures_is_the_owners_alone(site, fixtures, tmp_path, capfd):
-    signed = f"{site.put('day/a.parquet', (fixtures / 'pyarrow-plain.parquet').read_bytes())}?{SIGNED}"
-    plan = tmp_path / "plan.json"
-    plan.write_text("an older plan")
-    plan.chmod(0o644)
-    assert run(["advise", signed, "--plan", str(plan)]) == 0
-    assert f"{plan} contains signatures or passwords of URLs: only its owner can read it (mode 0600)" in capfd.readouterr().err
-    assert plan.stat().st_mode & 0o777 == 0o600
-    assert json.loads(plan.read_text())["files"] == [signed]
-    assert run(["add-filter", "--plan", str(plan), "-o", str(tmp_path / "out.parquet")]) == 0
-    assert "hUsH" not in "".join(capfd.readouterr())
-    assert sbbf_tool.verify(tmp_path / "out.parquet").is_sound
-
-
-def test_a_plan_without_signatures_is_as_any_other_file(fixtures, tmp_path, capfd):
-    plain = tmp_path / "plain.txt"
-    plain.write_text("")
-    plan = tmp_path / "plan.json"
-    assert run(["advise", str(fixtures / "pyarrow-plain.parquet"), "--plan", str(plan)]) == 0
-    assert plan.stat().st_mode == plain.stat().st_mode
-    assert "contains signatures" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

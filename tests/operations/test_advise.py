@@ -81,10 +81,8 @@ def test_saturated_filters_are_rebuilt(path, tmp_path):
     add_filters(path, ["random_id"], output=filtered, max_bytes=64, force=True)
     report, columns = advice(filtered)
     assert columns["random_id"].verdict == "add"
-    assert report.plan is not None
-    assert report.plan["replace"] is True
     assert report.fix is not None
-    assert report.fix.replace
+    assert report.fix.rebuild == "all"
 
 
 def test_engines_that_use_the_dictionary_do_not_benefit(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sbbf_tool import FilterDeclaration, Limits, Policy, UsageError, add_filters, apply, check, open_files, verify
+from sbbf_tool import FilterSpec, Limits, Policy, UsageError, add_filters, apply, check, open_files, verify
 from sbbf_tool.reports.apply import ApplyReport
 from support.samples import places, write_column, write_events
 
@@ -17,7 +17,7 @@ def path(tmp_path: Path) -> Path:
     return write_events(tmp_path / "events.parquet")
 
 
-def policy(*declarations: FilterDeclaration) -> Policy:
+def policy(*declarations: FilterSpec) -> Policy:
     return Policy(Limits(filters=declarations))
 
 
@@ -41,7 +41,7 @@ def test_every_kind_of_deviation(path: Path):
     add_filters(path, ["name"], ndv=100_000, in_place=True)
     add_filters(path, ["point.x"], in_place=True)
     before = path.read_bytes()
-    declared = policy(FilterDeclaration(("id", "name", "score", "nowhere")))
+    declared = policy(FilterSpec(("id", "name", "score", "nowhere")))
     report = apply(path, declared)
     assert not report.holds
     assert counts(report) == {"id": {"weaker": 3}, "name": {"too_large": 3}, "score": {"missing": 3}, "point.x": {"undeclared": 3}}
@@ -63,7 +63,7 @@ def test_every_kind_of_deviation(path: Path):
 
 
 def test_undeclared_filters_are_removed_on_request(path: Path):
-    declared = policy(FilterDeclaration("id"))
+    declared = policy(FilterSpec("id"))
     add_filters(path, ["id", "name"], in_place=True)
     assert apply(path, declared).holds
     assert not apply(path, declared, remove_undeclared=True).holds
@@ -72,7 +72,7 @@ def test_undeclared_filters_are_removed_on_request(path: Path):
     assert {name for _, name in places(path)} == {"id"}
     assert apply(path, declared, remove_undeclared=True).holds
     assert verify(path).is_sound
-    change = apply(path, policy(FilterDeclaration("score")), remove_undeclared=True, in_place=True)
+    change = apply(path, policy(FilterSpec("score")), remove_undeclared=True, in_place=True)
     assert (len(change.filters), len(change.removals)) == (3, 3)
     assert {name for _, name in places(path)} == {"score"}
     assert verify(path).is_sound
@@ -81,15 +81,15 @@ def test_undeclared_filters_are_removed_on_request(path: Path):
 @pytest.mark.parametrize(
     "declaration",
     [
-        FilterDeclaration(("id", "name", "nothing", "tags.list.element"), fpp=1e-5),
-        FilterDeclaration("id", ndv=5),
-        FilterDeclaration(("id", "name"), ndv=100_000),
-        FilterDeclaration(("id", "name"), max_bytes=128),
-        FilterDeclaration(("id", "name"), share_of_data=0.2),
-        FilterDeclaration(("id", "name"), max_bytes=64, share_of_data=0.01, fpp=1e-4),
+        FilterSpec(("id", "name", "nothing", "tags.list.element"), fpp=1e-5),
+        FilterSpec("id", ndv=5),
+        FilterSpec(("id", "name"), ndv=100_000),
+        FilterSpec(("id", "name"), max_bytes=128),
+        FilterSpec(("id", "name"), share_of_data=0.2),
+        FilterSpec(("id", "name"), max_bytes=64, share_of_data=0.01, fpp=1e-4),
     ],
 )
-def test_a_second_run_finds_nothing_to_do(path: Path, declaration: FilterDeclaration):
+def test_a_second_run_finds_nothing_to_do(path: Path, declaration: FilterSpec):
     declared = policy(declaration)
     assert apply(path, declared, in_place=True).holds
     assert_nothing_to_do(path, declared)
@@ -99,7 +99,7 @@ def test_no_filter_satisfies_where_the_limit_allows_none_that_is_useful(tmp_path
     """For 5,000 values, 64 bytes exclude nothing; for 5 values in as many rows they do, which only the data shows."""
     many = write_column(tmp_path / "many.parquet", pa.array(range(5000)))
     few = write_column(tmp_path / "few.parquet", pa.array([value % 5 for value in range(5000)]))
-    declared = policy(FilterDeclaration("v", max_bytes=64))
+    declared = policy(FilterSpec("v", max_bytes=64))
     assert counts(apply(many, declared)) == {"v": {"satisfied": 1, "limited": 1}}
     assert_nothing_to_do(many, declared)
     assert counts(apply(few, declared)) == {"v": {"missing": 1}}
@@ -115,12 +115,12 @@ def test_no_filter_satisfies_where_the_limit_allows_none_that_is_useful(tmp_path
 
 def test_a_file_without_a_declaration_is_an_error(path: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="no filters are declared for this file"):
-        apply(path, policy(FilterDeclaration("id", "elsewhere/**", folder=str(tmp_path))))
+        apply(path, policy(FilterSpec("id", "elsewhere/**", folder=str(tmp_path))))
 
 
 def test_over_files(path: Path, tmp_path: Path):
     undeclared_file = write_events(tmp_path / "other.parquet")
-    declared = policy(FilterDeclaration("id", "events.parquet", folder=str(tmp_path)))
+    declared = policy(FilterSpec("id", "events.parquet", folder=str(tmp_path)))
     files = open_files([tmp_path], jobs=1)
     assert [report.holds for report in files.apply(declared)] == [False]
     assert [report.holds for report in files.apply(declared, in_place=True)] == [True]
@@ -129,7 +129,7 @@ def test_over_files(path: Path, tmp_path: Path):
 
 
 def test_a_state_has_the_outcomes_of_unchanged_files(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    declared = policy(FilterDeclaration("id", "events.parquet", folder=str(tmp_path)))
+    declared = policy(FilterSpec("id", "events.parquet", folder=str(tmp_path)))
     files = open_files(path, jobs=1)
     assert [report.holds for report in files.apply(declared, in_place=True, state=tmp_path / "state")] == [True]
     monkeypatch.delattr("sbbf_tool.operations.apply.apply_to_file")

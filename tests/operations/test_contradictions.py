@@ -8,8 +8,8 @@ import pytest
 
 from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused

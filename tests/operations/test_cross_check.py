@@ -20,10 +20,10 @@ import pytest
 from sbbf_tool import add_filters, check, explain, probe, repair, verify
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import TESTED, CrossChecks, is_tested
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import pack, works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
@@ -246,7 +246,7 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 
 
 def add_by_runner(path: Path) -> None:
-    (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",), rebuild="all"), Edit(in_place=True)))
+    (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",)), Edit(in_place=True), rebuild="all"))
     assert outcome.exit_code == 4, outcome
 
 

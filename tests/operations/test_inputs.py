@@ -107,7 +107,7 @@ def test_advise_and_prune_list_folders_and_globs(memory: Any, names: str | list[
     memory.pipe_file("/lake/notes.txt", b"")
     files = 1 if names == "lake/*.parquet" else 2
     advice = sbbf_tool.advise(names, filesystem=memory)
-    assert (advice.files, advice.fix, advice.plan) == (files, None, None)
+    assert (advice.files, advice.fix) == (files, None)
     report = sbbf_tool.prune(names, "id", [1000], filesystem=memory)
     assert report.total_files == files
     assert report.row_groups == files

@@ -30,7 +30,6 @@ import sbbf_tool.runner
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.editing import filter_spec, paimon_index
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.paimon.probe import probe_table
@@ -40,7 +39,7 @@ from sbbf_tool.paimon.requests import index_requests
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.reports.engine_runs import EngineRunsReport
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner import declared_files, discover, lookup, works
 from sbbf_tool.runner.open_files import open_files
@@ -183,8 +182,8 @@ CASES: dict[str, tuple[object, Call]] = {
     "Limits.require": ("ab", lambda files, argument: sbbf_tool.check(files.plain, Policy(Limits(require=argument)))),
     "Policy.select": ("fpp-above-limit", lambda files, argument: Policy(Limits(max_fpp=0.5), select=argument)),
     "Policy.ignore": ("format", lambda files, argument: Policy(ignore=argument)),
-    "FilterDeclaration.columns": ("ab", lambda files, argument: FilterDeclaration(argument)),
-    "FilterDeclaration.paths": ("PATH", lambda files, argument: FilterDeclaration("ab", argument)),
+    "FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),
+    "FilterSpec.paths": ("PATH", lambda files, argument: FilterSpec("ab", argument)),
     "check_paimon.select": ("format", lambda files, argument: sbbf_tool.check_paimon(files.table, select=argument)),
     "check_paimon.ignore": ("format", lambda files, argument: sbbf_tool.check_paimon(files.table, ignore=argument)),
     "add_filters.columns": ("ab", lambda files, argument: sbbf_tool.add_filters(files.plain, argument, output=files.out)),
@@ -236,7 +235,7 @@ CASES: dict[str, tuple[object, Call]] = {
         "PATH",
         lambda files, argument: [
             file.path
-            for declared in declared_files.select_declared_files([FilterDeclaration("ab", str(files.filtered))], argument)
+            for declared in declared_files.select_declared_files([FilterSpec("ab", str(files.filtered))], argument)
             for file in declared.selection.files()
         ],
     ),

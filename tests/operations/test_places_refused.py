@@ -14,13 +14,13 @@ import pytest
 
 from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.resize import resize_filters
 from sbbf_tool.reports.rows import REFUSED, SKIPPED
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 
 pytestmark = pytest.mark.slow
@@ -172,7 +172,6 @@ def test_a_name_that_no_file_can_have_is_refused_before_the_work(tmp_path, filte
         ["repair", "{source}", "-o", "out.parquet"],
         ["add-filter", "in.parquet", "*.parquet", "-c", "amount", "--in-place"],
         ["add-filter", "{source}", "-c", "amount", "--in-place", "--report", "out.parquet"],
-        ["advise", "{source}", "--plan", "plan.json"],
         ["paimon", "build", "in.parquet", "-c", "amount"],
         ["inspect", "in.parquet"],
         ["verify", "."],

@@ -25,7 +25,7 @@ from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.rules.catalog import list_rules
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.lookup import probe_values
 from support.defects import missing_length, write_sound
@@ -66,7 +66,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     ),
     "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new", dry_run=True),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
-    "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterDeclaration("id"),)))),
+    "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterSpec("id"),)))),
     "conformance.ConformanceReport": lambda folder: sbbf_tool.run_conformance(
         reader="false {file} {column} {value}", only="booleans/empty.parquet"
     ),

@@ -15,8 +15,8 @@ import pytest
 from sbbf_tool import inspect, verify
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.keys import read_keys
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import local, works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection

@@ -20,12 +20,12 @@ import pytest
 from sbbf_tool import add_filters, verify
 from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import local, pack, works
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.local import LocalRunner
@@ -38,13 +38,13 @@ from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed,
 pytestmark = pytest.mark.slow
 
 EDIT = Edit(in_place=True, jobs=1)
-SPEC = FilterSpec(("id", "name"), strict=False)
+SPEC = FilterSpec(("id", "name"))
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="asks /proc for the children of a process")
 
 
 def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, AddRow]:
-    rows = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT)))
+    rows = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT, strict=False)))
     assert [row.path for row in rows] == [row.path for row in discover([str(folder)])]
     return {row.path.removeprefix(f"{folder}/").removesuffix(".parquet"): row for row in rows}
 
@@ -143,7 +143,7 @@ def test_reading_a_mixed_lake(tmp_path, processes):
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 2)
     lake = small_files(tmp_path / "lake", 30)
-    with closing(LocalRunner(2).run(Selection(lake), works.add(SPEC, EDIT))) as rows:
+    with closing(LocalRunner(2).run(Selection(lake), works.add(SPEC, EDIT, strict=False))) as rows:
         begun = [next(rows).status for _ in range(3)]
     assert begun == ["ok"] * 3
     done = sum(len(verify(path).filters) > 0 for path in lake.iterdir())

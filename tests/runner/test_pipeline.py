@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import FilterDeclaration, Limits, Policy
+from sbbf_tool import FilterSpec, Limits, Policy
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
 from sbbf_tool.reports.add import AddRow
@@ -83,7 +82,7 @@ def run_stage(spark, lake: Path, stage: str):
     spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
     if stage == "add_filters":
         return pipeline.add_filters(spark, files, spec)
-    return pipeline.apply(files, Policy(Limits(filters=(FilterDeclaration(("id", "name"), f"{lake}/**"),))), in_place=True)
+    return pipeline.apply(files, Policy(Limits(filters=(FilterSpec(("id", "name"), f"{lake}/**"),))), in_place=True)
 
 
 @pytest.mark.parametrize("stage", ["add_filters", "apply"])
@@ -255,7 +254,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
 
 def test_declared_filters_of_a_lake(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
-    policy = Policy(Limits(filters=(FilterDeclaration(("id",), f"{lake}/**"),)))
+    policy = Policy(Limits(filters=(FilterSpec(("id",), f"{lake}/**"),)))
     files = pipeline.discover(spark, str(lake))
     assert [(row.report.holds, len(row.report.filters)) for row in rows_of(pipeline.apply(files, policy), ApplyRow)] == [(False, 0)] * 3
     changes = rows_of(pipeline.apply(files, policy, in_place=True), ApplyRow)

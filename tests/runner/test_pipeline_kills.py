@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UsageError
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection

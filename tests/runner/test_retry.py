@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from sbbf_tool import FilterDeclaration, add_filters
+from sbbf_tool import FilterSpec, add_filters
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import list_file
 from sbbf_tool.runner.retry import restore_row
 
 SPEC, EDIT = FilterSpec(("user_id",)), Edit(in_place=True)
-DECLARATION = FilterDeclaration(("user_id",), fpp=0.01)
+DECLARATION = FilterSpec(("user_id",), fpp=0.01)
 
 
 @pytest.fixture
@@ -45,8 +44,8 @@ EARLIER = {
 WORKS = {
     "add": works.add(SPEC, EDIT),
     "add, append": works.add(SPEC, replace(EDIT, append=True)),
-    "add, replace": works.add(replace(SPEC, rebuild="all"), EDIT),
-    "add, ensure": works.add(replace(SPEC, rebuild="weak"), EDIT),
+    "add, replace": works.add(SPEC, EDIT, rebuild="all"),
+    "add, ensure": works.add(SPEC, EDIT, rebuild="weak"),
     "apply": works.apply([DECLARATION], EDIT),
 }
 
@@ -71,7 +70,7 @@ def test_the_second_attempt_reports_what_the_first_added(path, before, work):
 def test_filters_that_replaced_those_of_an_earlier_run(path):
     """Nothing shows the old end; the file is counted as changed all the same."""
     add_filters(path, ["user_id"], fpp=0.5, in_place=True, force=True)
-    listed, work = list_file(str(path)), works.add(replace(SPEC, rebuild="weak"), EDIT)
+    listed, work = list_file(str(path)), works.add(SPEC, EDIT, rebuild="weak")
     first, second = work(str(path)), work(str(path))
     restored = restore_row(second, listed, work)
     assert (second.status, restored.status, len(restored.report.filters)) == ("skipped", "ok", len(first.report.filters))

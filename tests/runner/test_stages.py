@@ -17,8 +17,6 @@ from sbbf_tool import reports
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
-from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import parse_predicate
@@ -41,7 +39,7 @@ from sbbf_tool.reports.resize import ResizeRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import discover, path_of
 from sbbf_tool.runner.pack import OPENING_COST, pack
@@ -137,7 +135,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         BriefCheckRow: works.check(Policy(), brief=True),
         SurveyRow: works.survey(),
         AddRow: works.add(name, EDIT),
-        ApplyRow: works.apply([FilterDeclaration("x")], EDIT),
+        ApplyRow: works.apply([FilterSpec("x")], EDIT),
         RepairRow: works.repair(in_place=True),
         ResizeRow: works.resize(num_bytes=64, in_place=True),
         RemoveRow: works.remove(in_place=True),
@@ -202,10 +200,10 @@ def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
     assert large.read_bytes() == before
 
 
-def test_a_plan_of_advise_is_a_filter_spec(large):
-    spec = FilterSpec.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
+def test_a_size_for_each_column(large):
+    spec = FilterSpec(("id", "key"), 0.05, max_bytes={"id": 1024, "key": 4096})
     with ParquetFile.open(large) as file:
-        assert spec.sizes(file, [(0, 0), (0, 1)]) == {(0, 0): Sizing(0.05, None, 1024), (0, 1): Sizing(0.05, None, 4096)}
+        assert [spec.size_for(file, (0, column)) for column in (0, 1)] == [Sizing(0.05, None, 1024), Sizing(0.05, None, 4096)]
     assert len(works.add(spec, replace(EDIT, force=True))(str(large)).report.filters) == 12
     sizes = {row.column: row.bitset_bytes for row in works.inspect()(str(large)).report.filters}
     assert sizes == {"id": 1024, "key": 4096}
@@ -230,7 +228,7 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
 
 def test_replacing_rebuilds_existing_filters(large):
     works.add(FilterSpec(("id",), max_bytes=64), EDIT)(str(large))
-    outcome = works.add(FilterSpec(("id",), rebuild="all"), EDIT)(str(large))
+    outcome = works.add(FilterSpec(("id",)), EDIT, rebuild="all")(str(large))
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert_has_filters(large.parent, ("id",))
     assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -11,12 +11,12 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.file.table_file import copy_name, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import FAILED, OK, REFUSED, SKIPPED
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection

@@ -12,9 +12,9 @@ import pytest
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.table_run import TableRun

@@ -1,4 +1,4 @@
-"""Reports, plans and the like: whole or not there, whatever is in the way."""
+"""Reports and the like: whole or not there, whatever is in the way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli.formats import Item, Run, choose_outputs
-from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.rows import OK
@@ -26,7 +25,6 @@ from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
 from support.places import as_user, needs_root, open_folder, small_disk, without_privileges
 
-PLAN = {"sbbf_plan": 1, "files": ["a.parquet"], "fpp": 0.01, "replace": False, "columns": {"id": {"max_bytes": 1024}}}
 ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 
 
@@ -62,20 +60,19 @@ def test_what_is_written_after_an_error_goes_nowhere(tmp_path, content):
     assert sorted(os.listdir(tmp_path)) == (["other"] if content is None else ["other", "r.parquet"])
 
 
-@pytest.mark.parametrize("content", [None, b"an old plan"], ids=["new", "old"])
+@pytest.mark.parametrize("content", [None, b"an old file"], ids=["new", "old"])
 def test_a_full_disk_leaves_what_was_there(tmp_path, content):
     with small_disk(tmp_path / "disk", "64k") as disk:
-        path = disk / "plan.json"
+        path = disk / "file.json"
         if content is not None:
             path.write_bytes(content)
         (disk / "rest").write_bytes(bytes(40 << 10))
-        plan = PLAN | {"files": [f"{number:08}.parquet" for number in range(10_000)]}
         with pytest.raises(WriteError, match="no space left") as caught:
-            write_plan(path, plan)
+            write(path, bytes(100 << 10))
         assert caught.value.file == str(path)
         with pytest.raises(WriteError, match="no space left"):
             write(disk / "other", bytes(1 << 20))
-        assert sorted(os.listdir(disk)) == (["rest"] if content is None else ["plan.json", "rest"])
+        assert sorted(os.listdir(disk)) == (["rest"] if content is None else ["file.json", "rest"])
         assert content is None or path.read_bytes() == content
 
 
@@ -88,7 +85,7 @@ def test_a_report_is_not_written_on_a_full_disk(tmp_path, name):
         assert os.listdir(disk) == ["rest"]
 
 
-@pytest.mark.parametrize("save", [save_report, write, lambda path: write_plan(path, PLAN)], ids=["report", "file", "plan"])
+@pytest.mark.parametrize("save", [save_report, write], ids=["report", "file"])
 def test_a_link_planted_under_a_name_that_can_be_guessed_is_not_written_through(tmp_path, save):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
@@ -116,7 +113,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
 
 
 def test_an_error_leaves_the_old_file(tmp_path):
-    path = tmp_path / "plan.json"
+    path = tmp_path / "file.json"
     path.write_bytes(b"old")
 
     def fail() -> None:
@@ -127,11 +124,11 @@ def test_an_error_leaves_the_old_file(tmp_path):
     with pytest.raises(RuntimeError):
         fail()
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["plan.json"]
+    assert os.listdir(tmp_path) == ["file.json"]
 
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
-    path = tmp_path / "plan.json"
+    path = tmp_path / "file.json"
     with pytest.raises(RefusedError, match="exists"), write_whole(path, overwrite=False):
         path.write_bytes(b"precious")
     assert path.read_bytes() == b"precious"
@@ -139,7 +136,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_an_old_file_keeps_its_mode_and_a_private_one_has_its_own(tmp_path, mode):
-    path = tmp_path / "plan.json"
+    path = tmp_path / "file.json"
     path.touch()
     path.chmod(mode)
     write(path)
@@ -151,7 +148,7 @@ def test_an_old_file_keeps_its_mode_and_a_private_one_has_its_own(tmp_path, mode
 
 def test_a_link_is_followed_and_stays(tmp_path):
     (tmp_path / "folder").mkdir()
-    target, link = tmp_path / "folder" / "plan.json", tmp_path / "plan.json"
+    target, link = tmp_path / "folder" / "file.json", tmp_path / "file.json"
     link.symlink_to(target)
     for data in (b"one", b"two"):
         write(link, data)
@@ -169,7 +166,7 @@ def test_a_fifo_and_standard_output_are_written_to(tmp_path):
     reader.join()
     assert read == [b"new"]
     assert stat.S_ISFIFO(fifo.stat().st_mode)
-    program = "import sys; from sbbf_tool.editing.plan_file import write_plan; write_plan('/dev/stdout', {}); print('more')"
+    program = "from sbbf_tool.storage.whole import write_whole\nwith write_whole('/dev/stdout', overwrite=True) as s: s.write(b'{}\\n')\nprint('more')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"{}\nmore\n"
 
@@ -196,7 +193,7 @@ def test_a_link_of_another_user_is_not_followed(tmp_path, leads_to):
 @needs_root
 def test_a_file_that_may_not_be_written_is_refused():
     with open_folder() as folder, without_privileges():
-        path = folder / "plan.json"
+        path = folder / "file.json"
         path.write_bytes(b"old")
         path.chmod(0o444)
         with pytest.raises(RefusedError, match="no permission"):
@@ -209,14 +206,6 @@ def test_a_file_in_a_folder_that_may_not_be_written_is_refused():
     with open_folder() as folder:
         folder.chmod(0o755)
         with as_user(12345, 12345), pytest.raises(RefusedError, match="cannot create a file") as caught:
-            write(folder / "plan.json")
-        assert caught.value.file == str(folder / "plan.json")
+            write(folder / "file.json")
+        assert caught.value.file == str(folder / "file.json")
         assert os.listdir(folder) == []
-
-
-def test_a_name_that_is_not_utf_8_comes_back_from_a_plan(tmp_path):
-    path = tmp_path / "plan.json"
-    names = [os.fsdecode(b"caf\xe9.parquet"), "café.parquet"]
-    write_plan(path, PLAN | {"files": names})
-    assert path.read_text("utf-8")
-    assert list(read_plan(path).files) == names

@@ -12,9 +12,9 @@ import pytest
 from sbbf_tool import add_filters, inspect
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
 from sbbf_tool.file.table_file import new_run
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.table_run import TableRun

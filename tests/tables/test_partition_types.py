@@ -19,7 +19,7 @@ import sbbf_tool
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_declaration import FilterDeclaration
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.tables.iceberg.metadata import PartitionField
 from sbbf_tool.tables.iceberg.partition import PartitionTexts
@@ -59,7 +59,7 @@ def make_table(folder: Path, column: str) -> str:
 @pytest.mark.parametrize(("column", "predicate", "count"), PREDICATES)
 def test_predicates_of_a_delta_table(tmp_path, column, predicate, count):
     table = make_table(tmp_path, column)
-    declaration = FilterDeclaration(("id",), (table,), where=predicate)
+    declaration = FilterSpec(("id",), (table,), where=predicate)
     if count is None:
         with pytest.raises(UsageError, match="is not a value of type"):
             list(sbbf_tool.open_table(table, predicate).inspect())

@@ -15,9 +15,9 @@ from pyiceberg.types import StringType
 
 import sbbf_tool
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.open_table import TableFiles

@@ -1,11 +1,11 @@
-"""Declared filters: the columns of files that must have filters, and with what FPP or size, as a configuration file states them.
+"""The filter spec: which columns get filters, with what FPP or size, and in which files. Options and `[[filters]]` are read into it.
 
     [[filters]]
     paths = "events/**"
     columns = ["user_id", "session"]
     fpp = 0.01
 
-In a `pyproject.toml` the table is `[[tool.sbbf.filters]]`. If several declarations name a column of a file, the last one holds.
+In a `pyproject.toml` the table is `[[tool.sbbf.filters]]`. If several specs name a column of a file, the last one holds.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterDeclaration:
-    """Filters that files must have. Raises UsageError."""
+class FilterSpec:
+    """The filters of files. It can be sent to other processes and machines. Raises UsageError."""
 
     columns: tuple[str, ...]
-    paths: tuple[str, ...] = ()
-    """Files, folders, globs, URLs and names of tables; empty for every file. `**` matches any number of folders."""
     fpp: float = DEFAULT_FPP
     """Target false-positive rate, above 0 and below 1."""
     ndv: int | None = None
     """Number of distinct values per row group to size filters for; if None, the number in the data."""
-    max_bytes: int | None = None
-    """Maximum bitset bytes per row group."""
+    max_bytes: int | Mapping[str, int] | None = None
+    """Maximum bitset bytes per row group, for all columns or by column; 128 MiB if None, and for columns that are not named."""
     share_of_data: float | None = None
     """Maximum size of a filter, in bytes per byte of its column chunk; filters of 64 bytes are always allowed."""
+    paths: tuple[str, ...] = ()
+    """Files, folders, globs, URLs and names of tables; empty for every file. `**` matches any number of folders."""
     where: str | None = None
     """Predicate on the partitions of the files."""
     folder: str = ""
@@ -68,12 +68,13 @@ class FilterDeclaration:
             raise UsageError(f"share_of_data must be above 0 and at most 1, not {self.share_of_data}")
         if self.paths and not self.folder:
             object.__setattr__(self, "folder", os.getcwd())
-        self.size_for(sizing.MAX_BYTES)
+        for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
+            self._size(most, sizing.MAX_BYTES)
         if self.where is not None:
             _predicate(self.where)
 
     def matches(self, file: FileName) -> bool:
-        """Return whether the declaration is for this file. Raises UsageError if the path lacks a partition column of `where`."""
+        """Return whether the spec is for this file. Raises UsageError if the path lacks a partition column of `where`."""
         path = os.fspath(file)
         if self.paths and not matches_any(self.paths, self.folder, path):
             return False
@@ -83,39 +84,49 @@ class FilterDeclaration:
             return _predicate(self.where).accepts_values(file.partition, file.unknown, file.partition_types)
         return _predicate(self.where).accepts(path)
 
-    def of_table(self, name: str) -> FilterDeclaration | None:
-        """Return the declaration for all files of the table with this name; None if it does not name the table."""
+    def of_table(self, name: str) -> FilterSpec | None:
+        """Return the spec for all files of the table with this name; None if it does not name the table."""
         names = {path.rstrip("/") for path in self.paths}
         is_same = name.rstrip("/") in names or (not is_in_catalog(name) and matches_any(self.paths, self.folder, name))
         return replace(self, paths=()) if is_same or not self.paths else None
 
-    def size_for(self, chunk_bytes: int) -> Sizing:
-        """Return the size of the filter of a column chunk with `chunk_bytes` bytes."""
-        limits = [sizing.MAX_BYTES if self.max_bytes is None else self.max_bytes]
+    def size_for(self, file: ParquetFile, key: ChunkKey) -> Sizing:
+        """Return the size of the filter of a column chunk of this file. Raises UsageError for an ambiguous name."""
+        most = self.max_bytes
+        if isinstance(most, Mapping):
+            by_column = {}
+            for name, size in most.items():
+                with suppress(NoColumnError):
+                    by_column[find_column(file.footer.columns, name).index] = size
+            most = by_column.get(key[1])
+        return self._size(most, file.footer.chunk_meta(*key).bytes)
+
+    def _size(self, max_bytes: int | None, chunk_bytes: int) -> Sizing:
+        limits = [sizing.MAX_BYTES if max_bytes is None else max_bytes]
         if self.share_of_data is not None:
             limits.append(max(sizing.MIN_BYTES, int(self.share_of_data * chunk_bytes)))
         return Sizing(self.fpp, self.ndv, min(limits))
 
 
 class RequestedFilters(NamedTuple):
-    """The filters that declarations request for one file."""
+    """The filters that specs request for one file."""
 
     sizes: dict[ChunkKey, Sizing]
     named_columns: tuple[NamedColumn, ...]
     """What the file has under each of the declared names."""
 
 
-def request_filters(file: ParquetFile, declarations: Iterable[FilterDeclaration]) -> RequestedFilters:
-    """Return the filters that these declarations, all of which are for the file, request. Raises UsageError for an ambiguous name."""
-    chosen: dict[int, FilterDeclaration] = {}
+def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> RequestedFilters:
+    """Return the filters that these specs, all of which are for the file, request. Raises UsageError for an ambiguous name."""
+    chosen: dict[int, FilterSpec] = {}
     names: dict[str, None] = {}
-    for declaration in declarations:
-        for name in declaration.columns:
+    for spec in specs:
+        for name in spec.columns:
             names[name] = None
             with suppress(NoColumnError), file.locate_errors():
-                chosen[find_column(file.footer.columns, name).index] = declaration
+                chosen[find_column(file.footer.columns, name).index] = spec
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
-    sizes = {key: chosen[key[1]].size_for(file.footer.chunk_meta(*key).bytes) for key in keys}
+    sizes = {key: chosen[key[1]].size_for(file, key) for key in keys}
     return RequestedFilters(sizes, name_columns(file, names))
 
 
@@ -125,7 +136,7 @@ def _predicate(text: str) -> Predicate:
 
 
 class _Key(NamedTuple):
-    """A key of a declaration in a file: what its values are, and how one is read; None for a value of another kind."""
+    """A key of a spec in a file: what its values are, and how one is read; None for a value of another kind."""
 
     description: str
     parse: Callable[[object], object]
@@ -146,42 +157,51 @@ def _parse_count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _parse_bytes(value: object) -> int | None:
+    return parse_size(value) if isinstance(value, str) else _parse_count(value)
+
+
+def _parse_sizes(value: object) -> int | dict[str, int] | None:
+    if not isinstance(value, dict):
+        return _parse_bytes(value)
+    sizes = {name: size for name, text in value.items() if (size := _parse_bytes(text)) is not None}
+    return sizes if sizes.keys() == value.keys() else None
+
+
 _KEYS = {
     "paths": _Key("a path or glob, or a list of them", _parse_names),
     "columns": _Key("a column or a list of columns", _parse_names),
     "fpp": _Key("a number", _parse_number),
     "ndv": _Key("an integer", _parse_count),
-    "max_bytes": _Key(
-        "an integer or a size such as 1MiB", lambda value: parse_size(value) if isinstance(value, str) else _parse_count(value)
-    ),
+    "max_bytes": _Key("an integer, a size such as 1MiB, or a table of them by column", _parse_sizes),
     "share_of_data": _Key("a number", _parse_number),
     "where": _Key("a predicate in a string", lambda value: value if isinstance(value, str) and value else None),
 }
 _REQUIRED = ("paths", "columns")
 
 
-def parse_declarations(tables: object, path: str, place: str, *, is_named: bool = True) -> tuple[FilterDeclaration, ...]:
-    """Return the declarations in the tables `place`, such as `[[filters]]`, of the file `path`.
+def parse_specs(tables: object, path: str, place: str, *, is_named: bool = True) -> tuple[FilterSpec, ...]:
+    """Return the specs in the tables `place`, such as `[[filters]]`, of the file `path`.
 
     In a file that the user did not name, their paths must be below its folder. Raises UsageError with file, table and key.
     """
     if not isinstance(tables, Sequence) or not all(isinstance(table, Mapping) for table in tables):
         raise UsageError(f"filters must be written as tables {place}", file=path)
     folder = os.path.dirname(os.path.abspath(path))
-    declarations = []
+    specs = []
     for number, table in enumerate(tables, start=1):
         try:
-            declaration = _parse_table(table, folder)
+            spec = _parse_table(table, folder)
             if not is_named:
-                _ensure_below(declaration.paths, folder)
+                _ensure_below(spec.paths, folder)
         except UsageError as error:
             # The message names keys as Python names parameters.
             raise UsageError(str(error.message), file=path, place=f"{place} {number}", hint=error.hint) from None
-        declarations.append(declaration)
-    return tuple(declarations)
+        specs.append(spec)
+    return tuple(specs)
 
 
-def _parse_table(table: Mapping[str, Any], folder: str) -> FilterDeclaration:
+def _parse_table(table: Mapping[str, Any], folder: str) -> FilterSpec:
     for key in table:
         if key not in _KEYS:
             near = get_close_matches(key.replace("-", "_"), _KEYS, n=1)
@@ -194,7 +214,7 @@ def _parse_table(table: Mapping[str, Any], folder: str) -> FilterDeclaration:
         values[key] = _KEYS[key].parse(value)
         if values[key] is None:
             raise UsageError(f"{key} must be {_KEYS[key].description}, not {value!r}")
-    return FilterDeclaration(**values, folder=folder)
+    return FilterSpec(**values, folder=folder)
 
 
 def _ensure_below(globs: Iterable[str], folder: str) -> None:
@@ -210,7 +230,7 @@ def _is_below(path: str, folder: str) -> bool:
     return all(os.path.commonpath(pair) == pair[1] for pair in pairs)
 
 
-def read_declarations(path: str | os.PathLike[str]) -> tuple[FilterDeclaration, ...]:
+def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
     """Read the declared filters of a TOML file. Raises UsageError if the file cannot be read, or declares no filter."""
     import tomllib
 
@@ -225,11 +245,11 @@ def read_declarations(path: str | os.PathLike[str]) -> tuple[FilterDeclaration, 
     place, tables = tables_of(document, name)
     if tables is None:
         raise UsageError(f"the file has no table {place}", file=name)
-    return parse_declarations(tables, name, place)
+    return parse_specs(tables, name, place)
 
 
 def tables_of(document: Mapping[str, Any], path: str) -> tuple[str, object]:
-    """Return the name of the tables with declarations in a document of this file, and the tables; None if there are none."""
+    """Return the name of the tables with specs in a document of this file, and the tables; None if there are none."""
     if os.path.basename(path) != "pyproject.toml":
         return "[[filters]]", document.get("filters")
     tool = document.get("tool")

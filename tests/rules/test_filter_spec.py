@@ -9,14 +9,14 @@ import pytest
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.rules.filter_declaration import FilterDeclaration, parse_declarations, read_declarations, request_filters
+from sbbf_tool.rules.filter_spec import FilterSpec, parse_specs, read_specs, request_filters
 from support.samples import write_events
 
 PLACE = "[[filters]]"
 
 
-def parse(folder: Path, *tables: object, is_named: bool = True) -> tuple[FilterDeclaration, ...]:
-    return parse_declarations(list(tables), str(folder / "sbbf.toml"), PLACE, is_named=is_named)
+def parse(folder: Path, *tables: object, is_named: bool = True) -> tuple[FilterSpec, ...]:
+    return parse_specs(list(tables), str(folder / "sbbf.toml"), PLACE, is_named=is_named)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_wrong_key_is_an_error_with_file_and_table(tmp_path: Path, table: dict
 @pytest.mark.parametrize("tables", [3, {"paths": "a"}, ["a"]])
 def test_filters_must_be_tables(tables: object):
     with pytest.raises(UsageError, match=r"filters must be written as tables \[\[filters\]\]"):
-        parse_declarations(tables, "sbbf.toml", PLACE)
+        parse_specs(tables, "sbbf.toml", PLACE)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_the_paths_of_a_file_that_was_found_are_below_it(tmp_path: Path, path: s
 
 def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
     path = write_events(tmp_path / "a.parquet")
-    first = FilterDeclaration(("id", "name", "nowhere"), fpp=0.1)
-    second = FilterDeclaration("id", max_bytes=1024, ndv=7)
+    first = FilterSpec(("id", "name", "nowhere"), fpp=0.1)
+    second = FilterSpec("id", max_bytes=1024, ndv=7)
     with ParquetFile.open(path) as file:
         requests = request_filters(file, [first, second])
         names = {file.footer.columns[column].name: size for (_, column), size in requests.sizes.items()}
@@ -106,19 +106,19 @@ def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
 
 
 def test_a_share_of_the_data_limits_the_size():
-    declaration = FilterDeclaration("id", share_of_data=0.1, max_bytes=1000)
+    declaration = FilterSpec("id", share_of_data=0.1, max_bytes=1000)
     assert [declaration.size_for(size).max_bytes for size in (5_000, 100_000, 100)] == [500, 1000, 64]
 
 
 def test_reading(tmp_path: Path):
     path = tmp_path / "pyproject.toml"
     path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax_bytes = '1MiB'\n")
-    assert read_declarations(path) == (FilterDeclaration(("x", "y"), ("a",), max_bytes=1 << 20, folder=str(tmp_path)),)
+    assert read_specs(path) == (FilterSpec(("x", "y"), ("a",), max_bytes=1 << 20, folder=str(tmp_path)),)
     path.write_text("[tool.ruff]\n")
     with pytest.raises(UsageError, match=r"the file has no table \[\[tool.sbbf.filters\]\]"):
-        read_declarations(path)
+        read_specs(path)
     path.write_text("[[tool")
     with pytest.raises(UsageError, match="not TOML"):
-        read_declarations(path)
+        read_specs(path)
     with pytest.raises(UsageError, match="no such file"):
-        read_declarations(tmp_path / "nowhere.toml")
+        read_specs(tmp_path / "nowhere.toml")

@@ -1,0 +1,72 @@
+"""How a filter spec chooses the column chunks of a file that get a filter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.editing.build import ensure_buildable
+from sbbf_tool.editing.targets import check_changeable, choose_columns
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Rebuild
+from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
+from sbbf_tool.rules.satisfaction import Judgment
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The column chunks of a file that get filters, and the judgments of the other filters, which stay."""
+
+    sizes: Mapping[ChunkKey, Sizing]
+    """The size of each filter to build, row group by row group."""
+    judgments: Mapping[ChunkKey, Judgment]
+    named_columns: tuple[NamedColumn, ...]
+    """What the file has under each of the names of columns."""
+
+    def count(self, outcome: str) -> int:
+        """Count the filters that stay and have this outcome."""
+        return Counter(judgment.outcome for judgment in self.judgments.values())[outcome]
+
+
+def ensure_rebuild(rebuild: str | None) -> None:
+    """Raise UsageError if `rebuild` is neither None nor one of `Rebuild`."""
+    if rebuild is not None and rebuild not in get_args(Rebuild):
+        raise UsageError(f"rebuild must be {' or '.join(get_args(Rebuild))}, not {rebuild!r}")
+
+
+def choose_chunks(file: ParquetFile, spec: FilterSpec, rebuild: Rebuild | None = None, *, strict: bool = True) -> Choice:
+    """Choose the column chunks that get a filter; existing filters that stay are judged by their bits.
+
+    `strict` is as in `ParquetFile.find_columns`. Raises RefusedError, UnreadableError and UsageError.
+    """
+    check_changeable(file)
+    limited = spec.max_bytes if isinstance(spec.max_bytes, Mapping) else ()
+    choose_columns(file, (*spec.columns, *limited), strict=strict)
+    sizes, named_columns = request_filters(file, [spec])
+    for row_group, column in sizes:
+        ensure_buildable(file, row_group, file.footer.columns[column])
+    existing = {key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None}
+    if rebuild == "all" or not existing:
+        return Choice(sizes, {}, named_columns)
+    judgments = judge_filters(file, existing)
+    if rebuild == "weak":
+        judgments = {key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild}
+    return Choice({key: size for key, size in sizes.items() if key not in judgments}, judgments, named_columns)
+
+
+def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[ChunkKey, Judgment]:
+    """Judge the filters of these chunks by the sizes that are requested for them. Reads their bitsets."""
+    columns = [file.footer.columns[index] for index in sorted({column for _, column in sizes})]
+    row_groups = sorted({row_group for row_group, _ in sizes})
+    # Most files have no filters yet: then the import of this module is saved.
+    from sbbf_tool.rules.facts import Reads, gather
+
+    facts = gather(file, columns, Reads.FILTERS, row_groups=row_groups, sizes=sizes)
+    judgments = {(chunk.row_group, column.column.index): chunk.judgment for column in facts for chunk in column.chunks}
+    return {key: judgment for key in sizes if (judgment := judgments[key]) is not None}
