@@ -150,17 +150,18 @@ class _AddView(View["AddReport"]):
         "column_chunks_not_cross_checked",
     )
     not_undone = "no command restores the filters and footers that the change replaced"
-    _done = "added"
+    _done = "added,"
 
     def add(self, report: AddReport, row: FileRow) -> int:
-        self.total.update(filters=len(report.filters), bytes_added=report.new_bytes - report.old_bytes)
+        self.total.update(filters=len(report.filters) + report.planned_filters)
+        self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
         self.total.update(_count_kinds(report))
-        self._done = "would be added" if report.dry_run else "added"
+        self._done = "would be added, at most" if report.dry_run else "added,"
         return 0
 
     def show(self, page: Page, report: AddReport) -> None:
-        if not report.filters:
+        if not (report.filters or report.planned_filters):
             done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
             reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
             page.say(f"{report.file}: nothing to add, {reason}; {done}")
@@ -175,21 +176,23 @@ class _AddView(View["AddReport"]):
         say_not_cross_checked(page, report.not_cross_checked)
 
     def show_line(self, page: Page, report: AddReport) -> None:
-        if report.filters:
+        if report.filters or report.planned_filters:
             self._say(page, report)
 
     def _say(self, page: Page, report: AddReport) -> None:
-        growth = report.new_bytes - report.old_bytes
-        verb, outcome = ("Would add", "Nothing was written.") if report.dry_run else ("Added", "All values verified.")
-        if report.not_cross_checked and not report.dry_run:
-            outcome = "Verified by the values as sbbf alone reads them."
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
+        if report.dry_run:
+            filters, size = format_count(report.planned_filters, "filter"), page.bytes(report.planned_bytes)
+            page.say(f"Would add {filters} to {report.output}: at most {size}, from {page.bytes(report.data_bytes)} of data.{skipped}")
+            return
+        growth = report.new_bytes - report.old_bytes
+        outcome = "Verified by the values as sbbf alone reads them." if report.not_cross_checked else "All values verified."
         share = format_percent(abs(growth) / report.old_bytes)
         filters = format_count(len(report.filters), "filter")
         size = f"{page.bytes(abs(growth))} after byte {report.old_bytes:,} ({share})"
         if any(row.offset < report.old_bytes for row in report.filters):
             size = f"{page.bytes(abs(growth))} {'larger' if growth >= 0 else 'smaller'} ({share})"
-        page.say(f"{verb} {filters} to {report.output}: {size}. {outcome}{skipped}")
+        page.say(f"Added {filters} to {report.output}: {size}. {outcome}{skipped}")
         if report.leftover_bytes:
             page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
 

@@ -75,11 +75,11 @@ def command(
     where = None if files.where is None else parse_predicate(files.where)
     names = files.names if files.arguments or files.is_listed else ()
     parts = select_declared_files(declarations, names, where, as_files=files.as_files)
-    changes, builds = in_place and not dry_run, in_place or dry_run
+    changes = in_place and not dry_run
     limit = PageLimit(max_page_bytes, files.jobs)
     edit = Edit(in_place=in_place, dry_run=not changes, allow_table_files=allow_table_files, keys=files.keys, limit=limit)
-    work = {part: works.apply(part.declarations, edit, builds=builds, remove_undeclared=remove_undeclared) for part in parts}
-    view = _ApplyView(changes, builds, remove_undeclared, files.jobs or os.cpu_count() or 1)
+    work = {part: works.apply(part.declarations, edit, remove_undeclared=remove_undeclared) for part in parts}
+    view = _ApplyView(changes, remove_undeclared, files.jobs or os.cpu_count() or 1)
     is_complete = files.where is None and not (files.arguments or files.is_listed)
     paths = paths_of_files(parts) if is_complete else ()
     run = DeclaredRun(files, work, changes=changes, files_per_commit=files_per_commit, conditional_put=commit is not None, paths=paths)
@@ -97,10 +97,10 @@ class _ApplyView(View["ApplyReport"]):
     not_undone = "no command restores filters by sbbf that were replaced; sbbf remove-filter --ours removes all filters by sbbf"
     sums = (*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared")
 
-    def __init__(self, changes: bool, builds: bool, removes: bool, workers: int) -> None:
+    def __init__(self, changes: bool, removes: bool, workers: int) -> None:
         super().__init__()
-        self.done = "done" if builds else "not as declared"
-        self._changes, self._builds, self._removes, self._workers = changes, builds, removes, workers
+        self.done = "done" if changes else "not as declared"
+        self._changes, self._removes, self._workers = changes, removes, workers
         self._columns: dict[str, Counter[str]] = {}
         self._seconds = 0.0
 
@@ -129,10 +129,9 @@ class _ApplyView(View["ApplyReport"]):
         if not parts:
             return
         change = ""
-        if self._builds:
-            verb = "would build" if report.dry_run else "built"
+        if self._changes:
             removals = f" and removed {len(report.removals):,}" if report.removals else ""
-            change = f": {verb} {format_count(len(report.filters), 'filter')}{removals}"
+            change = f": built {format_count(len(report.filters), 'filter')}{removals}"
         page.say(f"{report.output}{change}: {'; '.join(parts)}")
 
     def show_end(self, page: Page, files: str) -> None:
@@ -140,10 +139,9 @@ class _ApplyView(View["ApplyReport"]):
             page.table(_COLUMNS, [(name, *(counts[key] or None for key in _COUNTS)) for name, counts in sorted(self._columns.items())])
         if self.total["undeclared"] and not self._removes:
             page.say(f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them")
-        if self._builds:
+        if self._changes:
             removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
-            verb = "built" if self._changes else "would be built"
-            page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {verb}{removals}, {page.bytes(self.total['bytes_added'])}")
+            page.say(f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}")
         elif self._seconds:
             cost = f"at most {page.bytes(self.total['estimated_bytes'])} of filters from {page.bytes(self.total['data_bytes'])} of data"
             page.say(f"{files}; --in-place builds {cost}, in {_format_seconds(self._seconds / self._workers)}")

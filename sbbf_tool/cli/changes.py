@@ -27,7 +27,7 @@ _output_option = click.option("-o", "--output", metavar="OUT", help="Write the n
 _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
     click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables."),
-    click.option("-n", "--dry-run", is_flag=True, help="Do everything except write."),
+    click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
     click.option(
         "--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Of a table: commit every N files.  [default: one commit]"
     ),

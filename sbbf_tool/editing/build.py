@@ -268,6 +268,11 @@ def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     return sum(first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES for key, target in sizes.items())
 
 
+def most_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
+    """Return the maximum number of bytes that the bitsets of these chunks take: every value counts as distinct."""
+    return sum(target.bytes_for(file.footer.chunk_meta(*key).most_values, _forms(file, key)) for key, target in sizes.items())
+
+
 def _forms(file: ParquetFile, key: ChunkKey) -> int:
     """Return the number of forms in which each value is inserted."""
     from sbbf_tool.parquet import equals

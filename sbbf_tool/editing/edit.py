@@ -90,7 +90,7 @@ class Edit:
     append: bool = False
     """With `in_place`: append to the file itself instead of a copy."""
     dry_run: bool = False
-    """Do everything except publish."""
+    """Judge what would be done; build and write nothing."""
     allow_table_files: bool = False
     keys: KeysLike = field(default=None, repr=False, compare=False)
     """Keys of encrypted files, whose encrypted columns get encrypted filters."""
@@ -194,6 +194,12 @@ class OpenEdit:
         if not self._edit.dry_run:
             places.ensure_renames(self.target)
 
+    def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
+        """Raise RefusedError if the target cannot be written, or its disk cannot hold these filters, as far as the footer shows it."""
+        if sizes:
+            self.ensure_replaceable()
+            self.spool.ensure_room(least_bytes(self.file, sizes))
+
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
         """Write this filter for a chunk, unless it is saturated. Raises WriteError."""
         if not self._is_left_out(key, target, bloom.num_bytes, bloom.fpp):
@@ -206,13 +212,11 @@ class OpenEdit:
         RefusedError if the target cannot be written, its disk cannot hold the filters, or values cannot be read reliably.
         """
         edit, file, prebuilt = self._edit, self.file, self._prebuilt.filters
-        if sizes:
-            self.ensure_replaceable()
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
         bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
-        self._meter = Meter(edit.progress, bytes_to_read if edit.dry_run else bytes_to_read + bytes_to_verify)
+        self._meter = Meter(edit.progress, bytes_to_read + bytes_to_verify)
+        self.ensure_buildable(missing)
         if missing:
-            self.spool.ensure_room(least_bytes(file, missing))
             self._begin_copy()
         prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
         self.built_filters = {
@@ -227,7 +231,7 @@ class OpenEdit:
 
     def _begin_copy(self) -> None:
         edit = self._edit
-        if edit.dry_run or edit.append or self._begun_copy is not None:
+        if edit.append or self._begun_copy is not None:
             return
         # Whichever filters are built, the new file keeps the bytes before the own tail.
         begun = places.begin_copy(self.file.source, self.target, self._find_own_tail().start)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, report_of
+from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, most_bytes, report_of
 from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
 from sbbf_tool.editing.edit import Edit, PrebuiltFilters
 from sbbf_tool.file.cross_check import CrossChecks
@@ -68,10 +68,11 @@ def add_filters(
     `fpp` is the target false-positive rate. The size of a filter follows from its values, or from `ndv` if given, and is at most
     `max_bytes` (one number, or one per column). An encrypted column gets an encrypted filter, which needs the keys of the column and of the
     footer in `keys`. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart;
-    `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, `output` is an exact copy. `append`, with
-    `in_place`, writes to the end of the file itself instead of a copy: a reader that opens the file during the write fails, and a journal
-    beside the file is used to undo a write that a crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page
-    whose header states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+    `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, `output` is an exact copy. `dry_run` reads the
+    footer and existing filters, and reports how many filters would be built. `append`, with `in_place`, writes to the end of the file itself
+    instead of a copy: a reader that opens the file during the write fails, and a journal beside the file is used to undo a write that a
+    crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page whose header states more than `max_page_bytes`
+    uncompressed bytes is not read (see `PageLimit`).
 
     A filter is left out if its measured FPP is above 0.5 and above ten times the target: `saturated_filters` of the report lists it, and
     RefusedError is raised if no other filter is to be added. `force` writes it too.
@@ -107,8 +108,11 @@ def add_to_file(
         file = change.file
         choice = choose_chunks(file, spec, rebuild, strict=strict)
         chunks = choice.sizes
-        change.build(chunks)
-        change.ensure_useful()
+        if edit.dry_run:
+            change.ensure_buildable(chunks)
+        else:
+            change.build(chunks)
+            change.ensure_useful()
         change.warnings += [
             *_type_warnings(file, chunks),
             *_fpp_warnings(file, choice, change.built_filters),
@@ -128,6 +132,9 @@ def add_to_file(
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
             saturated_filters=tuple(change.saturated_filters),
+            planned_filters=len(chunks) if edit.dry_run else 0,
+            planned_bytes=most_bytes(file, chunks) if edit.dry_run else 0,
+            data_bytes=sum(chunk_bytes(file, key) for key in chunks),
             undo=None if change.is_copied else _undo(file, edit, patch),
             leftover_bytes=change.leftover_bytes(patch),
         )

@@ -60,8 +60,8 @@ def apply(
 ) -> ApplyReport:
     """Compare a file with the filters that `policy.limits.filters` declares for it, and with `in_place` make it so.
 
-    `remove_undeclared` also removes the filters that no declaration names. `dry_run` does everything except write. A declared column that
-    the file does not have is reported, and needs no filter. The other parameters are those of `add_filters`.
+    `remove_undeclared` also removes the filters that no declaration names. `dry_run` only compares, as without `in_place`. A declared column
+    that the file does not have is reported, and needs no filter. The other parameters are those of `add_filters`.
 
     Raises UsageError if no declaration is for this file, RefusedError, UnreadableError, WriteError; the old file stays intact in every
     case.
@@ -69,13 +69,11 @@ def apply(
     ensure_path(path, filesystem)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs, progress, checks)
-    return apply_to_file(path, policy.limits.filters, edit, builds=in_place or dry_run, remove_undeclared=remove_undeclared)
+    return apply_to_file(path, policy.limits.filters, edit, remove_undeclared=remove_undeclared)
 
 
-def apply_to_file(
-    path: FileName, declarations: Iterable[FilterSpec], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False
-) -> ApplyReport:
-    """Compare a file with the declarations that are for it; if `builds` is set, change it. Raises the same errors as `apply`."""
+def apply_to_file(path: FileName, declarations: Iterable[FilterSpec], edit: Edit, *, remove_undeclared: bool = False) -> ApplyReport:
+    """Compare a file with the declarations that are for it; unless the edit is a dry run, change it. Raises the same errors as `apply`."""
     matching = [declaration for declaration in declarations if declaration.matches(path)]
     if not matching:
         raise UsageError(NO_DECLARATION, file=os.fspath(path))
@@ -93,6 +91,7 @@ def apply_to_file(
         undeclared = _filters_of(file) - requests.sizes.keys()
         to_build = [key for key, judgment in judgments.items() if key not in needless and judgment.outcome != SATISFIED]
         drop = {key for key in needless if judgments[key].outcome != MISSING} | (undeclared if remove_undeclared else set())
+        builds = not edit.dry_run
         if builds:
             change.build({key: requests.sizes[key] for key in to_build})
         patch = change.patch(drop) if builds else change.patch()
@@ -101,7 +100,7 @@ def apply_to_file(
             patch,
             partial(
                 ApplyReport,
-                holds=not has_work or (builds and not edit.dry_run and len(change.built_filters) == len(to_build)),
+                holds=not has_work or (builds and len(change.built_filters) == len(to_build)),
                 columns=tuple(_describe_columns(file, requests, judgments, needless, undeclared, {*to_build, *drop}, change.built_filters)),
                 named_columns=requests.named_columns,
                 data_bytes=sum(chunk_bytes(file, key) for key in to_build),

@@ -143,8 +143,9 @@ def repair(
         _ensure_allowed(file, steps)
         if steps:
             open_edit.ensure_replaceable()
-        open_edit.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
-        steps = dict(_without_left_out(steps, open_edit))
+        if not dry_run:
+            open_edit.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
+            steps = dict(_without_left_out(steps, open_edit))
         patch = open_edit.patch(
             drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
             correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},

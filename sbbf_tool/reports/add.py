@@ -14,7 +14,7 @@ from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, FileRow
 
 @dataclass(frozen=True)
 class BuiltFilter:
-    """One filter that was written or, in a dry run, would be written."""
+    """One filter that was written."""
 
     row_group: int
     column: str
@@ -52,6 +52,12 @@ class AddReport(ChangeReport):
     """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a draft, or without the values."""
     saturated_filters: tuple[SaturatedFilter, ...] = ()
     """Filters that were left out because they would exclude hardly any value."""
+    planned_filters: int = 0
+    """In a dry run: number of filters that would be built."""
+    planned_bytes: int = 0
+    """In a dry run: bytes of their bitsets, at most: every value counts as distinct."""
+    data_bytes: int = 0
+    """Compressed bytes of the column chunks whose filters are built."""
     undo: Fix | None = None
     """The change that restores the old file, byte for byte; None if there is none, or if the file was not changed in place."""
     leftover_bytes: int = 0
@@ -73,6 +79,7 @@ class AddReport(ChangeReport):
             filters=(),
             skipped=self.skipped + len(self.filters),
             data_bytes_read=0,
+            data_bytes=0,
             warnings=(),
             cross_checked=0,
             not_cross_checked=0,
@@ -83,7 +90,7 @@ class AddReport(ChangeReport):
         return self.filters
 
     def _summary(self) -> str:
-        return f"{self.file}: {format_count(len(self.filters), 'filter')}"
+        return f"{self.file}: {format_count(len(self.filters) or self.planned_filters, 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,10 @@ def fill_file(
             else:
                 if refused := refusal_of(report):
                     return refused
-                return {"report": report} if report.filters else {"status": SKIPPED, "reason": HAS_EVERY_FILTER, "report": report}
+                return (
+                    {"report": report}
+                    if report.filters or report.planned_filters
+                    else {"status": SKIPPED, "reason": HAS_EVERY_FILTER, "report": report}
+                )
             time.sleep(pause)
             pause = min(2 * pause, 1.0)

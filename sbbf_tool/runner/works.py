@@ -337,15 +337,15 @@ def add(spec: FilterSpec, edit: Edit, *, rebuild: Rebuild | None = None, strict:
     return Work(AddRow, fields, reads_data=True, changes=True, is_parallel=True, request=request, publishes_together=edit.in_place)
 
 
-def apply(declarations: Iterable[FilterSpec], edit: Edit, *, builds: bool = True, remove_undeclared: bool = False) -> Work[ApplyRow]:
-    """Compare each file with the declared filters and, if `builds` is set, give it those that it lacks."""
+def apply(declarations: Iterable[FilterSpec], edit: Edit, *, remove_undeclared: bool = False) -> Work[ApplyRow]:
+    """Compare each file with the declared filters and, unless the edit is a dry run, give it those that it lacks."""
     from sbbf_tool.reports.apply import ApplyRow
 
-    fields = partial(_apply, declarations=tuple(declarations), edit=edit, builds=builds, remove_undeclared=remove_undeclared)
+    fields = partial(_apply, declarations=tuple(declarations), edit=edit, remove_undeclared=remove_undeclared)
     declared = fields.keywords["declarations"]
     # Runs that compare share the outcomes of files that are as declared with runs that change files.
-    request = Request("apply", declared, remove_undeclared, edit.keys is not None, edit.limit.max_page_bytes, only_skipped=builds)
-    return Work(ApplyRow, fields, reads_data=builds, changes=True, is_parallel=True, request=request)
+    request = Request("apply", declared, remove_undeclared, edit.keys is not None, edit.limit.max_page_bytes, only_skipped=not edit.dry_run)
+    return Work(ApplyRow, fields, reads_data=not edit.dry_run, changes=True, is_parallel=True, request=request)
 
 
 def apply_policy(
@@ -363,7 +363,7 @@ def apply_policy(
     from sbbf_tool.file.page_limit import PageLimit
 
     edit = Edit(in_place=in_place, dry_run=dry_run or not in_place, limit=PageLimit.of(max_page_bytes, jobs), **options)
-    return apply(declarations, edit, builds=in_place or dry_run, remove_undeclared=remove_undeclared)
+    return apply(declarations, edit, remove_undeclared=remove_undeclared)
 
 
 def _apply(
@@ -371,7 +371,6 @@ def _apply(
     *,
     declarations: tuple[FilterSpec, ...],
     edit: Edit,
-    builds: bool,
     remove_undeclared: bool,
     jobs: int = 1,
     progress: Progress | None = None,
@@ -384,7 +383,7 @@ def _apply(
     if not any(declaration.matches(path) for declaration in declarations):
         return {"status": SKIPPED, "reason": NO_DECLARATION}
     edit = replace(edit, jobs=jobs, progress=progress)
-    report = apply_to_file(path, declarations, edit, builds=builds, remove_undeclared=remove_undeclared)
+    report = apply_to_file(path, declarations, edit, remove_undeclared=remove_undeclared)
     if report.holds and report.old_bytes == report.new_bytes and not (report.filters or report.removals):
         return {"status": SKIPPED, "reason": NO_DEVIATION, "report": report}
     return {"report": report}

@@ -166,7 +166,14 @@ def test_a_fifo_and_standard_output_are_written_to(tmp_path):
     reader.join()
     assert read == [b"new"]
     assert stat.S_ISFIFO(fifo.stat().st_mode)
-    program = "from sbbf_tool.storage.whole import write_whole\nwith write_whole('/dev/stdout', overwrite=True) as s: s.write(b'{}\\n')\nprint('more')"
+    program = "\n".join(
+        (
+            "from sbbf_tool.storage.whole import write_whole",
+            "with write_whole('/dev/stdout', overwrite=True) as stream:",
+            "    stream.write(b'{}\\n')",
+            "print('more')",
+        )
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"{}\nmore\n"
 
