@@ -22,7 +22,7 @@ class Fix:
     Paimon's tables, `add_paimon_index` or `remove_paimon_index`."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    rebuild: Rebuild | None = None
+    rebuild: str | None = None
     replace: bool = False
     compact: bool = False
     fpp: float | None = None

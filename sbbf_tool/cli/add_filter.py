@@ -104,7 +104,7 @@ def command(
         if advice is None:
             render.warn("no column deserves a filter; sbbf advise reports the reasons")
             return 0
-        columns, rebuild, strict = advice.columns, rebuild or advice.rebuild, strict and change.files.file is not None
+        columns, rebuild, strict = advice.columns, rebuild or ("all" if advice.rebuild else None), strict and change.files.file is not None
     spec = FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes)
     edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
     table = change.files.table if also_new_files else None
@@ -199,7 +199,7 @@ class _AddView(View["AddReport"]):
     def show_end(self, page: Page, files: str) -> None:
         _say_kinds(page, self.total)
         say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
-        page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done}, {page.bytes(self.total['bytes_added'])}")
+        page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {page.bytes(self.total['bytes_added'])}")
 
 
 def _count_kinds(report: AddReport) -> dict[str, int]:

@@ -69,10 +69,10 @@ def add_filters(
     `max_bytes` (one number, or one per column). An encrypted column gets an encrypted filter, which needs the keys of the column and of the
     footer in `keys`. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart;
     `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, `output` is an exact copy. `dry_run` reads the
-    footer and existing filters, and reports how many filters would be built. `append`, with `in_place`, writes to the end of the file itself
-    instead of a copy: a reader that opens the file during the write fails, and a journal beside the file is used to undo a write that a
-    crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page whose header states more than `max_page_bytes`
-    uncompressed bytes is not read (see `PageLimit`).
+    footer and existing filters, and reports how many filters would be built. `append`, with `in_place`, writes to the end of the file
+    itself instead of a copy: a reader that opens the file during the write fails, and a journal beside the file is used to undo a write
+    that a crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page whose header states more than
+    `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
 
     A filter is left out if its measured FPP is above 0.5 and above ten times the target: `saturated_filters` of the report lists it, and
     RefusedError is raised if no other filter is to be added. `force` writes it too.

@@ -60,8 +60,8 @@ def apply(
 ) -> ApplyReport:
     """Compare a file with the filters that `policy.limits.filters` declares for it, and with `in_place` make it so.
 
-    `remove_undeclared` also removes the filters that no declaration names. `dry_run` only compares, as without `in_place`. A declared column
-    that the file does not have is reported, and needs no filter. The other parameters are those of `add_filters`.
+    `remove_undeclared` also removes the filters that no declaration names. `dry_run` only compares, as without `in_place`. A declared
+    column that the file does not have is reported, and needs no filter. The other parameters are those of `add_filters`.
 
     Raises UsageError if no declaration is for this file, RefusedError, UnreadableError, WriteError; the old file stays intact in every
     case.

@@ -53,10 +53,8 @@ def fill_file(
             else:
                 if refused := refusal_of(report):
                     return refused
-                return (
-                    {"report": report}
-                    if report.filters or report.planned_filters
-                    else {"status": SKIPPED, "reason": HAS_EVERY_FILTER, "report": report}
-                )
+                if report.filters or report.planned_filters:
+                    return {"report": report}
+                return {"status": SKIPPED, "reason": HAS_EVERY_FILTER, "report": report}
             time.sleep(pause)
             pause = min(2 * pause, 1.0)

@@ -194,7 +194,10 @@ def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         metas = [file.footer.chunk(number, 0) for number in range(file.footer.num_row_groups)]
     pages = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas if meta)
     done = subprocess.run(
-        [SBBF, "add-filter", str(source), "-c", "city", "-n", "--format", "json"], check=True, capture_output=True, text=True
+        [SBBF, "add-filter", str(source), "-c", "city", "-o", f"{source}.out", "--format", "json"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     read = json.loads(done.stdout)["data_bytes_read"]
     chunk = sum(meta.total_compressed_size for meta in metas if meta)

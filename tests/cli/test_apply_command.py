@@ -331,7 +331,7 @@ class TestTables:
         assert call(capsys, "apply")[0] == 0
 
     def test_in_python(self, table: Path):
-        policy = Policy(Limits(filters=(FilterSpec("id", "orders"),)))
+        policy = Policy(Limits(filters=(FilterSpec("id", paths="orders"),)))
         assert [report.holds for report in open_table(table).apply(policy)] == [False] * 3
         delta_table = open_table(table)
         assert [report.holds for report in delta_table.apply(policy, in_place=True)] == [True] * 3

@@ -224,13 +224,15 @@ class TestAddAndRemove:
         assert run(["add-filter", str(events), "-c", "user_id", "--dry-run", "--format", "json"]) == 0
         report = json.loads(capfd.readouterr().out)
         assert report["dry_run"]
-        assert len(report["filters"]) == 3
+        assert (report["filters"], report["planned_filters"]) == ([], 3)
         assert events.read_bytes() == before
         assert os.listdir(events.parent) == [events.name]
 
     @pytest.mark.parametrize(("text", "most"), [("256", 256), ("1KiB", 1024), ("1kb", 512), ("1M", 2048)])
     def test_sizes_have_units(self, events, text, most, capfd):
-        assert run(["add-filter", str(events), "-c", "user_id", "-n", "--format", "json", "--fpp", "0.001", "--max-bytes", text]) == 0
+        assert (
+            run(["add-filter", str(events), "-c", "user_id", "--in-place", "--format", "json", "--fpp", "0.001", "--max-bytes", text]) == 0
+        )
         assert max(row["bitset_bytes"] for row in json.loads(capfd.readouterr().out)["filters"]) == most
 
     @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import BloomFilter, UsageError, add_filters
-from support.samples import filter_at, listing, places, write_column, write_events
+from support.samples import build_elsewhere, filter_at, listing, places, write_column, write_events
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ POWERS = {64 << n for n in range(22)}
 @pytest.mark.parametrize("distinct", [1, 30, 1000, 20_000])
 def test_the_size_follows_from_the_values_and_the_rate_is_kept(tmp_path, distinct, fpp):
     path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64()))
-    (row,) = add_filters(path, ["v"], dry_run=True, fpp=fpp).filters
+    (row,) = build_elsewhere(path, ["v"], fpp=fpp).filters
     assert row.bitset_bytes in POWERS
     assert row.fpp <= fpp * 1.25
     half = sized_exactly(range(distinct), row.bitset_bytes // 2)
@@ -73,30 +73,30 @@ def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
         compression="zstd",
     )
     assert pq.read_metadata(path).row_group(0).column(0).total_compressed_size < 20_000
-    (row,) = add_filters(path, ["v"], dry_run=True).filters
+    (row,) = build_elsewhere(path, ["v"]).filters
     assert row.fpp <= 0.0125
     assert row.estimated_ndv == pytest.approx(10**6, rel=0.05)
 
 
 def test_a_stated_number_of_values_decides_the_size(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(100), pa.int64()))
-    sizes = [add_filters(path, ["v"], dry_run=True, ndv=ndv).filters[0].bitset_bytes for ndv in (1, 100, 10_000, 10**6)]
+    sizes = [build_elsewhere(path, ["v"], ndv=ndv).filters[0].bitset_bytes for ndv in (1, 100, 10_000, 10**6)]
     assert sizes == [64, 256, 16384, 2097152]
 
 
 def test_a_limit_is_respected_and_its_cost_is_reported(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
-    report = add_filters(path, ["v"], dry_run=True, max_bytes=1000, force=True)
+    report = build_elsewhere(path, ["v"], max_bytes=1000, force=True)
     assert report.filters[0].bitset_bytes == 512
     assert report.filters[0].fpp > 0.5
     assert len(report.warnings) == 1
     assert "column v: the false-positive rate is" in report.warnings[0]
-    assert add_filters(path, ["v"], dry_run=True, max_bytes=8192).warnings == ()
+    assert build_elsewhere(path, ["v"], max_bytes=8192).warnings == ()
 
 
 def test_filters_that_take_more_than_the_data_are_pointed_at(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
-    (warning,) = add_filters(path, ["v"], dry_run=True, ndv=10**6).warnings
+    (warning,) = build_elsewhere(path, ["v"], ndv=10**6).warnings
     assert warning.startswith("column v: its filters take 2,097,152 bytes, more than its data (")
 
 
@@ -118,7 +118,7 @@ def test_the_filter_itself_reaches_the_target_without_a_limit(tmp_path, count):
     for seed in range(20):
         numbers = random.Random(seed).sample(range(10**9), count)
         path = write_column(tmp_path / "v.parquet", pa.array(numbers, pa.int64()), use_dictionary=bool(seed % 2))
-        report = add_filters(path, ["v"], dry_run=True)
+        report = build_elsewhere(path, ["v"])
         (row,) = report.filters
         assert row.fpp <= 0.01
         assert not any("false-positive rate" in warning for warning in report.warnings)
@@ -129,7 +129,5 @@ def test_the_filter_itself_reaches_the_target_without_a_limit(tmp_path, count):
 def test_a_warning_about_the_rate_gives_the_limit(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(1000), pa.int64()))
     for options, reason in (({"max_bytes": 300}, "limited to 256 bytes"), ({"ndv": 100}, "the size is for 100 distinct values")):
-        (warning,) = [
-            text for text in add_filters(path, ["v"], dry_run=True, force=True, **options).warnings if "false-positive rate" in text
-        ]
+        (warning,) = [text for text in build_elsewhere(path, ["v"], force=True, **options).warnings if "false-positive rate" in text]
         assert warning.endswith(reason)

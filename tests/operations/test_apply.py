@@ -54,7 +54,7 @@ def test_every_kind_of_deviation(path: Path):
     assert [(finding.column, len(finding.evidence)) for finding in findings] == [("id", 3), ("name", 3), ("score", 3)]
 
     dry = apply(path, declared, in_place=True, dry_run=True)
-    assert (dry.holds, len(dry.filters), path.read_bytes()) == (False, 9, before)
+    assert (dry.holds, counts(dry), dry.filters, path.read_bytes()) == (False, counts(report), (), before)
     report = apply(path, declared, in_place=True)
     assert (report.holds, len(report.filters), report.removals) == (True, 9, ())
     assert verify(path).is_sound
@@ -115,12 +115,12 @@ def test_no_filter_satisfies_where_the_limit_allows_none_that_is_useful(tmp_path
 
 def test_a_file_without_a_declaration_is_an_error(path: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="no filters are declared for this file"):
-        apply(path, policy(FilterSpec("id", "elsewhere/**", folder=str(tmp_path))))
+        apply(path, policy(FilterSpec("id", paths="elsewhere/**", folder=str(tmp_path))))
 
 
 def test_over_files(path: Path, tmp_path: Path):
     undeclared_file = write_events(tmp_path / "other.parquet")
-    declared = policy(FilterSpec("id", "events.parquet", folder=str(tmp_path)))
+    declared = policy(FilterSpec("id", paths="events.parquet", folder=str(tmp_path)))
     files = open_files([tmp_path], jobs=1)
     assert [report.holds for report in files.apply(declared)] == [False]
     assert [report.holds for report in files.apply(declared, in_place=True)] == [True]
@@ -129,7 +129,7 @@ def test_over_files(path: Path, tmp_path: Path):
 
 
 def test_a_state_has_the_outcomes_of_unchanged_files(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    declared = policy(FilterSpec("id", "events.parquet", folder=str(tmp_path)))
+    declared = policy(FilterSpec("id", paths="events.parquet", folder=str(tmp_path)))
     files = open_files(path, jobs=1)
     assert [report.holds for report in files.apply(declared, in_place=True, state=tmp_path / "state")] == [True]
     monkeypatch.delattr("sbbf_tool.operations.apply.apply_to_file")

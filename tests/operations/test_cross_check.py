@@ -86,8 +86,7 @@ def test_one_chunk_of_each_kind_of_an_unknown_writer(tmp_path, created_by):
     assert (report.cross_checked, report.not_cross_checked, len(report.filters)) == (3, 0, 40)
     again = add_filters(path, ["a", "b", "s", "l"], output=tmp_path / "h.parquet", cross_checks=checks)
     assert (again.cross_checked, again.not_cross_checked) == (0, 0)
-    dry_report = add_filters(path, ["a"], output=tmp_path / "i.parquet", dry_run=True)
-    assert dry_report.cross_checked == 1
+    assert add_filters(path, ["a"], output=tmp_path / "i.parquet").cross_checked == 1
 
 
 def test_the_version_of_the_pages_is_part_of_a_kind(tmp_path):
@@ -295,12 +294,6 @@ def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     else:
         message = "its values cannot be read with certainty: pyarrow decodes 1 values"
         assert_refused(lambda: operation(path), tmp_path, message=message, hint="report", place="column v, row group 0")
-
-
-def test_a_dry_run_refuses_too(tmp_path, misread):
-    path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
-    misread()
-    assert_refused(lambda: add_filters(path, ["v"], in_place=True, dry_run=True), tmp_path, message="", hint="")
 
 
 def test_contradictions_that_pyarrow_cannot_decide_are_refused(tmp_path):

@@ -183,7 +183,7 @@ CASES: dict[str, tuple[object, Call]] = {
     "Policy.select": ("fpp-above-limit", lambda files, argument: Policy(Limits(max_fpp=0.5), select=argument)),
     "Policy.ignore": ("format", lambda files, argument: Policy(ignore=argument)),
     "FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),
-    "FilterSpec.paths": ("PATH", lambda files, argument: FilterSpec("ab", argument)),
+    "FilterSpec.paths": ("PATH", lambda files, argument: FilterSpec("ab", paths=argument)),
     "check_paimon.select": ("format", lambda files, argument: sbbf_tool.check_paimon(files.table, select=argument)),
     "check_paimon.ignore": ("format", lambda files, argument: sbbf_tool.check_paimon(files.table, ignore=argument)),
     "add_filters.columns": ("ab", lambda files, argument: sbbf_tool.add_filters(files.plain, argument, output=files.out)),
@@ -235,7 +235,7 @@ CASES: dict[str, tuple[object, Call]] = {
         "PATH",
         lambda files, argument: [
             file.path
-            for declared in declared_files.select_declared_files([FilterSpec("ab", str(files.filtered))], argument)
+            for declared in declared_files.select_declared_files([FilterSpec("ab", paths=str(files.filtered))], argument)
             for file in declared.selection.files()
         ],
     ),
@@ -271,7 +271,6 @@ CASES: dict[str, tuple[object, Call]] = {
         for verb, options in {"add_filters": {}, "remove_filters": {}, "resize_filters": {"fpp": 0.3}, "repair": {}}.items()
     },
     "runner.lookup.probe_values.values": (VALUE, lambda files, argument: lookup.probe_values(str(files.filtered), "ab", argument)),
-    "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),
     "runner.works.inspect.columns": ("ab", lambda files, argument: works.inspect(argument)(str(files.filtered))),
     "runner.works.probe.values": (VALUE, lambda files, argument: works.probe("ab", argument)(str(files.filtered))),
     "runner.works.look_up.values": (VALUE, lambda files, argument: works.look_up("ab", argument)(str(files.filtered))),

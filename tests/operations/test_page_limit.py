@@ -36,13 +36,13 @@ SOUND = "SOUND"
 READING = [
     (["verify"], 4),
     (["check"], 1),
-    (["add-filter", "-c", "v", "--rebuild", "all", "-n"], 4),
-    (["add-filter", "-c", "v", "--rebuild", "all", "-n", "--jobs", "1"], 4),
+    (["add-filter", "-c", "v", "--rebuild", "all", "--in-place"], 4),
+    (["add-filter", "-c", "v", "--rebuild", "all", "--in-place", "--jobs", "1"], 4),
     (["repair", "-n"], 4),
     (["advise"], 4),
     (["verify", SOUND], 4),
     (["check", SOUND], 1),
-    (["add-filter", SOUND, "-c", "v", "--rebuild", "all", "-n"], 4),
+    (["add-filter", SOUND, "-c", "v", "--rebuild", "all", "--in-place"], 4),
     (["advise", SOUND], 4),
     (["paimon", "build", "-c", "v", "-n"], 4),
 ]
@@ -50,6 +50,7 @@ READING = [
 PROGRAM = """
 import json, resource, sys
 from sbbf_tool.cli import run
+from support.samples import build_elsewhere
 
 def peak():
     with open("/proc/self/status") as lines:
@@ -167,11 +168,11 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
     path = write_pages(tmp_path / "v.parquet", number, pages)
     most = max(max(page.stated_size, len(page.stored)) for page in pages)
     assert sbbf_tool.verify(path, max_page_bytes=most).is_sound
-    sbbf_tool.add_filters(path, ["v"], rebuild="all", dry_run=True, max_page_bytes=most)
+    build_elsewhere(path, ["v"], rebuild="all", max_page_bytes=most)
     for refused in (
         lambda: sbbf_tool.verify(path, max_page_bytes=most - 1),
-        lambda: sbbf_tool.add_filters(path, ["v"], rebuild="all", dry_run=True, max_page_bytes=most - 1),
-        lambda: sbbf_tool.repair(path, dry_run=True, max_page_bytes=most - 1),
+        lambda: build_elsewhere(path, ["v"], rebuild="all", max_page_bytes=most - 1),
+        lambda: sbbf_tool.repair(path, in_place=True, max_page_bytes=most - 1),
         lambda: sbbf_tool.build_paimon_index(path, ["v"], dry_run=True, max_page_bytes=most - 1),
     ):
         with pytest.raises(OversizedPageError) as refusal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(path, tmp_path):
         dry = repair(path, drop=drop, dry_run=True)
         assert listing(tmp_path) == before
         done = repair(path, drop=drop, output=tmp_path / f"out{drop}")
-        assert (dry.steps, dry.new_bytes) == (done.steps, done.new_bytes)
+        assert dry.steps == tuple(replace(step, new_filter=None) for step in done.steps)
         (tmp_path / f"out{drop}").unlink()
 
 

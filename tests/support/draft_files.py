@@ -8,7 +8,6 @@ from pathlib import Path
 from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.file.drafts import hasher_for
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.add import add_filters
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import build_draft_filter
 from sbbf_tool.parquet.footer import MAGIC, build_tail
@@ -16,6 +15,7 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData
 from sbbf_tool.parquet.patch import plan_append
 from sbbf_tool.parquet.structs import build_struct, parse_struct
 from sbbf_tool.parquet.values import read_chunk
+from support.samples import build_elsewhere
 
 
 def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str) -> None:
@@ -64,7 +64,7 @@ def _build_filters(file: ParquetFile, source: Path, columns: Iterable[str], dial
     """Build header and bitset by row group and column, with the sizes that `add_filters` chooses."""
     drafted = find_dialect(dialect)
     filters = {}
-    for row in add_filters(source, columns, dry_run=True, rebuild="all").filters:
+    for row in build_elsewhere(source, columns, rebuild="all").filters:
         column = find_column(file.footer.columns, row.column)
         is_number = hasher_for(drafted, column, 1).is_number
         values = stored_values(file, row.row_group, column)

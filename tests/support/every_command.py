@@ -24,7 +24,7 @@ WORKING: dict[str, list[str]] = {
     "check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
     "rule": ["saturated"],
     "repair": [FILE, "--in-place"],
-    "resize": [FILE, "--bytes", "64", "--force", "--in-place"],
+    "resize": [FILE, "--fpp", "0.5", "--in-place"],
     "advise": [FILE],
     "explain": [FILE, COLUMN, "1"],
     "report": [FILE, "-o", "page.html"],

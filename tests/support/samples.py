@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sbbf_tool import add_filters
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.parquet.filters import parse_header
+from sbbf_tool.reports.add import AddReport
 
 ROWS = 300
 ROW_GROUP_ROWS = 100
@@ -82,3 +88,9 @@ def footer_start(data: bytes) -> int:
 def listing(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder with its content, to compare two moments."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def build_elsewhere(path: str | os.PathLike[str], columns: Iterable[str], **options: Any) -> AddReport:
+    """Return the report on filters that are written to another file, which is deleted."""
+    with tempfile.TemporaryDirectory() as folder:
+        return add_filters(path, columns, output=Path(folder, "new.parquet"), **options)
