@@ -29,7 +29,7 @@ import sbbf_tool.operations.paimon
 import sbbf_tool.runner
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.editing import filter_spec, paimon_index
+from sbbf_tool.editing import paimon_index
 from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.paimon.probe import probe_table
@@ -72,7 +72,7 @@ NOT_GIVEN_BY_PEOPLE = {
 
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """The functions, classes and methods of the package's public names, of its runner, its pipeline and its Paimon operations."""
-    modules = [pipeline, filter_spec, paimon_index, requests]
+    modules = [pipeline, paimon_index, requests]
     for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
         modules += [importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
     members = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}

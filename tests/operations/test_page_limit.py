@@ -18,6 +18,7 @@ from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
 from sbbf_tool.storage.memory import memory_bytes
 from support.page_bombs import Page, compress, write_pages, zstd_zeros
+from support.samples import build_elsewhere
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,6 @@ READING = [
 PROGRAM = """
 import json, resource, sys
 from sbbf_tool.cli import run
-from support.samples import build_elsewhere
 
 def peak():
     with open("/proc/self/status") as lines:

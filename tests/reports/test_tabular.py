@@ -64,7 +64,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "abandoned.AbandonedReport": lambda folder: AbandonedReport(
         "orders", (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),), deleted=False
     ),
-    "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new", dry_run=True),
+    "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new"),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
     "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterSpec("id"),)))),
     "conformance.ConformanceReport": lambda folder: sbbf_tool.run_conformance(

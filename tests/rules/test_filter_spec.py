@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -62,7 +65,10 @@ def test_where_selects_partitions(tmp_path: Path):
         ({"paths": "a", "columns": "id", "ndv": 0}, "ndv must be at least 1, not 0"),
         ({"paths": "a", "columns": "id", "ndv": 1.5}, "ndv must be an integer, not 1.5"),
         ({"paths": "a", "columns": "id", "max_bytes": 1}, "size of a filter must be at least 64 bytes, not 1"),
-        ({"paths": "a", "columns": "id", "max_bytes": "much"}, "max_bytes must be an integer or a size such as 1MiB, not 'much'"),
+        (
+            {"paths": "a", "columns": "id", "max_bytes": "much"},
+            "max_bytes must be an integer, a size such as 1MiB, or a table of them by column, not 'much'",
+        ),
         ({"paths": "a", "columns": "id", "share_of_data": 0}, "share_of_data must be above 0 and at most 1"),
         ({"paths": "a", "columns": "id", "share_of_data": float("inf")}, "share_of_data must be above 0 and at most 1"),
         ({"paths": "a", "columns": "id", "where": "day ="}, "predicate"),
@@ -105,15 +111,27 @@ def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
     assert columns == [("id", "INT64"), ("name", "BYTE_ARRAY STRING"), ("nowhere", None)]
 
 
-def test_a_share_of_the_data_limits_the_size():
-    declaration = FilterSpec("id", share_of_data=0.1, max_bytes=1000)
-    assert [declaration.size_for(size).max_bytes for size in (5_000, 100_000, 100)] == [500, 1000, 64]
+def test_limits_of_the_size(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": range(2000), "b": range(2000)}), path, row_group_size=1000, use_dictionary=False, compression="none")
+    cases = [
+        ({"share_of_data": 0.1, "max_bytes": 500}, [500, 500]),
+        ({"share_of_data": 0.1}, [802, 802]),
+        ({"share_of_data": 0.0001}, [64, 64]),
+        ({"max_bytes": {"b": 128, "nowhere": 64}}, [sizing.MAX_BYTES, 128]),
+    ]
+    with ParquetFile.open(path) as file:
+        bytes_of_data = file.footer.chunk_meta(0, 0).bytes
+        assert int(0.1 * bytes_of_data) == 802
+        for limits, expected in cases:
+            spec = FilterSpec(("a", "b"), **limits)
+            assert [spec.size_for(file, (0, column)).max_bytes for column in (0, 1)] == expected, limits
 
 
 def test_reading(tmp_path: Path):
     path = tmp_path / "pyproject.toml"
     path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax_bytes = '1MiB'\n")
-    assert read_specs(path) == (FilterSpec(("x", "y"), ("a",), max_bytes=1 << 20, folder=str(tmp_path)),)
+    assert read_specs(path) == (FilterSpec(("x", "y"), paths=("a",), max_bytes=1 << 20, folder=str(tmp_path)),)
     path.write_text("[tool.ruff]\n")
     with pytest.raises(UsageError, match=r"the file has no table \[\[tool.sbbf.filters\]\]"):
         read_specs(path)
