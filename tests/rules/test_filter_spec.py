@@ -114,15 +114,15 @@ def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
 def test_limits_of_the_size(tmp_path: Path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": range(2000), "b": range(2000)}), path, row_group_size=1000, use_dictionary=False, compression="none")
-    cases = [
-        ({"share_of_data": 0.1, "max_bytes": 500}, [500, 500]),
-        ({"share_of_data": 0.1}, [802, 802]),
-        ({"share_of_data": 0.0001}, [64, 64]),
-        ({"max_bytes": {"b": 128, "nowhere": 64}}, [sizing.MAX_BYTES, 128]),
-    ]
     with ParquetFile.open(path) as file:
-        bytes_of_data = file.footer.chunk_meta(0, 0).bytes
-        assert int(0.1 * bytes_of_data) == 802
+        share = int(0.1 * file.footer.chunk_meta(0, 0).bytes)
+        cases = [
+            ({"share_of_data": 0.1, "max_bytes": 500}, [500, 500]),
+            ({"share_of_data": 0.1}, [share, share]),
+            ({"share_of_data": 0.0001}, [64, 64]),
+            ({"max_bytes": {"b": 128, "nowhere": 64}}, [sizing.MAX_BYTES, 128]),
+        ]
+        assert share > 500
         for limits, expected in cases:
             spec = FilterSpec(("a", "b"), **limits)
             assert [spec.size_for(file, (0, column)).max_bytes for column in (0, 1)] == expected, limits
