@@ -109,7 +109,8 @@ def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
     assert f"{count} files: {count} done; {2 * count} filters added" in run.read_output()
     lake.assert_whole()
     assert_has_filters(lake.folder, COLUMNS)
-    documents = [document for document in json.loads(report.read_text()) if "old_bytes" in document]
+    lines = report.read_text().splitlines()
+    documents = [document for document in map(json.loads, lines) if "old_bytes" in document]
     assert {document["file"]: document["old_bytes"] for document in documents} == {str(path): len(old) for path, old in lake.old.items()}
     assert {len(document["filters"]) for document in documents} == {2}
 
