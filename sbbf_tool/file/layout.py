@@ -124,8 +124,8 @@ class StatedRanges:
     def __init__(self, footer: Footer) -> None:
         self._pages = sorted(_owned(footer))
         self._page_ends = list(accumulate((end for _, end in self._pages), max))
-        places = footer.filter_places()
-        self._filters = sorted((place.offset, place.offset + (place.length or 0), key) for key, place in places.items())
+        self._places = footer.filter_places()
+        self._filters = sorted((place.offset, place.offset + (place.length or 0), key) for key, place in self._places.items())
         self._filter_ends = list(accumulate((end for _, end, _ in self._filters), max))
 
     def shared_with(self, file: ParquetFile, stored: StoredFilter) -> bool:
@@ -137,10 +137,9 @@ class StatedRanges:
         at, first = bisect_left(self._filters, (end,)), bisect_left(self._filters, (start,))
         if at - first > 1 or (first and self._filter_ends[first - 1] > start):
             return True
-        row_group, column = self._filters[first - 1][2] if first else (0, 0)
-        place = file.footer.filter_place(row_group, column) if first else None
-        if place is None or place.length is not None:
+        if not first or self._places[self._filters[first - 1][2]].length is not None:
             return False
+        row_group, column = self._filters[first - 1][2]
         try:
             before = file.stored_filter(row_group, file.footer.columns[column])
         except UnreadableError:

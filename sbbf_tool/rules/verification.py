@@ -46,9 +46,9 @@ def report_of(
 
 def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
     assert chunk.place is not None
-    stored = chunk.stored
-    problem = chunk.unreadable or chunk.encryption or chunk.module_defect
-    if stored is not None and stored.header.unsupported_reason is not None:
+    stored, tried = chunk.stored, chunk.verification
+    problem = (tried and tried.problem) or chunk.unreadable or chunk.encryption or chunk.module_defect
+    if problem is None and stored is not None and stored.header.unsupported_reason is not None:
         problem = f"its bits cannot be interpreted: {stored.header.unsupported_reason}"
     return FilterVerification(
         row_group=chunk.row_group,
@@ -61,8 +61,8 @@ def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
         verified_values=0,
         false_negatives=0,
         examples=(),
-        cause=None,
-        explanation=None,
+        cause=tried and tried.cause,
+        explanation=tried and tried.explanation,
         excluded_nans=0,
         excluded_forms=(),
         excluded_intervals=0,

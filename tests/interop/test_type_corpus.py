@@ -68,14 +68,14 @@ def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def with_ours(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """The same files, with our filters instead of the writer's on every leaf but BOOLEAN, each of `SIZE` bytes."""
+    """The same files, with our filters instead of the writer's on every leaf but BOOLEAN and the parts of VARIANT, each of `SIZE` bytes."""
     folder = tmp_path_factory.mktemp("with_ours")
 
     def make(style: str, variant: str) -> Path:
         output = folder / f"{style}-{variant}.parquet"
         if not output.exists():
             path = corpus(style, variant)
-            columns = [column.name for column in leaves(path) if column.physical != "BOOLEAN"]
+            columns = [column.name for column in leaves(path) if column.physical != "BOOLEAN" and not column.variant]
             add_filters(path, columns, output=output, rebuild="all", ndv=10**6, max_bytes=SIZE)
         return output
 
@@ -122,6 +122,8 @@ def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus
     count = 0
     for path, texts in absent_texts.items():
         absent = set(texts) - set(stored[path])
+        if by_path[path].physical == "INT96":  # fewer than nine digits may be shown of a finer instant
+            absent = {f"{text.rstrip('Z').partition('.')[0]}.{text.rstrip('Z').partition('.')[2]:<09}" for text in absent}
         report = probe(with_ours(style.name, "many"), by_path[path].name, sorted(absent))
         assert [answer.value for answer in report.values if not answer.is_absent] == []
         count += len(absent)

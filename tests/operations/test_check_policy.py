@@ -194,7 +194,7 @@ class TestRequired:
         ensure_columns([name], policy)
         row = works.check(policy)(name)
         assert (row.exit_code, row.report.findings) == (UnreadableError.exit_code, ())
-        assert "PAR1" in row.report.unreadable[0]
+        assert "not a Parquet file" in row.report.unreadable[0]
 
 
 class TestOfMany:

@@ -204,7 +204,8 @@ def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
     """No dialect, but the finding can name what it is."""
     put(texts, build_draft_header(find_dialect("draft1-thrift"), 1024), build("draft1-raw", VALUES, 1024))
     (result,) = verify(texts).filters
-    assert (result.dialect, result.cause) == (None, "draft")
+    assert (result.dialect, result.cause, result.false_negatives) == (None, "draft", 0)
+    assert "cannot be interpreted" in (result.problem or "")
     assert "seed 1361930890" in (result.explanation or "")
 
 

@@ -120,13 +120,13 @@ def test_remove(plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: 
     assert pq.read_table(path).equals(pq.read_table(plain))
 
 
-def test_repair_without_data_drops_and_resize_is_refused(plain: Path, tmp_path: Path):
+def test_repair_can_drop_and_resize_is_refused(plain: Path, tmp_path: Path):
     path = write(plain, tmp_path, "draft1-raw", in_size=False)
     content = path.read_bytes()
     with pytest.raises(RefusedError, match=r"is that of a draft of the format: draft1-raw or branch-12; repair can rebuild it"):
         resize_filters(path, fpp=0.1, in_place=True)
     assert path.read_bytes() == content
-    assert {step.fix for step in repair(path, in_place=True).steps} == {"drop"}
+    assert {step.fix for step in repair(path, drop=True, in_place=True).steps} == {"drop"}
     assert inspect(path).filters == ()
 
 

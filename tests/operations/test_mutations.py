@@ -123,7 +123,7 @@ def assert_sound(mutants: Iterator[bytes], path: Path) -> None:
             error.add_note(f"mutant {number} of these seeds")
             raise
         outcomes.update(isinstance(answer, SbbfError) for answer in answers.values())
-    assert outcomes[True] > 20, "mutants that no reader notices test nothing"
+    assert outcomes[True] > 10, "mutants that no reader notices test nothing"
     assert outcomes[False] > 20, "mutants that no reader can open test nothing"
 
 

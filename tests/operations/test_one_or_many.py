@@ -61,7 +61,9 @@ NOT_GIVEN_BY_PEOPLE = {
     "runner.works.Work.only.paths": "the paths of a task",
     "runner.together.work_on.paths": "the paths of a task",
     "runner.works.Work.columns": "the columns of a verb, which has its own case",
+    "runner.works.Work.values": "the values of a verb, which has its own case",
     "runner.selection.Selection.ensure_columns.names": "the columns of a verb, which has its own case",
+    "runner.selection.Selection.ensure_stored.names": "the columns of a verb, which has its own case",
     "runner.state.State.forget.folders": "the folders that a run listed",
     "runner.works.Request.values": "whatever determines an outcome, each described by itself",
     "Limits.targets": "pairs from the settings of a table or a writer",
@@ -146,7 +148,8 @@ class Files:
         file.rename(folder / "part.parquet")
         shutil.copy(path, folder / "part.parquet")
         (log,) = (folder / "_delta_log").glob("*.json")
-        log.write_text(log.read_text().replace(file.name, "part.parquet"))
+        text = log.read_text().replace(file.name, "part.parquet")
+        log.write_text(re.sub(r'"size":\d+', f'"size":{path.stat().st_size}', text))
         return folder
 
 

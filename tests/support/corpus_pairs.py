@@ -59,7 +59,7 @@ class PairMaker:
         between = write(style, "others", self._folder / f"{name}-others.parquet", self._spark, filters=False)
         after = self._folder / f"{name}-after.parquet"
         with ParquetFile.open(before) as file:
-            columns = [column.name for column in file.footer.columns if column.physical != "BOOLEAN"]
+            columns = [column.name for column in file.footer.columns if column.physical != "BOOLEAN" and not column.variant]
         add_filters(before, columns, output=after, fpp=0.001)
         stored, candidates = written_values(before, style), written_values(between, style)
         absent = {path: sorted(set(texts) - set(stored.get(path, ()))) for path, texts in candidates.items()}
