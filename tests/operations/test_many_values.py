@@ -184,9 +184,7 @@ def test_formats_for_programs_are_complete(path, tmp_path, capfd):
 def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):
     from sbbf_tool.cli import values
 
-    content = (
-        b"\xef\xbb\xbfone\n\n\ntwo\r\n\r\nthree\xff\r\nfour\r\n" + b"\n" * 40 + b"five six\n" * 30 + "sieb\xe9n\n".encode() + b"end\r"
-    )
+    content = b"\xef\xbb\xbfone\n\n\ntwo\r\n\r\nthree\xff\r\nfour\r\n" + b"\n" * 40 + b"five six\n" * 30 + "sieb\xe9n\n".encode() + b"end\r"
     path = tmp_path / "values"
     path.write_bytes(content)
     expected = ["one", "two", "three\udcff", "four", *["five six"] * 30, "sieb\xe9n", "end"]
