@@ -104,7 +104,7 @@ def _replaces_opposite(ctx: click.Context, name: str) -> bool:
     """Return whether an option replaces its opposite: the command line overrides settings. Raises click.UsageError if it states both."""
     opposite = _OPPOSITES[name]
     is_setting, is_opposite_setting = (
-        ctx.get_parameter_source(f"terminal_{option}") is ParameterSource.DEFAULT_MAP for option in (name, opposite)
+        ctx.get_parameter_source(f"terminal_{option}") is not ParameterSource.COMMANDLINE for option in (name, opposite)
     )
     if is_setting == is_opposite_setting:
         raise click.UsageError("give one of --quiet and --verbose", ctx)

@@ -142,7 +142,7 @@ class TestProbe:
             (["user_id", "1.5"], "is not a value of INT64"),
             (["user_id"], "no value to query"),
             (["user_id", "--values-file", "nowhere"], "nowhere: no such file"),
-            (["user_id", "1", "--jsn"], "--format", "json"),
+            (["user_id", "1", "--fromat"], "--format"),
         ],
     )
     def test_a_wrong_request_ends_with_2(self, filtered, arguments, message, capfd):

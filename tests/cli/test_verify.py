@@ -96,7 +96,7 @@ def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
-    [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--jsn"], 2, "--format", "json"), (["--quick"], 2, "--quick")],
+    [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--fromat"], 2, "--format"), (["--quick"], 2, "--quick")],
 )
 def test_a_wrong_request_ends_with_2(arguments, code, message, fixtures, capfd):
     assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *arguments]) == code
