@@ -123,7 +123,7 @@ def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus
     for path, texts in absent_texts.items():
         absent = set(texts) - set(stored[path])
         if by_path[path].physical == "INT96":  # fewer than nine digits may be shown of a finer instant
-            absent = {f"{text.rstrip('Z').partition('.')[0]}.{text.rstrip('Z').partition('.')[2]:<09}" for text in absent}
+            absent = {"{}.{:0<9}".format(*text.removesuffix("Z").partition(".")[::2]) for text in absent}
         report = probe(with_ours(style.name, "many"), by_path[path].name, sorted(absent))
         assert [answer.value for answer in report.values if not answer.is_absent] == []
         count += len(absent)
