@@ -239,7 +239,7 @@ def ensure_replaceable(target: str, *, append: bool = False) -> None:
 
 def ensure_renames(target: str) -> None:
     """Raise RefusedError or WriteError if a new file could not get the name `target`, which is the last step of `replace`."""
-    folder, base = os.path.split(os.path.realpath(target))
+    folder, base = os.path.split(os.path.realpath(target) if os.path.islink(target) else target)
     first, second = temporary_path(folder, base), temporary_path(folder, base)
     fd = None
     try:
@@ -250,7 +250,8 @@ def ensure_renames(target: str) -> None:
         if error.errno in _NO_RENAME:
             message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
             raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
-        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(reason_of(error), file=target, hint=_ELSEWHERE) from error
+        message = f"cannot create a file beside the target: {reason_of(error)}"
+        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(message, file=target, hint=_ELSEWHERE) from error
     finally:
         if fd is not None:
             close(fd)

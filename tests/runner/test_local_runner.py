@@ -66,6 +66,9 @@ class CountingFiles:
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         yield from self.listing
 
+    def other_rows(self, work: Work[FileRow]) -> tuple[()]:
+        return ()
+
 
 def run(files: Iterable[ListedFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
     counting = (ListedFile(file) if isinstance(file, str) else file for file in files)
@@ -352,6 +355,7 @@ def test_memory_does_not_grow_with_the_number_of_files():
         "class Listed:\n    table = None\n"
         "    def files(self, *, links=False):\n"
         "        return (ListedFile(f'{number:0100d}') for number in range(int(sys.argv[1])))\n"
+        "    def other_rows(self, work):\n        return ()\n"
         "def work(path): return {'reason': path * 2}\n"
         "for row in LocalRunner(2).run(Listed(), Work(FileRow, work)): pass\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"

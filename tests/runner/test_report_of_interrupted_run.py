@@ -44,7 +44,7 @@ def test_every_changed_file_is_in_the_report(fixtures: Path, tmp_path: Path, job
 
     assert process.returncode == 128 + number, errors
     changed_names = changed_files(folder, old)
-    rows = json.loads(report.read_text())
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
     reported_names = {os.path.basename(row["file"]) for row in rows if row["schema"] == "sbbf.add-filter"}
     assert 0 < len(changed_names) < FILES
     # The signal may hit a worker between the rename of a file and its row: the message says that files in work may be changed too.

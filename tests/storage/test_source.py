@@ -205,7 +205,7 @@ def test_a_pattern_means_what_it_matches_and_folders_their_files(lake):
     assert names(lake, "**/part-*.parquet") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
 
 
-@pytest.mark.parametrize(("pattern", "complaint"), [("*.orc", "no file matches"), ("_temporary/empty", r"no \*\.parquet file")])
+@pytest.mark.parametrize(("pattern", "complaint"), [("*.orc", "no file matches"), ("_temporary/empty", "no Parquet file below")])
 def test_nothing_found_is_an_error(lake, pattern, complaint):
     (lake / "_temporary" / "empty").mkdir()
     with pytest.raises(UnreadableError, match=complaint):

@@ -59,7 +59,7 @@ def make_table(folder: Path, column: str) -> str:
 @pytest.mark.parametrize(("column", "predicate", "count"), PREDICATES)
 def test_predicates_of_a_delta_table(tmp_path, column, predicate, count):
     table = make_table(tmp_path, column)
-    declaration = FilterSpec(("id",), (table,), where=predicate)
+    declaration = FilterSpec(("id",), paths=(table,), where=predicate)
     if count is None:
         with pytest.raises(UsageError, match="is not a value of type"):
             list(sbbf_tool.open_table(table, predicate).inspect())
