@@ -85,8 +85,8 @@ class _RepairView(View["RepairReport"]):
             changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
         if rows:
             growth = report.new_bytes - report.old_bytes
-            size = f"{page.bytes(abs(growth))} {would_be}{'added' if growth >= 0 else 'removed'}"
-            changes.append(f"{_describe(len(rows), _count_dropped(report), would_be)}, {size}")
+            size = "" if report.dry_run else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
+            changes.append(_describe(len(rows), _count_dropped(report), would_be) + size)
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
         rebuild = f"; without --drop, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
         page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")

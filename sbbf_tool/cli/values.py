@@ -161,6 +161,8 @@ def _names_of(source: str) -> Iterator[str]:
             remainder = b""
             block = block.removeprefix(codecs.BOM_UTF8) if end == b"\n" else block  # names that end with NUL are exact
             while block:
+                if len(block) == _BLOCK_BYTES and not block.strip(end):
+                    raise click.UsageError(f"list of files {source}: {_BLOCK_BYTES:,} bytes have no name")
                 *names, remainder = (remainder + block).split(end)
                 if len(remainder) > _MOST_NAME_BYTES:
                     raise click.UsageError(f"list of files {source}: a name has more than {_MOST_NAME_BYTES:,} bytes")

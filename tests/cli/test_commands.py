@@ -301,7 +301,7 @@ class TestTheDoor:
 
     def test_a_reader_that_goes_away_is_no_error(self, fixtures):
         done = subprocess.run(
-            ["bash", "-c", f"{sys.executable} -m sbbf_tool inspect --all {fixtures} | head -n 1; echo ${{PIPESTATUS[0]}}"],
+            ["bash", "-c", f"{sys.executable} -m sbbf_tool inspect --all '{fixtures}/*.parquet' | head -n 1; echo ${{PIPESTATUS[0]}}"],
             capture_output=True,
             text=True,
         )

@@ -122,6 +122,11 @@ def test_every_command_takes_a_list(folder, arguments):
     assert "2 files: " in done.stdout
 
 
+def test_a_list_without_names_ends(capfd):
+    assert run(["inspect", "--files-from", "/dev/zero"]) == 2
+    assert "list of files /dev/zero: 65,536 bytes have no name" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("content", [b"", b"\0", b"\0" * 3, b"\n" * 3])
 def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""

@@ -9,10 +9,10 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.local import LocalRunner
