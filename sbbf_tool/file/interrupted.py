@@ -31,8 +31,7 @@ class InterruptedAppend(NamedTuple):
 def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppend:
     """Undo an interrupted append to a file, or only report it if the command does not change this file.
 
-    Raises RefusedError if the command changes the file and the journal cannot be trusted, ChangedError if the append is still running,
-    and WriteError.
+    Raises ChangedError if the append is still running, WriteError and, if the command changes the file, RefusedError for its journal.
     """
     if changes:
         length = places.recover(name, partial(ensure_footer, ring))

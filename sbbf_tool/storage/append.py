@@ -2,22 +2,20 @@
 
     lock        lock the descriptor that writes; without a lock, nothing is appended
     journal     write the journal to disk before the first byte of the file changes; see `journal`
-    append      write the new bytes after the old ones, and call fsync before and after the last eight: after a loss of power no reader
-                finds a footer whose filters did not reach the disk
+    append      write the new bytes, and call fsync before and after the last eight: no reader finds a footer without its filters
     verify      read the file as any other reader would
     forget      remove the journal: only now is the change final
 
-During the append, other readers see a file without a footer; `local.replace` avoids this. If a journal remains and no process has the lock,
-the file must be truncated to its old length, unless another writer has changed it since: the old bytes differ, or the file is longer than
-the new one, or it is complete but is not the new one. After a loss of power, any of the appended bytes may be zeros, also before the last.
-
-Other programs ignore the lock. So `append` writes only to the file that was read, and truncates only its own bytes.
+During the append, other readers see a file without a footer. If a journal remains and no process has the lock, the file must be truncated
+to its old length, unless another writer has changed it since: the old bytes differ, or the file is longer than the new one, or it is
+complete but is not the new one. Other programs ignore the lock: `append` writes only to the file that was read, and truncates only its own
+bytes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
@@ -28,17 +26,18 @@ from sbbf_tool.storage.journal import (
     Journal,
     build_journal,
     ensure_footer_there,
-    has_journal,
     journal_of,
     read_journal,
+    status_of,
 )
 from sbbf_tool.storage.local import LocalSource, remove_stale_checksum
 from sbbf_tool.storage.locks import is_locked, is_open_file, leads_to, lock, open_to_change
-from sbbf_tool.storage.source import Bytes, Piece, blocks_of
+from sbbf_tool.storage.source import Piece, PlannedSource, Source
 from sbbf_tool.storage.system_calls import READ, ensure_can_change, read_at, sync
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
+_BLOCK_BYTES = 1 << 20
 _END_BYTES = 8
 """Without the last bytes of a Parquet file, the length of its footer and the magic, no reader takes it for one."""
 
@@ -66,11 +65,10 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                             raise ChangedError.after_open(source.name)
                         verify(new_file)
                     _ensure_unchanged(source, real, fd, tail)
-                except OSError as error:
+                except BaseException as error:
                     tail.undo()
-                    raise WriteError(reason_of(error), file=source.name, hint="the file was truncated to its old length") from error
-                except BaseException:
-                    tail.undo()
+                    if isinstance(error, OSError):
+                        raise WriteError(reason_of(error), file=source.name, hint="the file was truncated to its old length") from error
                     raise
         except OSError as error:
             hint = "the next change to this file, such as repair, truncates it to its old length"
@@ -96,7 +94,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
     Returns that length, or None if there is nothing to do. If the file was replaced after the append, its journal is removed and the file
     does not change. Raises WriteError, and RefusedError if the journal cannot be trusted or the append is still running.
     """
-    if not has_journal(path):
+    if status_of(path) is None:
         return None
     ensure_can_change(path)
     real = os.path.realpath(path)
@@ -105,20 +103,14 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         read_journal(path, os.stat(real).st_uid)
         fd = open_to_change(real)
     except OSError as error:
-        raise WriteError(
-            f"an append was interrupted, and the file cannot be truncated to its old length: {reason_of(error)}",
-            file=path,
-            hint="make it writable",
-        ) from error
+        reason = f"an append was interrupted, and the file cannot be truncated to its old length: {reason_of(error)}"
+        raise WriteError(reason, file=path, hint="make it writable") from error
     try:
         _lock(fd, path, "appending to", "without a lock, sbbf cannot determine whether the append is still running")
-        journal = read_journal(path, os.fstat(fd).st_uid)
-        if journal is None:
-            # The process that held the lock until now has finished.
+        # The process that held the lock until now may have finished.
+        if (journal := read_journal(path, os.fstat(fd).st_uid)) is None:
             return None
-        length = journal.old_length(fd, ensure_footer)
-        if length is not None:
-            ensure_footer_there(path, journal, fd, ensure_footer)
+        length = _old_length(path, journal, fd, ensure_footer)
         if not leads_to(real, fd):
             raise ChangedError("another process replaced the file", file=path, hint="run the command again")
         if length is not None:
@@ -126,11 +118,11 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         with suppress(FileNotFoundError):
             os.unlink(journal_of(real))
         sync_folder(os.path.dirname(real))
+        return length
     except OSError as error:
         raise WriteError(reason_of(error), file=path) from error
     finally:
         close(fd)
-    return length
 
 
 def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
@@ -138,28 +130,28 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
 
     Raises ChangedError if the append is still running, and RefusedError if the journal cannot be trusted.
     """
-    if not has_journal(path):
+    if status_of(path) is None:
         return None
     try:
         fd = os.open(path, READ)
+        try:
+            if read_journal(path, os.fstat(fd).st_uid) is not None and is_locked(fd):
+                hint = "wait until it has finished, and run the command again"
+                raise ChangedError("another process is appending to this file", file=path, hint=hint)
+            # The append may have ended, and removed its journal, since the journal was read.
+            journal = read_journal(path, os.fstat(fd).st_uid)
+            return None if journal is None else _old_length(path, journal, fd, ensure_footer)
+        finally:
+            close(fd)
     except OSError as error:
         raise UnreadableError(reason_of(error), file=path) from error
-    try:
-        journal = read_journal(path, os.fstat(fd).st_uid)
-        if journal is not None and is_locked(fd):
-            raise ChangedError(
-                "another process is appending to this file", file=path, hint="wait until it has finished, and run the command again"
-            )
-        # The append may have ended, and removed its journal, since the journal was read.
-        journal = read_journal(path, os.fstat(fd).st_uid)
-        length = journal.old_length(fd, ensure_footer) if journal is not None else None
-        if journal is not None and length is not None:
-            ensure_footer_there(path, journal, fd, ensure_footer)
-        return length
-    except OSError as error:
-        raise UnreadableError(reason_of(error), file=path) from error
-    finally:
-        close(fd)
+
+
+def _old_length(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> int | None:
+    length = journal.old_length(fd, ensure_footer)
+    if length is not None:
+        ensure_footer_there(path, journal, fd, ensure_footer)
+    return length
 
 
 @contextmanager
@@ -176,10 +168,9 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
         except OSError as error:
             raise RefusedError(f"the file cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
         if names > 1:
-            # The journal is stored beside one of the names; a process that opens the file by another name does not find it.
+            # The journal is beside one of the names.
             reason = f"the file has {names} names (hard links), and an interrupted append can be undone through only one of them"
-            hint = f"do not append, or {ELSEWHERE}"
-            raise RefusedError(reason, file=name, hint=hint)
+            raise RefusedError(reason, file=name, hint=f"do not append, or {ELSEWHERE}")
         yield fd
     finally:
         close(fd)
@@ -194,7 +185,7 @@ def _lock(fd: int, name: str, work: str, hint: str) -> None:
 
 def _ensure_unchanged(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
     """Raise ChangedError if the path now names another file, or if the file is not the old one followed by the tail."""
-    if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
+    if not leads_to(real, fd) or os.fstat(fd).st_size != tail.new.size:
         raise ChangedError.after_open(source.name)
 
 
@@ -202,17 +193,15 @@ class _Tail:
     """The bytes to append to a file, and whether any of them are written. `fd` is open for appending."""
 
     def __init__(self, source: LocalSource, fd: int, pieces: Sequence[Piece]) -> None:
-        self.source = source
-        self.fd = fd
-        self.pieces = pieces
-        self.length = sum(map(len, pieces))
+        self.source, self.fd = source, fd
+        self.new = PlannedSource(source.name, source, source.size, pieces)
         self.is_written = False
-        self._stray_block: tuple[int, Bytes] | None = None
-        remembered = min(source.size, TAIL_BYTES)
-        self._old_end = source.read(source.size - remembered, remembered)
+        self._old_end = _last_bytes(source, 0)
+        # Where the bytes that this process has written begin and end, and how far from their place in `new`.
+        self._start, self._end, self._shift = source.size, self.new.size, 0
 
     def journal(self) -> Journal:
-        return Journal(self.source.size, self._old_end, self.source.size + self.length, _last_bytes(self.pieces))
+        return Journal(self.source.size, self._old_end, self.new.size, _last_bytes(self.new, self.source.size))
 
     def write(self, real: str) -> None:
         """Write the blocks at the end of the file. Raises ChangedError if the file changed after it was locked, and OSError."""
@@ -220,17 +209,18 @@ class _Tail:
         if not self.source.is_unchanged():
             raise ChangedError.after_open(self.source.name)
         self.is_written = True
-        end, start_of_end = self.source.size, self.source.size + self.length - _END_BYTES
-        for block in filter(len, _split(blocks_of(self.pieces), self.length - _END_BYTES)):
+        end, start_of_end = self.source.size, self.new.size - _END_BYTES
+        while end < self.new.size:
             if end == start_of_end:
                 sync(self.fd)
             if os.fstat(self.fd).st_size != end:
                 raise ChangedError.after_open(self.source.name)
+            block = self.new.read(end, min(_BLOCK_BYTES, (start_of_end if end < start_of_end else self.new.size) - end))
             write_all(self.fd, block)
             end += len(block)
             if (position := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
                 # Another writer changed the file's length between the check and the write.
-                self._stray_block = position - len(block), block
+                self._start, self._end, self._shift = position - len(block), position, end - position
                 raise ChangedError.after_open(self.source.name)
         sync(self.fd)
 
@@ -238,33 +228,24 @@ class _Tail:
         """Truncate the written bytes. Raises ChangedError if another writer changed the file (its bytes stay), and OSError."""
         if not self.is_written:
             return
-        start = self._find_start()
-        if start is not None:
-            _truncate(self.fd, start)
+        is_own = self._is_own_end()
+        if is_own:
+            _truncate(self.fd, self._start)
         self.is_written = False
-        size = self.source.size
-        if start != size or read_at(self.fd, len(self._old_end), size - len(self._old_end)) != self._old_end:
+        size, old_end = self.source.size, self._old_end
+        if not is_own or self._start != size or read_at(self.fd, len(old_end), size - len(old_end)) != old_end:
             reason = "another process wrote to the file during the append; its bytes are still there"
             raise ChangedError(reason, file=self.source.name, hint="wait until it has finished, check the file, and run the command again")
 
-    def _find_start(self) -> int | None:
-        """Return the byte at which this tail begins, or None if another writer's bytes are in it or after it."""
-        size = os.fstat(self.fd).st_size
-        start, blocks = (
-            (self.source.size, blocks_of(self.pieces)) if self._stray_block is None else (self._stray_block[0], [self._stray_block[1]])
-        )
-        return start if self._holds_blocks(start, size, blocks) else None
-
-    def _holds_blocks(self, start: int, end: int, blocks: Iterable[Bytes]) -> bool:
-        """Return whether the file's bytes from `start` to `end` are the first bytes of these blocks."""
-        for block in blocks:
-            expected = memoryview(block).cast("B")[: max(0, end - start)]
-            if not expected:
-                break
-            if read_at(self.fd, len(expected), start) != expected:
+    def _is_own_end(self) -> bool:
+        """Return whether the file has from the start on only bytes that this process has written."""
+        position, size = self._start, os.fstat(self.fd).st_size
+        while position < min(size, self._end):
+            expected = self.new.read(position + self._shift, min(_BLOCK_BYTES, size - position, self._end - position))
+            if read_at(self.fd, len(expected), position) != expected:
                 return False
-            start += len(expected)
-        return start == end
+            position += len(expected)
+        return position == size
 
 
 @contextmanager
@@ -290,25 +271,10 @@ def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]
         yield
         is_accepted = True
     finally:
-        if is_accepted:
-            with suppress(FileNotFoundError):
+        # Of a file that is complete, the journal may stay: the next command tries again.
+        if is_accepted or (is_placed and not tail.is_written):
+            with suppress(FileNotFoundError if is_accepted else OSError):
                 os.unlink(path)
-        elif is_placed and not tail.is_written:
-            # If the journal cannot be removed, the next command tries again: it describes a file that is already complete.
-            with suppress(OSError):
-                os.unlink(path)
-
-
-def _split(blocks: Iterable[Bytes], place: int) -> Iterator[Bytes]:
-    """Yield the bytes of these blocks, so that a block begins at `place`, counted from the first byte."""
-    for block in blocks:
-        view = memoryview(block).cast("B")
-        if 0 < place < len(view):
-            yield view[:place]
-            yield view[place:]
-        else:
-            yield view
-        place -= len(view)
 
 
 def _truncate(fd: int, length: int) -> None:
@@ -316,11 +282,7 @@ def _truncate(fd: int, length: int) -> None:
     sync(fd)
 
 
-def _last_bytes(pieces: Sequence[Piece]) -> bytes:
-    last = b""
-    for piece in reversed(pieces):
-        start = max(0, len(piece) - TAIL_BYTES)
-        last = (bytes(piece[start:]) if isinstance(piece, Bytes) else piece.read(start, len(piece) - start)) + last
-        if len(last) >= TAIL_BYTES:
-            break
-    return last[-TAIL_BYTES:]
+def _last_bytes(source: Source, start: int) -> bytes:
+    """Return the last bytes of a source, as many as a journal stores, none of them before `start`."""
+    start = max(start, source.size - TAIL_BYTES)
+    return source.read(start, source.size - start)

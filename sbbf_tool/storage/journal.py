@@ -2,15 +2,9 @@
 
     .NAME.sbbf-journal      JSON: `length` and `ends_with` of the old file; `new_length` and `new_ends_with` of the new file
 
-Any user who may create files in a folder can put such a file there, and a journal determines the length to which a file is truncated. So
-the tool trusts a journal only if
-
-    file system     it is a regular file with one name, has at most 4 KiB, cannot be written by its group or others, and belongs to
-                    the owner of the Parquet file, to the user of this process, or to root
-    content         its length is one that a Parquet file can have, and it has as many last bytes as an append stores, ending in a magic
-    Parquet file    the file has those bytes before that length, and a footer that ends there and can be parsed
-
-Otherwise the error names the journal, its owner and the rule that it breaks.
+Any user who may create files in a folder can put such a file there, and a journal determines the length to which a file is truncated. So it
+counts only if it is a regular file with one name, of at most 4 KiB, that its group and others cannot write, and that belongs to the owner
+of the Parquet file, to this user or to root; and if the file has those bytes before that length, and a footer that ends there.
 """
 
 from __future__ import annotations
@@ -20,6 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -28,14 +23,12 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.storage.system_calls import NO_FOLLOW, READ, read_at, user_id
 from sbbf_tool.storage.system_errors import close, reason_of
 
-JOURNAL_SUFFIX = ".sbbf-journal"
 TAIL_BYTES = 64
 """Number of last bytes of a file that its journal stores."""
 _LARGEST = 4 << 10
 _SMALLEST_FILE = 12
 _MAGICS = (b"PAR1", b"PARE")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
-"""Errors that mean that this user cannot find a file of that name."""
 
 EnsureFooter = Callable[[Callable[[int, int], bytes], int], None]
 """Callable that takes a function to read a file by offset and length, and raises UnreadableError unless a footer ends at the given byte."""
@@ -54,56 +47,48 @@ class Journal(NamedTuple):
             return None
         if size == self.length or self._is_own_end(fd, size):
             return self.length
-        magic = self.ends_with[-len(_MAGICS[0]) :]
-        is_whole = _bytes_before(fd, size, magic) == magic and _has_footer(fd, size, ensure_footer)
-        return None if is_whole else self.length
+        if _bytes_before(fd, size, _MAGICS[0]) != self.ends_with[-4:]:
+            return self.length
+        with suppress(UnreadableError):
+            ensure_footer(partial(_read, fd), size)
+            return None
+        return self.length
 
     def _is_own_end(self, fd: int, size: int) -> bool:
         """Return whether the file ends as the append lets it end; after a loss of power, bytes that did not reach the disk are zeros."""
-        end = _bytes_before(fd, size, self.new_ends_with)
-        is_own = len(end) == len(self.new_ends_with) and all(byte in (0, own) for byte, own in zip(end, self.new_ends_with, strict=True))
-        return size == self.new_length and is_own
+        end, own_end = _bytes_before(fd, size, self.new_ends_with), self.new_ends_with
+        return size == self.new_length and len(end) == len(own_end) and all(map(lambda byte, own: byte in (0, own), end, own_end))
 
 
 def journal_of(path: str) -> str:
     """Return the path of a file's journal, whether or not it exists."""
     folder, base = os.path.split(os.path.realpath(path))
-    return os.path.join(folder, f".{base}{JOURNAL_SUFFIX}")
-
-
-def has_journal(path: str) -> bool:
-    """Return whether anything has the name of a file's journal. Raises RefusedError if this cannot be determined."""
-    return _status_of(path) is not None
+    return os.path.join(folder, f".{base}.sbbf-journal")
 
 
 def read_journal(path: str, owner: int) -> Journal | None:
-    """Read the journal of the file at `path`, which belongs to the user `owner`; return None if there is no journal.
-
-    Raises RefusedError if the journal breaks a rule about its file or its content.
-    """
-    status = _status_of(path)
+    """Read the journal of the file at `path`, of the user `owner`; None if there is none. Raises RefusedError if it breaks a rule."""
+    status = status_of(path)
     if status is None:
         return None
     _ensure_ours(path, status, owner)
     try:
         # Another file may have replaced the journal since it was checked.
         fd = os.open(journal_of(path), READ | NO_FOLLOW)
+        try:
+            status = os.fstat(fd)
+            if status.st_nlink == 0:
+                return None  # its append has ended in the meantime
+            _ensure_ours(path, status, owner)
+            return parse_journal(read_at(fd, _LARGEST + 1, 0))
+        finally:
+            close(fd)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
-    try:
-        status = os.fstat(fd)
-        if status.st_nlink == 0:
-            return None  # its append has ended in the meantime
-        _ensure_ours(path, status, owner)
-        return parse_journal(read_at(fd, _LARGEST + 1, 0))
-    except OSError as error:
-        raise _trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
     except ValueError as error:
         raise _trust_error(path, status, str(error)) from None
-    finally:
-        close(fd)
 
 
 def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:
@@ -111,8 +96,7 @@ def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: Ens
     try:
         ensure_footer(partial(_read, fd), journal.length)
     except UnreadableError as error:
-        status = _status_of(path)
-        if status is not None:
+        if (status := status_of(path)) is not None:
             rule = f"its length is {journal.length:,} bytes, but no footer ends there ({error.message})"
             raise _trust_error(path, status, rule) from error
 
@@ -143,40 +127,34 @@ def parse_journal(data: bytes) -> Journal:
     return journal
 
 
-def _status_of(path: str) -> os.stat_result | None:
-    journal = journal_of(path)
+def status_of(path: str) -> os.stat_result | None:
+    """Return the status of a file's journal; None if there is none. Raises RefusedError if this cannot be determined."""
     try:
-        return os.lstat(journal)
+        return os.lstat(journal_of(path))
     except OSError as error:
         if error.errno in _ABSENT:
             return None
-        raise RefusedError(
-            f"the journal {journal} cannot be examined: {reason_of(error)}", file=path, hint="run the command again"
-        ) from error
+        reason = f"the journal {journal_of(path)} cannot be examined: {reason_of(error)}"
+        raise RefusedError(reason, file=path, hint="run the command again") from error
 
 
 def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise _trust_error(path, status, "it is a symbolic link")
-    if not stat.S_ISREG(status.st_mode):
-        raise _trust_error(path, status, "it is not a regular file")
-    if status.st_uid not in (owner, user_id(), 0):
-        raise _trust_error(path, status, "it belongs neither to the file's owner, nor to you, nor to root")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _trust_error(path, status, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})")
-    if status.st_nlink != 1:
-        raise _trust_error(path, status, f"it has {status.st_nlink} names (hard links)")
-    if status.st_size > _LARGEST:
-        raise _trust_error(path, status, f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}")
+    rules = (
+        (stat.S_ISLNK(status.st_mode), "it is a symbolic link"),
+        (not stat.S_ISREG(status.st_mode), "it is not a regular file"),
+        (status.st_uid not in (owner, user_id(), 0), "it belongs neither to the file's owner, nor to you, nor to root"),
+        (status.st_mode & 0o022, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})"),
+        (status.st_nlink != 1, f"it has {status.st_nlink} names (hard links)"),
+        (status.st_size > _LARGEST, f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}"),
+    )
+    for is_broken, rule in rules:
+        if is_broken:
+            raise _trust_error(path, status, rule)
 
 
 def _trust_error(path: str, status: os.stat_result, rule: str) -> RefusedError:
-    journal = journal_of(path)
-    return RefusedError(
-        f"the journal {journal}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}",
-        file=path,
-        hint=f"if no append was interrupted, remove it: rm {quote_word(journal)}",
-    )
+    reason = f"the journal {journal_of(path)}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}"
+    return RefusedError(reason, file=path, hint=f"if no append was interrupted, remove it: rm {quote_word(journal_of(path))}")
 
 
 def _user(number: int) -> str:
@@ -191,14 +169,6 @@ def _user(number: int) -> str:
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
     """Read as many bytes before `end` as `like` has."""
     return read_at(fd, len(like), end - len(like)) if end >= len(like) else b""
-
-
-def _has_footer(fd: int, end: int, ensure_footer: EnsureFooter) -> bool:
-    try:
-        ensure_footer(partial(_read, fd), end)
-    except UnreadableError:
-        return False
-    return True
 
 
 def _read(fd: int, offset: int, length: int) -> bytes:
