@@ -11,13 +11,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.page_sizes import open_checked
 
+_MOST_ROWS = 1 << 20
+"""Rows of a row group."""
 _MOST_BYTES = 256 << 20
 """Decompressed bytes of the pages of a row group that are read."""
 
@@ -25,10 +26,8 @@ _MOST_BYTES = 256 << 20
 class RowFile:
     """An open file of rows. Use as a context manager. Methods raise UnreadableError if the bytes contradict the format or the limits."""
 
-    def __init__(self, path: str, most_rows: int = 1 << 20) -> None:
-        """Open a file whose row groups have at most `most_rows` rows each."""
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._most_rows = most_rows
         self._plain_bytes = 0
         self._resources = ExitStack()
         try:
@@ -42,32 +41,21 @@ class RowFile:
         file = self._resources.enter_context(ParquetFile.open(self.path))
         footer = file.footer
         for number in range(footer.num_row_groups):
-            if not 0 <= (footer.num_rows(number) or 0) <= self._most_rows:
-                raise UnreadableError(f"a row group has more than {self._most_rows:,} rows", file=self.path)
+            if not 0 <= (footer.num_rows(number) or 0) <= _MOST_ROWS:
+                raise UnreadableError(f"a row group has more than {_MOST_ROWS:,} rows", file=self.path)
         chunks = (footer.chunk(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
         metas = [chunk for chunk in chunks if chunk is not None]
         stream = self._resources.enter_context(open_checked(file.source.open_arrow, metas, self._ensure_size))
         text = [column.name for column in footer.columns if column.physical == "BYTE_ARRAY"]
         self._reader = parquet.ParquetFile(stream, read_dictionary=text)
-        self.schema: pa.Schema = self._reader.schema_arrow
-        self.metadata: dict[bytes, bytes] = self.schema.metadata or {}
         self.num_row_groups: int = self._reader.num_row_groups
 
     def read(self, row_group: int, columns: Sequence[str]) -> dict[str, list[Any]]:
-        """Return the values of these columns, all of which must exist, as Python objects. The name of a field of a struct has a dot."""
-        table = self.read_table(row_group, columns)
-        with self._convert_errors():
-            return {name: list(_values(table, name)) for name in columns}
-
-    def read_table(self, row_group: int, columns: Sequence[str]) -> pa.Table:
-        """Return these columns as Arrow, with text as dictionaries."""
+        """Return the values of these columns, all of which must exist, as Python objects."""
         self._plain_bytes = 0
         with self._convert_errors():
-            return self._reader.read_row_group(row_group, columns=list(columns), use_threads=False)
-
-    def num_rows(self, row_group: int) -> int:
-        """Return the number of rows of a row group, as the footer states it."""
-        return int(self._reader.metadata.row_group(row_group).num_rows)
+            table = self._reader.read_row_group(row_group, columns=list(columns), use_threads=False)
+            return {name: list(_values(table.column(name))) for name in columns}
 
     def close(self) -> None:
         self._resources.close()
@@ -96,13 +84,8 @@ class RowFile:
             raise UnreadableError(" ".join(str(error).split())[:200], file=self.path) from error
 
 
-def _values(table: pa.Table, name: str) -> Iterator[Any]:
-    first, *rest = name.split(".")
-    for chunk in table.column(first).chunks:
-        array = chunk
-        for field in rest:
-            # Unlike the child array, this is null where the struct is.
-            array = pc.struct_field(array, field)
+def _values(column: pa.ChunkedArray) -> Iterator[Any]:
+    for array in column.chunks:
         if isinstance(array, pa.DictionaryArray):
             entries = array.dictionary.to_pylist()
             yield from (None if index is None else entries[index] for index in array.indices.to_pylist())
