@@ -18,7 +18,7 @@ from sbbf_tool.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ("support.allowed_skips", "support.bytecode", "support.heavy_order", "support.newer_pyarrow", "support.workers")
+pytest_plugins = ("support.allowed_skips", "support.bytecode", "support.newer_pyarrow", "support.workers")
 pytest.register_assert_rewrite("support")
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -1,4 +1,4 @@
-"""The plugins of these tests: which skips are allowed, which heavy tests run first, and what is reported as not run."""
+"""The plugins of these tests: which skips are allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from support.allowed_skips import ALLOWED_SKIPS, find_excess, read_allowances
-from support.heavy_order import draw_order, find_test_paths
 from support.newer_pyarrow import WRONG
 
 pytestmark = pytest.mark.slow
@@ -16,8 +15,6 @@ pytestmark = pytest.mark.slow
 pytest_plugins = ["pytester"]
 
 TESTS = Path(__file__).parent
-
-NAMES = [f"tests/{room}/test_{n}.py::test_{n}" for room in ("bloom", "objects", "paimon", "storage") for n in range(5)]
 
 
 def test_one_skip_more_than_allowed_is_excess() -> None:
@@ -75,74 +72,3 @@ def test_a_run_with_one_skip_too_many_fails(pytester, monkeypatch, workers) -> N
     short.stdout.fnmatch_lines(["*more skips than *", "1 skipped, none allowed: a whole module"])
     assert pytester.runpytest_inprocess(*options, "--allowed-skips", "three").ret == pytest.ExitCode.OK
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
-
-
-def test_the_tests_of_changed_files() -> None:
-    assert find_test_paths(["sbbf_tool/bloom/filter.py", "sbbf_tool/errors.py", "README.md"]) == {"tests/bloom"}
-    assert find_test_paths(["sbbf_tool/storage/objects/s3.py"]) == {"tests/storage", "tests/objects", "tests/faults"}
-    assert find_test_paths(["sbbf_tool/operations/paimon/verify.py"]) == {"tests/operations", "tests/paimon"}
-    assert find_test_paths(["tests/runner/test_order.py"]) == {"tests/runner/test_order.py"}
-
-
-def test_tests_of_changed_rooms_come_first() -> None:
-    order = draw_order(NAMES, ["sbbf_tool/bloom/filter.py", "tests/paimon/test_3.py"], "c0ffee")
-    first = {name for name in NAMES if name.startswith(("tests/bloom/", "tests/paimon/test_3"))}
-    assert set(order[: len(first)]) == first
-    assert set(order) == set(NAMES)
-
-
-def test_no_test_is_always_last() -> None:
-    """The order depends on the commit, and on nothing else."""
-    orders = [draw_order(NAMES, [], str(commit)) for commit in range(200)]
-    assert orders[7] == draw_order(reversed(NAMES), [], "7")
-    assert {order[-1] for order in orders} == set(NAMES)
-    assert {order[0] for order in orders} == set(NAMES)
-
-
-def test_a_heavy_test_that_does_not_fit_is_not_run(pytester) -> None:
-    pytester.makeini("[pytest]\nmarkers =\n    heavy\n    environment\n")
-    pytester.makepyfile(
-        """
-        import pytest
-
-        def test_light(): pass
-
-        @pytest.mark.heavy(minutes=1)
-        def test_short(): pass
-
-        @pytest.mark.heavy(minutes=3)
-        def test_long(): assert False
-
-        @pytest.mark.environment(minutes=1)
-        @pytest.mark.heavy(minutes=1)
-        def test_installs(): assert False
-
-        @pytest.mark.heavy
-        def test_that_states_nothing(): assert False
-        """
-    )
-    run = pytester.runpytest_inprocess("-p", "support.heavy_order", "--heavy-seconds", "90")
-    assert run.ret == pytest.ExitCode.OK
-    run.stdout.fnmatch_lines(["*3 not run, for want of time*", "*2 passed, 3 not run*"])
-    assert not any("skipped" in line for line in run.outlines)
-
-
-def test_fixtures_end_before_a_heavy_test_that_is_not_run(pytester) -> None:
-    pytester.makeini("[pytest]\nmarkers =\n    heavy\n")
-    module = """
-        import pytest
-
-        @pytest.fixture(scope="module")
-        def server():
-            yield 1
-
-        @pytest.mark.heavy(minutes=1)
-        def test_short_{name}(server): pass
-
-        @pytest.mark.heavy(minutes=3)
-        def test_long_{name}(server): assert False
-        """
-    pytester.makepyfile(**{f"test_{name}": module.format(name=name) for name in "abc"})
-    run = pytester.runpytest_inprocess("-p", "support.heavy_order", "--heavy-seconds", "90")
-    run.stdout.fnmatch_lines(["*3 passed, 3 not run*"])
-    assert run.ret == pytest.ExitCode.OK

@@ -57,14 +57,15 @@ class Undo:
             self._show_command(page, fix, self._paths, self._options)
         elif self._are_first and not self._rest and (self._paths or any(option.startswith("--files") for option in self._options)):
             self._show_command(page, Fix("remove_filters", (), keys=self._keys), self._paths, ("--ours", *self._options))
-        elif self._are_first and len(self._changed) <= _MOST_PATHS:
+        elif len(self._changed) <= _MOST_PATHS and (self._are_first or (fix is not None and len(self._fixes) == 1)):
             # With the PATHs of the command, filters that other files had before would be removed too.
-            options = ("--ours", *(option for option in self._options if option == "--allow-table-files"))
-            self._show_command(page, Fix("remove_filters", (), keys=self._keys), self._changed, options)
+            fix, options = (Fix("remove_filters", (), keys=self._keys), ("--ours",)) if self._are_first else (fix, ())
+            assert fix is not None
+            self._show_command(page, fix, self._changed, (*options, *(each for each in self._options if each == "--allow-table-files")))
         elif None in self._fixes:
             page.say(f"{_LABEL}{self._reason}")
         else:
-            page.say(f"{_LABEL}run sbbf remove-filter on each changed file; the other files may have had filters before")
+            page.say(f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them")
 
     def _show_command(self, page: Page, fix: Fix, paths: Sequence[str], options: tuple[str, ...]) -> None:
         is_long = len(paths) > _MOST_PATHS

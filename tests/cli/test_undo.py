@@ -81,7 +81,7 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
         ([], ["remove-filter", "pyarrow-filters.parquet", "--compact"], "no command restores the old filters"),
         (["add-filter", "events.parquet", "-c", "user_id", "--in-place"], ["remove-filter", "events.parquet"], "no command restores"),
         (["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"], ["add-filter", "lake", "-c", "id", "-c", "x"],
-         "run sbbf remove-filter on each changed file"),
+         "sbbf remove-filter, with the columns that were added to each changed file"),
     ],
 )  # fmt: skip
 def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
