@@ -15,7 +15,7 @@ from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.interrupts import end_with_spark, wait_for
-from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.session import quiet_about_pandas, version_check
 from sbbf_tool.spark.settled import PACKED, collect_few, count_tasks, is_many, keep_on_cluster, pack_batches, unpack_rows
 from sbbf_tool.storage.temporary import share_listings
 
@@ -106,9 +106,20 @@ def map_units(bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callab
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
-    """Call `mapInArrow` without its warning about pandas, which is not used here."""
+    """Call `mapInArrow` without its warning about pandas, which is not used here; executors need the version of this package."""
+    from pyspark import cloudpickle
+
+    ensure_same_version, pickled = version_check(), cloudpickle.dumps(partial(_call, function))  # type: ignore[no-untyped-call]
+
+    def call(batches: Batches) -> Batches:
+        # Pickled by value, as is the check: what another version would unpickle may be missing there, or mean something else.
+        from pickle import loads
+
+        ensure_same_version()
+        yield from loads(pickled)(batches)
+
     with quiet_about_pandas():
-        return frame.mapInArrow(partial(_call, function), schema)
+        return frame.mapInArrow(call, schema)
 
 
 def _call(function: Callable[[Batches], Batches], batches: Batches) -> Batches:

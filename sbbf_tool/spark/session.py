@@ -9,7 +9,7 @@ import shutil
 import socket
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -150,6 +150,40 @@ def describe_missing_data_sources() -> str | None:
         f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use the functions of SQL or "
         "sbbf_tool.spark.pipeline"
     )
+
+
+def version_check() -> Callable[[], None]:
+    """Return a function for executors, which raises UsageError if the package there is known to have another version than here.
+
+    It is pickled by value: an executor with another version need not have it.
+    """
+    here = package_version()
+
+    def ensure_same() -> None:
+        from importlib.metadata import PackageNotFoundError
+
+        import sbbf_tool
+        from sbbf_tool.errors import UsageError
+
+        try:
+            there = sbbf_tool.__version__
+        except PackageNotFoundError:
+            return
+        if here not in (None, there):
+            hint = "install the same version there, or send it as a zip"
+            raise UsageError(f"executors have sbbf-tool {there}, and the driver has {here}", hint=hint)
+
+    return ensure_same
+
+
+def package_version() -> str | None:
+    """Return the version of this package; None for a checkout that is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("sbbf-tool")
+    except PackageNotFoundError:
+        return None
 
 
 @contextmanager

@@ -35,7 +35,18 @@ VALUES = {
     "timestamp_ntz": ("'2020-01-01 00:00:00'", "'1500-01-01 00:00:00'", "'2019-12-31 18:15:00'", "'2020-03-08 02:30:00'"),
 }
 NAMES = {kind: kind.translate(str.maketrans("(,)", "___")) for kind in VALUES}
-SESSIONS = [("UTC", "true"), ("Asia/Kathmandu", "true"), ("Asia/Kathmandu", "false"), ("America/New_York", "false")]
+LEGACY = {
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+}
+SESSIONS = [
+    ("UTC", "true", {}),
+    ("Asia/Kathmandu", "true", {}),
+    ("Asia/Kathmandu", "false", {}),
+    ("America/New_York", "false", {}),
+    ("Asia/Kathmandu", "false", LEGACY),
+]
 
 
 @pytest.fixture
@@ -75,8 +86,10 @@ def is_comparable(spark, frame, key, column, ansi):
     return True
 
 
-@pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
-def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi):
+@pytest.mark.parametrize(("zone", "ansi", "settings"), SESSIONS)
+def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi, settings):
+    for name, value in settings.items():
+        set_conf(name, value)
     set_conf("spark.sql.session.timeZone", zone)
     set_conf("spark.sql.ansi.enabled", ansi)
     set_conf("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
