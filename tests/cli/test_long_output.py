@@ -34,7 +34,7 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("lake")
     first = folder / "0000.parquet"
     table = pa.table({"id": range(100), "name": [f"name {number}" for number in range(100)]})
-    pq.write_table(table, first, row_group_size=50, bloom_filter_options={"id": {"ndv": 10}, "name": {"ndv": 10_000}})
+    pq.write_table(table, first, row_group_size=50, bloom_filter_options={"id": {"ndv": 10}, "name": {"ndv": 1000, "fpp": 1e-9}})
     for number in range(1, request.param):
         shutil.copy(first, folder / f"{number:04}.parquet")
     return folder
