@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.editing.build import chunk_bytes
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
@@ -125,6 +126,7 @@ def _restore(
             old_bytes=listed_bytes,
             old_end_hash=change.old_end_hash,
             filters=filters,
+            data_bytes=sum(chunk_bytes(file, key) for key in change.filters),
             skipped=skipped,
             leftover_bytes=change.leftover_bytes,
             undo=change.undo,

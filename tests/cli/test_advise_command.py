@@ -56,7 +56,7 @@ def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
     out = capfd.readouterr().out
     text = f'[[filters]]\npaths = {json.dumps(str(events))}\ncolumns = ["user_id", "session"]\nfpp = 0.01\n'
     if form == "json":
-        (document,) = json.loads(out)
+        document = json.loads(out)
         assert document["emit"]["text"] == text
     else:
         assert out == (text if form == "table" else f"```\n{text}```\n")

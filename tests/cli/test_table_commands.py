@@ -297,7 +297,7 @@ def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, name
     assert deltalake.DeltaTable("lake/orders").version() == 2
     (old,) = (path for path in (lake / "orders" / "p=a").iterdir())
     assert call(capsys, "check", old)[0] == 1, "a file that is named is checked"
-    policy = Policy(Limits(filters=(FilterSpec(("id",), ("lake/orders",)),)))
+    policy = Policy(Limits(filters=(FilterSpec(("id",), paths=("lake/orders",)),)))
     assert [report.failed for report in sbbf_tool.open_files("lake").check(policy)] == [False, False]
 
 

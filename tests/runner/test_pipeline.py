@@ -67,7 +67,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     ]
     assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
     files.write.parquet(str(tmp_path / "listing"))
-    rows = outcomes(pipeline.add_filters(spark, spark.read.parquet(str(tmp_path / "listing")), FilterSpec(("id", "key"))))
+    rows = outcomes(pipeline.add_filters(spark, spark.read.parquet(str(tmp_path / "listing")), FilterSpec(("id", "key")), strict=True))
     assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in rows) == [("failed", 0), ("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
     # The listing has the old lengths, but a run measures the files again.
@@ -82,7 +82,7 @@ def run_stage(spark, lake: Path, stage: str):
     spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
     if stage == "add_filters":
         return pipeline.add_filters(spark, files, spec)
-    return pipeline.apply(files, Policy(Limits(filters=(FilterSpec(("id", "name"), f"{lake}/**"),))), in_place=True)
+    return pipeline.apply(files, Policy(Limits(filters=(FilterSpec(("id", "name"), paths=f"{lake}/**"),))), in_place=True)
 
 
 @pytest.mark.parametrize("stage", ["add_filters", "apply"])
@@ -254,7 +254,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
 
 def test_declared_filters_of_a_lake(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
-    policy = Policy(Limits(filters=(FilterSpec(("id",), f"{lake}/**"),)))
+    policy = Policy(Limits(filters=(FilterSpec(("id",), paths=f"{lake}/**"),)))
     files = pipeline.discover(spark, str(lake))
     assert [(row.report.holds, len(row.report.filters)) for row in rows_of(pipeline.apply(files, policy), ApplyRow)] == [(False, 0)] * 3
     changes = rows_of(pipeline.apply(files, policy, in_place=True), ApplyRow)

@@ -73,7 +73,7 @@ def expected_rows(path, **options) -> list[dict]:
 def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     frame = read(fixtures, all=str(all_chunks))
     # Of files that are encrypted as a whole, the rows say only that.
-    rows = [row for row in rows_of(frame) if row["status"] == "ok"]
+    rows = [row for row in rows_of(frame) if row["status"] == "ok" and not str(row["file"]).endswith(".encrypted")]
     files = [file for file in parquet_files(str(fixtures)) if not str(file).endswith(".encrypted")]
     expected = [row for file in files for row in expected_rows(file, all_chunks=all_chunks)]
     if all_chunks:  # a file without row groups has a row, too

@@ -126,7 +126,7 @@ def test_a_check_for_people_sends_the_findings(tmp_path, capsys):
         run(["check", str(lake), "--require", "id", *options])
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
-    documents = json.loads((tmp_path / "report.json").read_text())
+    documents = [json.loads(line) for line in (tmp_path / "report.json").read_text().splitlines()]
     assert len(documents[0]["rules"]) == len(full.report.rules), "a report has all rules"
 
 
