@@ -1,4 +1,4 @@
-"""The pages of a column chunk, written anew in the form that every decoder reads, for chunks that pyarrow does not decode as they are.
+"""The pages of a column chunk, rewritten in the form that every decoder reads, for chunks that pyarrow does not decode as they are.
 
     total_compressed_size that contradicts the pages   the pages end where the footer's number of values is reached
     pages without values, or of another kind           left out

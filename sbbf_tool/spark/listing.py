@@ -144,7 +144,7 @@ def measure_again(files: DataFrame) -> DataFrame:
     """Return a listing with the lengths that its files have now."""
 
     def measure(batches: Batches) -> Batches:
-        # Stores answer one request at a time and thread.
+        # Each thread waits for one request to the store.
         with ThreadPoolExecutor(_REQUESTS) as threads:
             for batch in batches:
                 listed = list(from_batch(ListedFile, batch))

@@ -13,7 +13,7 @@ from sbbf_tool.errors import UsageError
 
 
 class FilterSetting(NamedTuple):
-    """What a writer is told of the filters of one column, as the writer names it; None where it is told nothing."""
+    """The settings of a writer for the filters of one column, under the name that the writer uses; None where nothing is set."""
 
     column: str
     ndv: int | None = None

@@ -49,7 +49,7 @@ class Setting(NamedTuple):
 
 
 def filter_settings(settings: Sequence[Setting], max_bytes: int | None = None) -> FilterSettings:
-    """Return what a writer is told of these columns, with one limit in bytes."""
+    """Return the settings of a writer for these columns, with one limit in bytes."""
     return FilterSettings(tuple(FilterSetting(setting.path, setting.ndv, setting.fpp, max_bytes) for setting in settings))
 
 

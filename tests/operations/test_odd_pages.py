@@ -195,7 +195,7 @@ def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> Non
 @pytest.mark.engines
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("a size") or "Hadoop" in case])
 def test_duckdb_reads_odd_pages(tmp_path: Path, case: str) -> None:
-    """What is odd in these files is read elsewhere."""
+    """Other tests read the odd parts of these files."""
     values = make(tmp_path / "f.parquet", case)
     assert [row for (row,) in duckdb.sql(f"SELECT v FROM '{tmp_path}/f.parquet'").fetchall()] == values.to_pylist()
 
