@@ -205,3 +205,11 @@ def test_a_filter_whose_length_was_changed_later_is_not_cut(plain, length, chang
     filters = verify(plain).filters
     assert len(filters) >= 3
     assert not any(checked.false_negatives or checked.problem for checked in filters)
+
+
+def test_a_run_with_nothing_to_do_does_not_look_for_the_tail(plain, monkeypatch):
+    add_filters(plain, ["id"], in_place=True)
+    monkeypatch.setattr("sbbf_tool.editing.edit.find_own_tail", lambda file: pytest.fail("the tail was searched"))
+    assert add_filters(plain, ["id"], in_place=True).filters == ()
+    with pytest.raises(pytest.fail.Exception, match="the tail was searched"):
+        add_filters(plain, ["name"], in_place=True)
