@@ -80,6 +80,9 @@ def reason_to_skip(name: str, error: BaseException) -> str | None:
     for start, reason in WRONG.items():
         if name.startswith(start):
             return reason
+    if isinstance(error, BaseExceptionGroup):  # of a test that walks a table
+        reasons = [reason_to_skip(name, part) for part in error.exceptions]
+        return reasons[0] if all(reasons) else None
     return next((reason for message, reason in MISSING.items() if message in str(error)), None)
 
 
