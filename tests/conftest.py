@@ -18,7 +18,7 @@ from sbbf_tool.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ("support.allowed_skips", "support.bytecode", "support.newer_pyarrow", "support.workers")
+pytest_plugins = ("support.bytecode", "support.newer_pyarrow", "support.stages", "support.workers")
 pytest.register_assert_rewrite("support")
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -56,6 +56,13 @@ def pytest_configure(config: pytest.Config) -> None:
         from sbbf_tool.parquet import chunk_index
 
         chunk_index.has_walker = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker("heavy")  # so that `-m "not heavy"` is all that one has to know
 
 
 @pytest.fixture(scope="session")

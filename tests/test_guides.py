@@ -169,7 +169,7 @@ def test_queries_of_the_past(tmp_path: Path) -> None:
 
 
 @pytest.mark.engines
-@pytest.mark.heavy(minutes=1)
+@pytest.mark.nightly(minutes=1)
 def test_a_query_in_the_engines(tmp_path: Path) -> None:
     block = example("choose-columns.md", "--run")
     place = Place(tmp_path / "place")

@@ -1,4 +1,4 @@
-"""The plugins of these tests: which skips are allowed."""
+"""The plugins of these tests: stages of CI, and what an old pyarrow lacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from support.allowed_skips import ALLOWED_SKIPS, find_excess, read_allowances
 from support.newer_pyarrow import WRONG
 
 pytestmark = pytest.mark.slow
@@ -15,26 +14,6 @@ pytestmark = pytest.mark.slow
 pytest_plugins = ["pytester"]
 
 TESTS = Path(__file__).parent
-
-
-def test_one_skip_more_than_allowed_is_excess() -> None:
-    allowances = {"no .*": 2, "slow": 1}
-    assert find_excess({"no gcc": 1, "no node": 1, "slow": 1}, allowances) == []
-    assert find_excess({"no gcc": 1, "no node": 2}, allowances) == ["3 skipped, 2 allowed: no .*"]
-    assert find_excess({"too slow": 1}, allowances) == ["1 skipped, none allowed: too slow"]
-
-
-def test_tables_of_allowances_add_up(tmp_path) -> None:
-    path = tmp_path / "skips.toml"
-    path.write_text("[one]\n'a' = 1\n'b' = 1\n[more]\n'a' = 2\n")
-    assert read_allowances(path, ["one", "more"]) == {"a": 3, "b": 1}
-    with pytest.raises(pytest.UsageError, match="has no table other; it has one, more"):
-        read_allowances(path, ["one", "other"])
-
-
-def test_the_tables_of_this_repository_can_be_read() -> None:
-    for table in ("readme", "numpy", "oldest", "without-extension", "heavy"):
-        assert read_allowances(ALLOWED_SKIPS, [table])
 
 
 @pytest.mark.parametrize("start", WRONG)
@@ -46,9 +25,10 @@ def test_tests_that_an_old_pyarrow_fails_have_their_present_names(start) -> None
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_run_with_one_skip_too_many_fails(pytester, monkeypatch, workers) -> None:
-    monkeypatch.setattr("support.allowed_skips.ALLOWED_SKIPS", pytester.path / "skips.toml")
-    (pytester.path / "skips.toml").write_text("[two]\n'no .*' = 2\n[three]\n'no .*' = 2\n'a whole module' = 1\n")
+def test_a_stage_fails_for_a_skip_that_is_not_expected(pytester, monkeypatch, workers) -> None:
+    monkeypatch.setattr("support.stages.ALLOWED_SKIPS", pytester.path / "skips.toml")
+    monkeypatch.setenv("SBBF_STAGES", str(pytester.path / "stages"))
+    (pytester.path / "skips.toml").write_text("always = ['no .*']\nmodules = ['a whole .*']\n")
     pytester.makepyfile(
         test_skips="""
         import pytest
@@ -57,7 +37,7 @@ def test_a_run_with_one_skip_too_many_fails(pytester, monkeypatch, workers) -> N
         def test_skipped(what):
             pytest.skip(f"no {what}")
 
-        @pytest.mark.xfail(reason="no matter")
+        @pytest.mark.xfail(reason="never mind")
         def test_expected_failure():
             assert False
 
@@ -66,9 +46,11 @@ def test_a_run_with_one_skip_too_many_fails(pytester, monkeypatch, workers) -> N
         """,
         test_module="import pytest\npytest.skip('a whole module', allow_module_level=True)",
     )
-    options = ["-p", "support.allowed_skips", "-n", workers]
-    short = pytester.runpytest_inprocess(*options, "--allowed-skips", "two")
+    options = ["-p", "support.stages", "-n", workers]
+    short = pytester.runpytest_inprocess(*options, "--stage", "other")
     assert short.ret == pytest.ExitCode.TESTS_FAILED
-    short.stdout.fnmatch_lines(["*more skips than *", "1 skipped, none allowed: a whole module"])
-    assert pytester.runpytest_inprocess(*options, "--allowed-skips", "three").ret == pytest.ExitCode.OK
+    short.stdout.fnmatch_lines(["*skips that stage other does not expect*", "1 skipped: a whole module"])
+    assert pytester.runpytest_inprocess(*options, "--stage", "modules").ret == pytest.ExitCode.OK
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
+    lines = [line.split() for line in (pytester.path / "stages").read_text().splitlines()]
+    assert [(line[0], line[1], line[3], line[5]) for line in lines] == [("other", "4", "s", "MB"), ("modules", "4", "s", "MB")]

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.heavy
+pytestmark = pytest.mark.nightly
 
 WHICH_KERNEL = """
 from sbbf_tool.bloom import kernels

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 SECONDS = 15
 TESTS = ("test_kernels.py", "test_hashing.py")
 
-pytestmark = [pytest.mark.heavy, pytest.mark.skipif(sys.platform != "linux", reason="sanitizers are preloaded as Linux does it")]
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(sys.platform != "linux", reason="sanitizers are preloaded as Linux does it")]
 
 
 def can_use(instructions: str) -> bool:

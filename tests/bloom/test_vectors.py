@@ -54,7 +54,7 @@ def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.environment(minutes=1)
-@pytest.mark.heavy(minutes=1)
+@pytest.mark.nightly(minutes=1)
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu", "x86_64-linux-musl"])
 def test_zig_finds_the_listed_instructions(target: str, tmp_path: Path) -> None:
     try:

@@ -87,6 +87,7 @@ def test_requests_are_found(page, urls):
     assert urls_of(page) == urls
 
 
+@pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 def test_a_browser_shows_every_page_without_a_message_or_a_foreign_request(site, browser: Browser):
     for page in sorted(site.rglob("*.html")):
@@ -97,6 +98,7 @@ def test_a_browser_shows_every_page_without_a_message_or_a_foreign_request(site,
         assert [url for url in requests if not url.startswith(f"{site.as_uri()}/")] == [], page
 
 
+@pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 @pytest.mark.parametrize("page", ["index", "how-to/one-file", "explanation/filters", "reference/rules"])
 def test_pages_are_accessible_and_fit_a_narrow_window(page, site, browser: Browser):

@@ -8,7 +8,7 @@ import pytest
 
 from support.browser import Browser
 
-pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nightly(1), pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
 
 GOOD = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title><link rel="icon" href="data:,">
 <style>body { color: #111; background: #fff } @media (prefers-color-scheme: dark) { body { color: #eee; background: #111 } }</style></head>

@@ -12,7 +12,7 @@ from sbbf_tool.cli import run
 from support.browser import Browser, read_json
 from support.defects import DEFECTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nightly(1), pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = pytest.mark.heavy(minutes=3)
+pytestmark = pytest.mark.nightly(minutes=3)
 
 NUM_FILES = int(os.environ.get("SBBF_TEST_LAKE_FILES", "180"))
 ROWS = 500

@@ -174,7 +174,7 @@ def test_errors_of_each_stage(stage, tmp_path):
     assert_70_and_a_line(*place_report(STAGES[stage], tmp_path), sorted((3 * row + column) % len(EVERY_ERROR) for column in range(4)))
 
 
-@pytest.mark.heavy(minutes=1)
+@pytest.mark.nightly(minutes=1)
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_error_of_each_stage(stage, tmp_path):
     assert_70_and_a_line(*place_report(STAGES[stage], tmp_path), EVERY_ERROR)

@@ -28,7 +28,9 @@ MORE_FILES = re.compile(r"and ([\d,]+) more files?; --each-file shows them")
 MORE_ROWS = re.compile(r"and ([\d,]+) more rows?; --wide shows them")
 
 
-@pytest.fixture(scope="module", params=[pytest.param(50, id="50 files"), pytest.param(3000, marks=pytest.mark.heavy(4), id="3,000 files")])
+@pytest.fixture(
+    scope="module", params=[pytest.param(50, id="50 files"), pytest.param(3000, marks=pytest.mark.nightly(4), id="3,000 files")]
+)
 def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of copies of one file, in which each command has something to report or to change."""
     folder = tmp_path_factory.mktemp("lake")

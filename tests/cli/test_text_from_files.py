@@ -156,7 +156,7 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
     assert printed or (name == "paimon build" and (":" in text or text.endswith("]")))
 
 
-@pytest.mark.heavy
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WORKING)
 def test_no_message_holds_what_is_obeyed(name, planted, text, fixtures, capfd):
     """Names that are not there, given to each option in turn; with a traceback, which holds the message once more."""

@@ -40,7 +40,7 @@ def test_sbbf_probe_is_a_reader_that_conforms(corpus_folder: Path) -> None:
     assert report.calls == report.count("correct") > 80
 
 
-@pytest.mark.heavy(8)
+@pytest.mark.nightly(8)
 def test_sbbf_probe_conforms_with_every_file(corpus_folder: Path) -> None:
     report = run_conformance(str(corpus_folder), reader=f"{SBBF} probe {SINGLE} --keys {{keys}}", exact=True)
     assert report.passed, report.problems
@@ -137,7 +137,7 @@ def test_add_filter_is_a_writer_that_conforms(corpus_folder: Path) -> None:
     assert report.count("correct") == report.calls > 15
 
 
-@pytest.mark.heavy(3)
+@pytest.mark.nightly(3)
 def test_add_filter_conforms_with_every_input(corpus_folder: Path) -> None:
     report = run_conformance(str(corpus_folder), writer=f"{SBBF} add-filter {{in}} -c {{column}} --output {{out}}", exact=True)
     assert report.passed, report.problems

@@ -9,7 +9,7 @@ import pytest
 
 from support.recipes import DAYS, Lake, install, run, write_recipe
 
-pytestmark = [pytest.mark.heavy(minutes=2), pytest.mark.environment(minutes=4), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=4), pytest.mark.timeout(900)]
 
 PROGRAM = """
 import json, sys

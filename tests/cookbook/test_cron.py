@@ -14,7 +14,7 @@ import pytest
 
 from support.recipes import DAYS, Lake, files_of, write_recipe
 
-pytestmark = [pytest.mark.heavy(minutes=1), pytest.mark.environment(minutes=0), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=0), pytest.mark.timeout(600)]
 
 VARIABLE = re.compile(r"(?P<name>\w+)=(?P<value>.*)")
 JOB = re.compile(r"(?P<times>(?:[\d*/,-]+ +){5})(?P<command>\S.*)")

@@ -10,7 +10,7 @@ import sbbf_tool
 from support.pages import FIXTURES
 from support.recipes import break_filter, install, run, write_recipe
 
-pytestmark = [pytest.mark.heavy(minutes=1), pytest.mark.environment(minutes=3), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=3), pytest.mark.timeout(900)]
 
 
 class Project:

@@ -11,7 +11,7 @@ from support.ci_runner import Runner
 from support.environments import require_program
 from support.recipes import DAYS, run, write_recipe
 
-pytestmark = [pytest.mark.heavy(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
 WORKFLOW = ".github/workflows/bloom-filters.yml"
 BASE = "${{ github.event.pull_request.base.sha }}"

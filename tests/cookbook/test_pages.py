@@ -25,7 +25,7 @@ def test_each_block_names_its_file_and_the_test_that_runs_it(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_test_uses_every_file_of_the_page(page):
     text = (TESTS / f"test_{page.stem.replace('-', '_')}.py").read_text()
-    assert re.findall(r"^pytestmark = \[pytest.mark.heavy\(minutes=\d\), pytest.mark.environment\(minutes=\d\)", text, re.MULTILINE)
+    assert re.findall(r"^pytestmark = \[pytest.mark.nightly\(minutes=\d\), pytest.mark.environment\(minutes=\d\)", text, re.MULTILINE)
     assert f'write_recipe("{page.stem}"' in text
 
 

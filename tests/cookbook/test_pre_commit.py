@@ -15,7 +15,7 @@ from support.pages import REPOSITORY
 from support.recipes import DAYS, Lake, write_recipe
 from support.wheels import copy_source
 
-pytestmark = [pytest.mark.heavy(minutes=3), pytest.mark.environment(minutes=1), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly(minutes=3), pytest.mark.environment(minutes=1), pytest.mark.timeout(900)]
 
 URL = "https://git.example.com/sbbf"
 

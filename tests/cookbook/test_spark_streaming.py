@@ -12,7 +12,7 @@ import sbbf_tool
 from support.pages import FIXTURES
 from support.recipes import break_filter, run, write_recipe
 
-pytestmark = [pytest.mark.heavy(minutes=2), pytest.mark.environment(minutes=0), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=0), pytest.mark.timeout(900)]
 
 
 class Stream:

@@ -103,7 +103,7 @@ def test_memory_stays_within_a_multiple_of_the_bytes(name):
         tracemalloc.stop()
 
 
-@pytest.mark.heavy(minutes=3)
+@pytest.mark.nightly(minutes=3)
 @pytest.mark.environment(minutes=1)
 @pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
 def test_guided_by_coverage(name, tmp_path):

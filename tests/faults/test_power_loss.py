@@ -124,7 +124,7 @@ def trace_of(before: Before, folder: Path) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.heavy(10))])
+@pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.nightly(10))])
 def test_power_lost_at_any_call(before, tmp_path, record_property, most):
     trace = trace_of(before, tmp_path / "it")
     replay = Replay(problem_of(before, tmp_path / "replay"), most)
@@ -159,7 +159,7 @@ def test_garbage_that_ends_in_a_magic_is_no_other_writers_file(befores, tmp_path
     assert contents(tmp_path) == {FILE: before.old}
 
 
-@pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.heavy(10))])
+@pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.nightly(10))])
 def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_property, most):
     before, folder = befores["append"], tmp_path / "it"
     append = trace_of(before, folder)
@@ -197,7 +197,7 @@ def read_all(folder: Path) -> State:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(70, 4, marks=pytest.mark.heavy(5))])
+@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(70, 4, marks=pytest.mark.nightly(5))])
 def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
     folder, again = tmp_path / "it", tmp_path / "replay"
     arguments = small_files(folder, count)

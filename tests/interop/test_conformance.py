@@ -17,7 +17,7 @@ import pytest
 from sbbf_tool import make_corpus, run_conformance
 from support.environments import NotInstallableError, install_npm
 
-pytestmark = [pytest.mark.engines, pytest.mark.heavy(3), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engines, pytest.mark.nightly(3), pytest.mark.timeout(900)]
 
 ENGINES = Path(__file__).parents[1] / "support" / "conformance_engine.py"
 HYPARQUET = Path(__file__).parent / "hyparquet"

@@ -118,7 +118,7 @@ def test_datafusion(emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pyte
     assert not inspect("upper.parquet").filters
 
 
-@pytest.mark.heavy(3)
+@pytest.mark.nightly(3)
 def test_spark(emit: Any, path: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = emit("spark")
     frame = spark.read.parquet(str(path)).limit(GROUP).coalesce(1)
@@ -129,7 +129,7 @@ def test_spark(emit: Any, path: Path, spark: SparkSession, tmp_path: Path, monke
     assert_filters(file, settings, {"id", "Name"})
 
 
-@pytest.mark.heavy(3)
+@pytest.mark.nightly(3)
 def test_properties_of_parquet_java(emit: Any, path: Path, spark: SparkSession, tmp_path: Path) -> None:
     settings = emit("parquet-java")
     writer = spark.read.parquet(str(path)).limit(GROUP).coalesce(1).write

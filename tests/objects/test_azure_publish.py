@@ -370,7 +370,7 @@ def test_changes_that_are_not_made(container, capsys):
     assert container.proxy.uploaded == 0
 
 
-@pytest.mark.heavy(minutes=1)
+@pytest.mark.nightly(minutes=1)
 @pytest.mark.parametrize("step", ["PutBlock", "PutBlockList"])
 def test_a_kill_leaves_a_whole_blob_and_the_next_run_removes_the_rest(container, step):
     url = container.put_blocks("x.parquet", blocks_of(large()))

@@ -24,7 +24,7 @@ from support.large_files import large, small
 
 pytestmark = pytest.mark.environment(minutes=1)
 
-HEAVY = pytest.mark.heavy(minutes=1)
+HEAVY = pytest.mark.nightly(minutes=1)
 SECRET = "hUsHs3cr3t"
 CHANGES = (
     ["add-filter", "<URL>", "-c", "id", "--in-place"],

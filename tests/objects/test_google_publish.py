@@ -338,7 +338,7 @@ def killed_at(google_bucket, url: str, step: str, number: int) -> int:
     return code
 
 
-@pytest.mark.heavy(minutes=2)
+@pytest.mark.nightly(minutes=2)
 @pytest.mark.parametrize("step", ["Download", "Upload", "Compose"])
 def test_a_kill_leaves_a_whole_object_and_the_next_run_removes_the_rest(google_bucket, step):
     url = google_bucket.put("lake/large.parquet", large())
@@ -356,7 +356,7 @@ def test_a_kill_leaves_a_whole_object_and_the_next_run_removes_the_rest(google_b
     assert google_bucket.names() == ["lake/large.parquet"]
 
 
-@pytest.mark.heavy(minutes=1)
+@pytest.mark.nightly(minutes=1)
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_terminated_command_leaves_nothing(google_bucket, number, exit_code):
     url = google_bucket.put("large.parquet", large())

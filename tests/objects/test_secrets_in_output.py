@@ -96,7 +96,7 @@ def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
             assert_silent([*name.split(), "--debug", *form, *words], capfd)
 
 
-@pytest.mark.heavy
+@pytest.mark.nightly
 @pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
 @pytest.mark.parametrize("name", WORKING)
 def test_a_url_for_any_option(name, url, local, capfd, fixtures):

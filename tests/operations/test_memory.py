@@ -55,7 +55,7 @@ def write_one_row_group(path) -> None:
         stream.write(raw.getvalue() + build_tail(raw.getvalue()))
 
 
-@pytest.mark.heavy(minutes=5)
+@pytest.mark.nightly(minutes=5)
 @pytest.mark.parametrize("way", ["append", "copy"])
 def test_a_row_group_of_a_hundred_million_rows(tmp_path, way):
     path = tmp_path / "f.parquet"

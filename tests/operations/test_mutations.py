@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SEEDS = [
     pytest.param(range(100), id="a hundred"),
-    pytest.param(range(1000, 2000), id="a thousand", marks=pytest.mark.heavy),
+    pytest.param(range(1000, 2000), id="a thousand", marks=pytest.mark.nightly),
 ]
 
 

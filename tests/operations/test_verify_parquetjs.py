@@ -11,7 +11,7 @@ from sbbf_tool import check, verify
 from sbbf_tool.reports.verify import VerifyReport
 from support.environments import NotInstallableError, install_npm
 
-pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=1)]
+pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=1)]
 
 COLUMNS = ["id", "name", "price", "small", "ratio", "flag"]
 PROGRAM = """

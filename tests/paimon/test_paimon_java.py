@@ -32,7 +32,7 @@ from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
 from support.paimon_engines import PaimonJava
 
-pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

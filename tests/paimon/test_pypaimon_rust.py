@@ -25,7 +25,7 @@ from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
 from support.paimon_engines import run_rust, rust_python
 
-pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
 INDEXED = ("in_file", "embedded", "partitioned", "tracked", "elsewhere", "moved")
 PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")

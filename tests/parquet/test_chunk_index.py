@@ -77,7 +77,7 @@ def mutant(raw: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-MANY = pytest.param(range(30, 2000), id="many", marks=[pytest.mark.heavy(minutes=4), pytest.mark.timeout(1200)])
+MANY = pytest.param(range(30, 2000), id="many", marks=[pytest.mark.nightly(minutes=4), pytest.mark.timeout(1200)])
 
 
 @pytest.mark.parametrize("seeds", [pytest.param(range(30), id="a few"), MANY])

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 CORPUS = HERE.parent / "faults" / "corpus" / "footer"
 SECONDS = 15
 
-pytestmark = [pytest.mark.heavy, pytest.mark.skipif(sys.platform != "linux", reason="sanitizers are preloaded as Linux does it")]
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(sys.platform != "linux", reason="sanitizers are preloaded as Linux does it")]
 
 
 @pytest.fixture(scope="module")

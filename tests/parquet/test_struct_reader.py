@@ -103,7 +103,7 @@ def mutant(raw: bytes, chance: random.Random) -> bytes:
 @EXTENSION
 @pytest.mark.parametrize(
     "seeds",
-    [pytest.param(range(20), id="a few"), pytest.param(range(20, 500), id="many", marks=[pytest.mark.heavy, pytest.mark.timeout(900)])],
+    [pytest.param(range(20), id="a few"), pytest.param(range(20, 500), id="many", marks=[pytest.mark.nightly, pytest.mark.timeout(900)])],
 )
 def test_damaged_footers(seeds):
     read = refused = 0

@@ -75,7 +75,7 @@ class TestCommittedRuns:
         check_installed(engine, Path(sys.executable), questions, tmp_path)
 
     @pytest.mark.engines
-    @pytest.mark.heavy(minutes=5)
+    @pytest.mark.nightly(minutes=5)
     def test_spark_does_what_its_run_says(self, questions, tmp_path):
         pytest.importorskip("pyspark")
         check_installed("spark", Path(sys.executable), questions, tmp_path)

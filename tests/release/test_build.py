@@ -19,7 +19,7 @@ from support.environments import NotInstallableError, install_python
 
 REPOSITORY = Path(__file__).parents[2]
 
-pytestmark = [pytest.mark.heavy(4), pytest.mark.environment(minutes=1), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly(4), pytest.mark.environment(minutes=1), pytest.mark.timeout(900)]
 
 
 @pytest.fixture

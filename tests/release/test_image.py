@@ -127,7 +127,7 @@ def commands_of_the_page() -> list[Command]:
     return [Command(tuple(match["words"].split()), bool(match["read_only"]), bool(match["user"])) for match in matches if match]
 
 
-@pytest.mark.heavy(6)
+@pytest.mark.nightly(6)
 @pytest.mark.environment(minutes=2)
 @pytest.mark.timeout(1200)
 def test_the_image_reads_and_changes_files(tmp_path: Path) -> None:

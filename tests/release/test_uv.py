@@ -17,7 +17,7 @@ FIXTURES = REPOSITORY / "fixtures"
 GROUPS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["dependency-groups"]
 EXPECTED = {"test": {"pytest", "pyspark", "furo"}, "fuzz": {"atheris", "hypothesis"}, "release": {"auditwheel", "twine"}}
 
-pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly(1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

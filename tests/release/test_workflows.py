@@ -202,7 +202,7 @@ class TestAction:
     def test_the_inputs_reach_scripts_as_variables_only(self):
         assert [step["name"] for step in load(ACTION)["runs"]["steps"] if "${{" in step.get("run", "")] == []
 
-    @pytest.mark.heavy(2)
+    @pytest.mark.nightly(2)
     @pytest.mark.environment(minutes=1)
     @pytest.mark.timeout(600)
     def test_the_action_installs_its_own_checkout(self, tmp_path):

@@ -18,7 +18,7 @@ import pytest
 from sbbf_tool import add_filters
 from support.lakes import linked_files
 
-pytestmark = pytest.mark.heavy(minutes=8)
+pytestmark = pytest.mark.nightly(minutes=8)
 
 FEW = 200
 MANY = int(os.environ.get("SBBF_MANY_FILES", "3000"))

@@ -18,7 +18,7 @@ from support.lake_folders import REPOSITORY, connect_server
 from support.lakes import MIXED, mixed
 from support.sql_queries import assert_answers, run_queries
 
-pytestmark = [pytest.mark.engines, pytest.mark.heavy(minutes=3), pytest.mark.environment(minutes=3)]
+pytestmark = [pytest.mark.engines, pytest.mark.nightly(minutes=3), pytest.mark.environment(minutes=3)]
 
 OLDEST = "3.5.0"
 OF_ITS_TIME = ("pandas==1.5.3", "numpy==1.26.0", "pyarrow==14.0.1")

@@ -25,7 +25,7 @@ from sbbf_tool.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
 
-pytestmark = [pytest.mark.heavy(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
 NEWEST = "1.5.5"
 CATALOG_VERSIONS = {"1.3.2": "0.2", "1.4.4": "0.3", "1.5.0": "0.4", NEWEST: "1.0"}

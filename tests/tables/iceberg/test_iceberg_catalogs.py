@@ -73,7 +73,7 @@ def make_copies(table):
     return copies
 
 
-@pytest.mark.heavy(1)
+@pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 @pytest.mark.filterwarnings("ignore:Parquet writer option")
 @pytest.mark.parametrize("version", ["1", "2"])
@@ -98,7 +98,7 @@ def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
     assert ids_of(table) == list(range(260))
 
 
-@pytest.mark.heavy(1)
+@pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 def test_a_rest_catalog_writes_format_3(rest_catalog):
     """PyIceberg writes no metadata and no manifests of format 3, but the catalog does, and the commit has manifests of its own."""
@@ -143,7 +143,7 @@ def glue(monkeypatch, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.heavy(1)
+@pytest.mark.nightly(1)
 def test_a_glue_catalog(glue, monkeypatch):
     monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
     table = glue.create_table("n.t", schema=rows(0, 1).schema)

@@ -24,7 +24,7 @@ from support.environments import NotInstallableError
 from support.iceberg_java import JavaIceberg, start_iceberg
 from support.iceberg_tables import ADD, RacingSource, convert, make_copies
 
-pytestmark = [pytest.mark.heavy(2), pytest.mark.environment(minutes=1), pytest.mark.xdist_group("iceberg-java")]
+pytestmark = [pytest.mark.nightly(2), pytest.mark.environment(minutes=1), pytest.mark.xdist_group("iceberg-java")]
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def test_clickhouse_uses_the_filters(catalog):
         read_clickhouse(catalog, "WHERE id = 9998")
 
 
-@pytest.mark.heavy(1)
+@pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=2)
 def test_duckdb(catalog, table, tmp_path):
     packages = ("duckdb==1.5.5", "duckdb-extension-iceberg==1.5.5", "duckdb-extension-avro==1.5.5")
