@@ -1,6 +1,7 @@
 """Table of the public names. `__init__` reads it when a name is first used, and type checkers always do."""
 
 from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
+from sbbf_tool.encryption.keys import Keys as Keys
 from sbbf_tool.engine_runs.run import run_engines as run_engines
 from sbbf_tool.errors import AuthenticationError as AuthenticationError
 from sbbf_tool.errors import RefusedError as RefusedError
@@ -32,7 +33,6 @@ from sbbf_tool.operations.repair import repair as repair
 from sbbf_tool.operations.resize import resize_filters as resize_filters
 from sbbf_tool.operations.size import size_filter as size_filter
 from sbbf_tool.operations.verify import verify as verify
-from sbbf_tool.parquet.encryption.keys import Keys as Keys
 from sbbf_tool.rules.check_policy import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs

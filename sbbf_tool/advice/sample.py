@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.survey import Totals
+from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.encryption.keys import Keys
 
 if TYPE_CHECKING:
     from sbbf_tool.file.distinct import Distinct

@@ -15,7 +15,7 @@ from sbbf_tool.conformance.kinds import BITSET_BYTES, BY_NAME
 from sbbf_tool.conformance.manifest import CANNOT_SAY
 from sbbf_tool.conformance.parquet_writer import ChunkKey, Encrypter, StoredBytes
 from sbbf_tool.display import to_json
-from sbbf_tool.parquet.encryption.modules import NONCE_BYTES, TAG_BYTES, FileAad, Key, Module, ensure_cryptography
+from sbbf_tool.encryption.modules import NONCE_BYTES, TAG_BYTES, FileAad, Key, Module, ensure_cryptography
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, build_tail
 from sbbf_tool.parquet.idl.ttypes import (

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sbbf_tool.bloom import spec
+from sbbf_tool.encryption.modules import Module
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
-from sbbf_tool.parquet.encryption.modules import Module
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, build_tail
 from sbbf_tool.parquet.idl.ttypes import (

@@ -18,7 +18,7 @@ from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.parquet.encryption.file_cipher import KeyRing
+    from sbbf_tool.encryption.file_cipher import KeyRing
 
 
 class InterruptedAppend(NamedTuple):
@@ -56,7 +56,7 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
     if ring is None and not tail.encrypted:
         Footer(stored, tail.start)
         return
-    from sbbf_tool.parquet.encryption.footers import parse_footer
+    from sbbf_tool.encryption.footers import parse_footer
 
     with suppress(RefusedError):
         parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=ring)

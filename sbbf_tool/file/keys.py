@@ -14,8 +14,8 @@ from sbbf_tool.display import quote_word
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.parquet.encryption.keys import Keys as Keys
-    from sbbf_tool.parquet.encryption.keys import KeyService, KmsClient
+    from sbbf_tool.encryption.keys import Keys as Keys
+    from sbbf_tool.encryption.keys import KeyService, KmsClient
 
     KeysLike: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
     """What `Keys.of` accepts: `Keys`, a mapping as in a keys file (keys may be bytes), a function that returns a key, or a KMS client."""
@@ -33,7 +33,7 @@ def read_keys(path: str | None) -> Keys | None:
     text = os.environ.get(_JSON_VARIABLE)
     if not text:
         return None
-    from sbbf_tool.parquet.encryption.keys import Keys
+    from sbbf_tool.encryption.keys import Keys
 
     return Keys.from_json(text, where=_JSON_VARIABLE)
 
@@ -52,7 +52,7 @@ def exposure_of(path: str) -> str | None:
 
 
 def _read_file(path: str) -> Keys:
-    from sbbf_tool.parquet.encryption.keys import Keys, may_be_keys
+    from sbbf_tool.encryption.keys import Keys, may_be_keys
 
     try:
         with open(path, "rb") as stream:

@@ -40,10 +40,10 @@ from sbbf_tool.storage.source import PlannedSource, Source
 
 # Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
 if TYPE_CHECKING:
+    from sbbf_tool.encryption.file_cipher import FileCipher, KeyRing
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
-    from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
     from sbbf_tool.storage.inputs import FileIn, Readable
 
 # A filter up to this size is fetched with its header, because a second request would cost more.
@@ -89,7 +89,7 @@ class ParquetFile:
                     raise
                 # Only the beginning of a Parquet file.
                 raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
-            self.footer = self._parse_footer(tail)
+            self.footer, self._cipher = self._parse_footer(tail)
             self.footer.file_name = (file_name or source.name).rpartition("/")[2]
 
     @classmethod
@@ -186,11 +186,11 @@ class ParquetFile:
 
         return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
 
-    def _parse_footer(self, tail: Tail) -> Footer:
+    def _parse_footer(self, tail: Tail) -> tuple[Footer, FileCipher | None]:
         stored = self.source.read(tail.start, tail.length)
         if self.ring is None and not tail.encrypted:
-            return Footer(stored, tail.start, leaves=self._leaves)
-        from sbbf_tool.parquet.encryption.footers import parse_footer
+            return Footer(stored, tail.start, leaves=self._leaves), None
+        from sbbf_tool.encryption.footers import parse_footer
 
         return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring, leaves=self._leaves)
 
@@ -201,14 +201,14 @@ class ParquetFile:
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
-        return self._parse_footer(tail)
+        return self._parse_footer(tail)[0]
 
     def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
         """Return the filter of a chunk; None if the footer refers to none.
 
         Raises UnreadableError if the bytes cannot be a filter, AuthenticationError if they are not what the writer encrypted.
         """
-        return self._stored_filter(row_group, column, self.footer.cipher if self.has_key(row_group, column) else None)
+        return self._stored_filter(row_group, column, self._cipher if self.has_key(row_group, column) else None)
 
     def plaintext_filter(self, row_group: int, column: Column) -> StoredFilter | None:
         """Return the filter as a reader without keys would read it. Raises UnreadableError if there is no plaintext filter."""
@@ -224,7 +224,7 @@ class ParquetFile:
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"the offset is outside the file, which has {self.source.size:,} bytes")
             if cipher is not None:
-                from sbbf_tool.parquet.encryption import filters as encrypted_filters
+                from sbbf_tool.encryption import filters as encrypted_filters
 
                 stored = encrypted_filters.read_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
             else:
@@ -272,20 +272,20 @@ class ParquetFile:
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
         if not stored.is_encrypted:
             return data
-        from sbbf_tool.parquet.encryption import filters as encrypted_filters
+        from sbbf_tool.encryption import filters as encrypted_filters
 
-        assert self.footer.cipher is not None
+        assert self._cipher is not None
         column = self.footer.columns[stored.column]
         with self.locate_errors(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset:,}"):
-            return encrypted_filters.decrypt_bitset(self.footer.cipher, stored, data)
+            return encrypted_filters.decrypt_bitset(self._cipher, stored, data)
 
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
         """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no filter from there ends by `end`."""
-        if self.footer.cipher is None:
+        if self._cipher is None:
             return None
-        from sbbf_tool.parquet.encryption import filters as encrypted_filters
+        from sbbf_tool.encryption import filters as encrypted_filters
 
-        return encrypted_filters.end_of_any_filter(self.source.read_up_to, start, end, self.footer.cipher)
+        return encrypted_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
 
     def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -294,23 +294,23 @@ class ParquetFile:
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
             raise LockedError(reason, hint="a plaintext filter would disclose its values")
-        if self.footer.cipher is None or not self.has_key(row_group, column):
+        if self._cipher is None or not self.has_key(row_group, column):
             return header, bitset
-        from sbbf_tool.parquet.encryption import filters as encrypted_filters
+        from sbbf_tool.encryption import filters as encrypted_filters
 
-        return encrypted_filters.encrypt_filter(self.footer.cipher, (row_group, column), header, bitset)
+        return encrypted_filters.encrypt_filter(self._cipher, (row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
         """Return access to a chunk's pages, decrypted. Raises UnreadableError if the pages of an encrypted chunk cannot be located."""
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
-        if self.footer.cipher is None or not self.has_key(row_group, column):
+        if self._cipher is None or not self.has_key(row_group, column):
             pages = ChunkPages(meta, self.source.read_up_to, self.source.open_arrow, limit=lambda: self.footer.end_of_pages(meta))
             return with_checked_sizes(pages, self.limit.ensure)
-        from sbbf_tool.parquet.encryption.decrypted_pages import DecryptedPages
+        from sbbf_tool.encryption.decrypted_pages import DecryptedPages
 
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
-            decrypted_pages = DecryptedPages(self.source.read_up_to, self.footer.cipher, (row_group, column.index), meta)
+            decrypted_pages = DecryptedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta)
             return with_checked_sizes(decrypted_pages.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
@@ -319,18 +319,18 @@ class ParquetFile:
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Return whether a chunk is encrypted and its key is present."""
         index = column if isinstance(column, int) else column.index
-        return self.footer.cipher is not None and self.footer.cipher.has_key((row_group, index))
+        return self._cipher is not None and self._cipher.has_key((row_group, index))
 
     def warnings_about_keys(self, target: str) -> list[str]:
         """Return the warnings about key material that is stored beside this file and that a copy under another name would lack."""
         mine, copied = key_material_path(self.name), key_material_path(target)
-        if self.footer.cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
+        if self._cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
     def has_key_material(self) -> bool:
         """Return whether the file is encrypted, and its key material is in a file beside it."""
-        if self.footer.cipher is None and self.footer.metadata.encryption_algorithm is None:
+        if self._cipher is None and self.footer.metadata.encryption_algorithm is None:
             return False
         beside = key_material_path(self.name)
         if not places.is_url(beside):
@@ -345,7 +345,7 @@ class ParquetFile:
         """Return which missing key makes a chunk unreadable; None if the chunk is not encrypted or the key is present."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
-        missing = self.footer.cipher.missing.get((row_group, column.index)) if self.footer.cipher is not None else None
+        missing = self._cipher.missing.get((row_group, column.index)) if self._cipher is not None else None
         return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
     def locate_errors(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
@@ -357,8 +357,8 @@ def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
     """Return the key ring for the file with this name, or for one without a name; None without keys."""
     if keys is None:
         return None
-    from sbbf_tool.parquet.encryption.file_cipher import KeyRing
-    from sbbf_tool.parquet.encryption.keys import Keys
+    from sbbf_tool.encryption.file_cipher import KeyRing
+    from sbbf_tool.encryption.keys import Keys
 
     known_keys = Keys.of(keys)
     if known_keys is None or name is None:
@@ -378,7 +378,7 @@ def _material_beside(path: str) -> Callable[[str], bytes | None]:
 
     @cache
     def read() -> dict[str, bytes]:
-        from sbbf_tool.parquet.encryption.key_material import parse_material_file
+        from sbbf_tool.encryption.key_material import parse_material_file
 
         if not places.is_url(beside) and not os.path.lexists(beside):
             return {}

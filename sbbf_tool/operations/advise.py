@@ -38,10 +38,10 @@ from sbbf_tool.advice.verdicts import (
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
+from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
-from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, ColumnSizes, QueryAdvice
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs

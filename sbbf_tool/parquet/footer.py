@@ -3,14 +3,14 @@
     ... pages ... | FileMetaData (Thrift compact) | u32 LE length of FileMetaData | "PAR1"
 
 `set_filters` splices fields 14 and 15 of the selected column chunks into the footer's own bytes, so everything that this package does not
-know is kept. A footer that is encrypted or signed has a `FileCipher` (`encryption`).
+know is kept. A footer that is encrypted or signed has a `Cipher`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from sbbf_tool.errors import LockedError, NotParquetError, UnreadableError
 from sbbf_tool.numbers import format_count
@@ -21,9 +21,6 @@ from sbbf_tool.parquet.columns import PHYSICAL_TYPES, UNKNOWN, Column, leaf_colu
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup, SchemaElement
 from sbbf_tool.parquet.pages import page_range
 from sbbf_tool.parquet.row_groups import LEAST_SHARE, parse_metadata
-
-if TYPE_CHECKING:
-    from sbbf_tool.parquet.encryption.file_cipher import FileCipher
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"
@@ -112,6 +109,20 @@ class FilterPlace(NamedTuple):
     length: int | None
 
 
+class Cipher(Protocol):
+    """The keys of one file, as far as its footer needs them: see the package `encryption`."""
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the key of the footer is known."""
+
+    def has_key(self, chunk: ChunkKey) -> bool: ...
+    def decrypt_metadata(self, chunk: ChunkKey, ciphertext: bytes) -> bytes: ...
+    def encrypt_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes: ...
+    def encrypt_footer(self, raw: bytes) -> tuple[bytes, bytes]:
+        """Encrypt or sign the footer; return it as stored, and the magic after it."""
+
+
 class Footer:
     """A `FileMetaData` with its bytes and its position in the file. `metadata` has all but the row groups, which methods return.
 
@@ -124,7 +135,7 @@ class Footer:
         start: int,
         *,
         stored_bytes: int | None = None,
-        cipher: FileCipher | None = None,
+        cipher: Cipher | None = None,
         leaves: Leaves = leaf_columns,
     ) -> None:
         self.raw = raw
@@ -166,7 +177,7 @@ class Footer:
     @property
     def is_writable(self) -> bool:
         """Whether a changed footer can replace this one; a signed footer must be signed again, which requires its key."""
-        return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
+        return self.cipher.can_write if self.cipher is not None else self.metadata.encryption_algorithm is None
 
     @property
     def index(self) -> ChunkIndex | None:
@@ -223,8 +234,8 @@ class Footer:
         """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this one, then length and magic."""
         if self.cipher is None:
             return raw, build_tail(raw)
-        stored = self.cipher.encrypt_footer(raw)
-        return stored, build_tail(stored, MAGIC if self.cipher.crypto is None else MAGIC_ENCRYPTED)
+        stored, magic = self.cipher.encrypt_footer(raw)
+        return stored, build_tail(stored, magic)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
         """Ensure that a chunk states the physical type of its column; another type would decode to other values. Raises UnreadableError."""
@@ -325,7 +336,7 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
 def set_filters(
     raw: bytes,
     places: Mapping[ChunkKey, FilterPlace | None],
-    cipher: FileCipher | None = None,
+    cipher: Cipher | None = None,
     *,
     leave_decrypted: bool = False,
     index: ChunkIndex | None = None,
@@ -348,7 +359,7 @@ def set_filters(
     return _edit_metadata(raw, places, change, cipher, leave_decrypted, index)
 
 
-def decrypt_metadata(raw: bytes, chunks: Iterable[ChunkKey], cipher: FileCipher | None) -> bytes:
+def decrypt_metadata(raw: bytes, chunks: Iterable[ChunkKey], cipher: Cipher | None) -> bytes:
     """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the counterpart of `leave_decrypted`."""
     return _edit_metadata(raw, chunks, None, cipher, True)
 
@@ -360,7 +371,7 @@ def _edit_metadata(
     raw: bytes,
     chunks: Iterable[ChunkKey],
     change: _Change | None,
-    cipher: FileCipher | None,
+    cipher: Cipher | None,
     leave_decrypted: bool,
     index: ChunkIndex | None = None,
 ) -> bytes:
@@ -386,7 +397,7 @@ def _edit_metadata(
 
 
 def _edit_encrypted(
-    raw: bytes, key: ChunkKey, field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
+    raw: bytes, key: ChunkKey, field: compact.Field, change: _Change | None, cipher: Cipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
         raise LockedError("the metadata of a column is encrypted", hint="give its key")

@@ -9,9 +9,9 @@ from sbbf_tool.advice.history.read import read_history
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.advice.survey import FileSurvey
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.operations.advise import advise_on_surveys
-from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, OK

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
+from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.hints import Fix
 from sbbf_tool.html_report.page import Page
-from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.page import PageFigure, PageReport
 from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner import works

@@ -12,9 +12,9 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.encryption.modules import Key
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.keys import read_keys
-from sbbf_tool.parquet.encryption.modules import Key
 
 FIRST, SECOND = bytes(range(16)), bytes(range(32))
 HEX, BASE64 = FIRST.hex(), b64encode(SECOND).decode()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile, TableFiles
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 

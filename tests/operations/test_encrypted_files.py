@@ -29,9 +29,9 @@ from sbbf_tool import (
 )
 from sbbf_tool.cli import run
 from sbbf_tool.cli.spelling import command_of
+from sbbf_tool.encryption.modules import Module
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.encryption.modules import Module
 from sbbf_tool.parquet.filters import build_header, parse_header
 from sbbf_tool.parquet.footer import decrypt_metadata, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData

@@ -10,45 +10,45 @@ Its `raw` is the plaintext struct, and its `cipher` encrypts it again.
 
 from __future__ import annotations
 
+from sbbf_tool.encryption import modules
+from sbbf_tool.encryption.file_cipher import FileCipher, KeyRing, algorithm_of
+from sbbf_tool.encryption.keys import describe_key
+from sbbf_tool.encryption.modules import SIGNATURE_BYTES
 from sbbf_tool.errors import AuthenticationError, LockedError, UnreadableError
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import leaf_columns
-from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing, algorithm_of
-from sbbf_tool.parquet.encryption.keys import describe_key
-from sbbf_tool.parquet.encryption.modules import SIGNATURE_BYTES
 from sbbf_tool.parquet.footer import Footer, Leaves
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileCryptoMetaData
 from sbbf_tool.parquet.structs import parse_struct
 
 
-def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None, leaves: Leaves = leaf_columns) -> Footer:
+def parse_footer(
+    stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None, leaves: Leaves = leaf_columns
+) -> tuple[Footer, FileCipher | None]:
     """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end before length word and magic.
 
-    `leaves` is as in `Footer`. Without keys, a plaintext footer is read as far as possible. Raises LockedError if a key is missing,
-    RefusedError if an AAD prefix is, AuthenticationError and UnreadableError.
+    Return it and its cipher; None for a plain footer, or without keys: then a plaintext footer is read as far as possible. `leaves` is
+    as in `Footer`. Raises LockedError if a key is missing, RefusedError if an AAD prefix is, AuthenticationError and UnreadableError.
     """
     if encrypted:
         return _parse_encrypted(stored, start, ring, leaves)
     footer = Footer(stored, start, leaves=leaves)
     algorithm = footer.metadata.encryption_algorithm
     if ring is None:
-        return footer
+        return footer, None
     if algorithm is None:
         if any(*footer.presence("crypto_metadata")):
             raise AuthenticationError("the file has encrypted columns, but its footer is neither encrypted nor signed")
-        return footer
+        return footer, None
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
     key = ring.footer_key(footer.metadata.footer_signing_key_metadata)
     cipher = FileCipher(ring, algorithm_of(algorithm, ring.keys.aad_prefix), key)
     if key is not None:
         modules.ensure_signed(key, raw, signature, cipher.algorithm.aad.of_footer())
-    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves)
-    _open_columns(footer, cipher)
-    return footer
+    return _open_columns(Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher)
 
 
-def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Leaves) -> Footer:
+def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Leaves) -> tuple[Footer, FileCipher]:
     try:
         length = compact.skip(stored, 0, compact.STRUCT)
     except IndexError:
@@ -62,12 +62,10 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Le
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())
     except AuthenticationError as error:
         raise error.at(place="the footer") from None
-    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves)
-    _open_columns(footer, cipher)
-    return footer
+    return _open_columns(Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher)
 
 
-def _open_columns(footer: Footer, cipher: FileCipher) -> None:
+def _open_columns(footer: Footer, cipher: FileCipher) -> tuple[Footer, FileCipher]:
     """Replace the plaintext metadata of each chunk whose key is known with the full metadata."""
     cipher.learn(footer.row_groups, footer.columns)
     for number in range(footer.num_row_groups):
@@ -80,3 +78,4 @@ def _open_columns(footer: Footer, cipher: FileCipher) -> None:
                 chunk.meta_data = parse_struct(ColumnMetaData, plain)
             except UnreadableError as error:
                 raise error.at(place=f"the metadata of column {footer.columns[index].name}, row group {number}") from None
+    return footer, cipher

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from sbbf_tool.encryption import modules
+from sbbf_tool.encryption.keys import Keys, describe_key
+from sbbf_tool.encryption.modules import Bytes, FileAad, Key, Module
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.keys import Keys, describe_key
-from sbbf_tool.parquet.encryption.modules import Bytes, FileAad, Key, Module
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, ChunkKey
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm
 from sbbf_tool.parquet.row_groups import RowGroups
-
-ChunkKey = tuple[int, int]
 
 
 class KeyRing(NamedTuple):
@@ -127,11 +126,17 @@ class FileCipher:
     def encrypt_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes:
         return self.encrypt(chunk, Module.COLUMN_METADATA, plain)
 
-    def encrypt_footer(self, raw: bytes) -> bytes:
-        """Encrypt or sign the footer with a new nonce; return it as stored."""
+    @property
+    def can_write(self) -> bool:
+        return self.footer_key is not None
+
+    def encrypt_footer(self, raw: bytes) -> tuple[bytes, bytes]:
+        """Encrypt or sign the footer with a new nonce; return it as stored, and the magic after it."""
         key, aad = self.footer_key, self.algorithm.aad.of_footer()
         assert key is not None, "callers check first that the footer can be changed"
-        return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
+        if self.crypto is None:
+            return raw + modules.sign(key, raw, aad), MAGIC
+        return self.crypto + modules.build_gcm(key, raw, aad), MAGIC_ENCRYPTED
 
     def decrypt_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:
         """Decrypt a page, which may be a CTR module. Raises AuthenticationError with GCM."""

@@ -17,11 +17,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.encryption.file_cipher import FileCipher
+from sbbf_tool.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Module
 from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
-from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Module
-from sbbf_tool.parquet.footer import MAGIC
+from sbbf_tool.parquet.footer import MAGIC, ChunkKey
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
 from sbbf_tool.parquet.pages import ChunkPages, ReadStream, count_of, page_range
 from sbbf_tool.parquet.structs import parse_prefix

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sbbf_tool.encryption.modules import KEY_SIZES, Key, decrypt_gcm
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key, decrypt_gcm
 
 _TYPE = "PKMT1"
 

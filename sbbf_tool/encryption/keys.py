@@ -25,9 +25,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sbbf_tool.encryption.key_material import KeyMaterial, parse_material
+from sbbf_tool.encryption.modules import KEY_SIZES, Key
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.parquet.encryption.key_material import KeyMaterial, parse_material
-from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key
 
 KeyService = Callable[[bytes], "bytes | None"]
 """A function that returns the key for key metadata; None if it has none, or denies it to this caller."""

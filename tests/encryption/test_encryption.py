@@ -9,12 +9,12 @@ from base64 import b64encode
 
 import pytest
 
+from sbbf_tool.encryption import modules
+from sbbf_tool.encryption.file_cipher import algorithm_of
+from sbbf_tool.encryption.key_material import parse_material, parse_material_file
+from sbbf_tool.encryption.keys import Keys, describe_key
+from sbbf_tool.encryption.modules import FileAad, Key, Module
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.file_cipher import algorithm_of
-from sbbf_tool.parquet.encryption.key_material import parse_material, parse_material_file
-from sbbf_tool.parquet.encryption.keys import Keys, describe_key
-from sbbf_tool.parquet.encryption.modules import FileAad, Key, Module
 from sbbf_tool.parquet.idl.ttypes import AesGcmCtrV1, AesGcmV1, EncryptionAlgorithm
 
 SECRETS = [bytes(range(16)), bytes(range(24)), bytes(range(32))]
