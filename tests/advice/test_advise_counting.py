@@ -14,6 +14,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.statistics import Bounds
 from sbbf_tool.storage.local import LocalSource
 from support.advised import GROUP, advice, table, write
+from support.tables import each
 
 
 def hashes(count: int, seed: int) -> np.ndarray:
@@ -27,13 +28,13 @@ def sketch_of(values: np.ndarray, parts: int = 7) -> Sketch:
     return sketch
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, SKETCH_SIZE])
+@each("count", [0, 1, 1000, SKETCH_SIZE])
 def test_a_small_ndv_is_exact(count):
     values = hashes(count, 1)
     assert sketch_of(np.concatenate((values, values))).ndv == count
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_a_large_ndv_is_within_four_standard_errors(seed):
     sketch = sketch_of(hashes(400_000, seed))
     assert not sketch.is_complete
@@ -45,7 +46,7 @@ def build_distinct(values: np.ndarray) -> Distinct:
     return Distinct(len(values), sketch.ndv, EXACT, *sketch.smallest(COMPARED))
 
 
-@pytest.mark.parametrize("shared", [0, 20_000, 50_000, 100_000])
+@each("shared", [0, 20_000, 50_000, 100_000])
 def test_containment_is_estimated_for_large_sets(shared):
     common = hashes(shared, 1)
     first = build_distinct(np.concatenate((common, hashes(100_000 - shared, 2))))
@@ -62,7 +63,7 @@ def test_containment_of_small_sets_is_exact():
     assert containment(build_distinct(values[:0]), build_distinct(values)) is None
 
 
-@pytest.mark.parametrize("domain", [50, 20_000, 200_000, 2**62])
+@each("domain", [50, 20_000, 200_000, 2**62])
 def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
     """A tenth is read. The estimate is right if all values are distinct, and at most too high if values repeat."""
     values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -74,7 +75,7 @@ def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
         assert ndv == pytest.approx(truth, rel=0.01)
 
 
-@pytest.mark.parametrize(("domain", "share"), [(100, 0.2), (20_000, 0.75), (2**62, 1.0)])
+@each("domain, share", [(100, 0.2), (20_000, 0.75), (2**62, 1.0)])
 def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, domain, share):
     values = np.random.default_rng(1).integers(0, domain, 600_000)
     # Pages as newer versions of pyarrow write them.
@@ -95,8 +96,8 @@ def test_every_value_of_a_chunk_counts_towards_its_ndv(tmp_path):
     assert (ndv.how, ndv.ndv, ndv.values) == (EXACT, GROUP, GROUP)
 
 
-@pytest.mark.parametrize(
-    ("ranges", "share"),
+@each(
+    "ranges, share",
     [
         ([(0, 10), (10, 20), (20, 30)], 0),  # they touch in a point, which no value of a range hits
         ([(0, 10), (0, 10)], 1),

@@ -21,6 +21,7 @@ from sbbf_tool.advice.history.read import read_history
 from sbbf_tool.advice.history.spark_log import parse_location, parse_pushed_filters
 from sbbf_tool.cli import run
 from support.json_schemas import validate
+from support.tables import each
 
 SQL = "org.apache.spark.sql.execution.ui."
 
@@ -105,7 +106,7 @@ def zstd(content: bytes) -> bytes:
     return b"".join(bytes(cramjam.zstd.compress(part)) for part in (content[:half], content[half:]))
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".zstd", zstd), (".zst", zstd), (".lz4", lz4_java)])
+@each("suffix, compress", [("", bytes), (".gz", gzip.compress), (".zstd", zstd), (".zst", zstd), (".lz4", lz4_java)])
 def test_compressed_logs(data: Path, tmp_path: Path, suffix: str, compress: Any) -> None:
     path = tmp_path / f"app-1{suffix}"
     path.write_bytes(compress(build_log(events(data))))
@@ -126,8 +127,8 @@ def test_rolled_logs_and_folders(data: Path, tmp_path: Path) -> None:
     assert [group.bytes_read for group in history.groups.values()] == [180_000]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
+@each(
+    "name, content, message",
     [
         ("log", b"", "neither an event log of Spark nor a JSON profile"),
         ("log", b"PAR1", "neither an event log of Spark nor a JSON profile"),
@@ -207,8 +208,8 @@ def test_hostile_lines_are_skipped_in_bounded_memory(data: Path, tmp_path: Path,
     assert (history.scans, history.skipped_lines) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("[]", []),
         ("[IsNotNull(id), EqualTo(id,77)]", [("id", ("77",))]),

@@ -20,6 +20,7 @@ from sbbf_tool.advice.history.read import read_history
 from sbbf_tool.advice.history.scans import Scan
 from sbbf_tool.advice.history.spark_log import SparkLog, parse_pushed_filters
 from sbbf_tool.cli import run
+from support.tables import each
 
 SQL = "org.apache.spark.sql.execution.ui."
 TESTS = Path(__file__).parents[1]
@@ -127,8 +128,8 @@ def test_a_plan_that_runs_again_has_the_sizes_of_its_first_run() -> None:
     assert [(scan.bytes_read, scan.is_file_size) for scan in scans] == [(500, False), (900, True)]
 
 
-@pytest.mark.parametrize(
-    ("version", "setting", "path", "expected"),
+@each(
+    "version, setting, path, expected",
     [
         ("4.0.1", None, "file:/lake/a", (500, False)),
         ("4.1.0", None, "file:/lake/a", (90_000, True)),
@@ -204,9 +205,7 @@ VECTORED = "spark.hadoop.parquet.hadoop.vectored.io.enabled"
 
 @pytest.mark.engines
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("codec", "is_adaptive", "is_rolled"), [("zstd", True, True), ("lz4", False, False)], ids=["adaptive-rolled-zstd", "static-lz4"]
-)
+@each("codec, is_adaptive, is_rolled", {"adaptive-rolled-zstd": ("zstd", True, True), "static-lz4": ("lz4", False, False)})
 def test_each_scan_of_real_queries_has_its_bytes_once(codec: str, is_adaptive: bool, is_rolled: bool, lake: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
     settings = {VECTORED: "false", "spark.eventLog.compress": "true", "spark.eventLog.compression.codec": codec}

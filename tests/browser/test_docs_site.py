@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.browser import Browser
+from support.tables import each
 
 pytestmark = [
     pytest.mark.slow,
@@ -71,8 +72,8 @@ def test_no_page_requests_anything_of_another_server(site):
     assert [path.name for path in site.rglob("*.css") if IN_STYLES.search(path.read_text())] == []
 
 
-@pytest.mark.parametrize(
-    ("page", "urls"),
+@each(
+    "page, urls",
     [
         ('<link rel="stylesheet" href="//a.example/x.css">', ["//a.example/x.css"]),
         (
@@ -100,7 +101,7 @@ def test_a_browser_shows_every_page_without_a_message_or_a_foreign_request(site,
 
 @pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
-@pytest.mark.parametrize("page", ["index", "how-to/one-file", "explanation/filters", "reference/rules"])
+@each("page", ["index", "how-to/one-file", "explanation/filters", "reference/rules"])
 def test_pages_are_accessible_and_fit_a_narrow_window(page, site, browser: Browser):
     problems = browser.check_page(site / f"{page}.html")
     # The sidebars of the theme wait outside a narrow window.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.browser import Browser
+from support.tables import each
 
 pytestmark = [pytest.mark.nightly(1), pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
 
@@ -27,8 +28,8 @@ def test_a_good_page_has_no_problems(browser: Browser, tmp_path: Path) -> None:
     assert browser.check_page(page(tmp_path)) == []
 
 
-@pytest.mark.parametrize(
-    ("body", "style", "problem"),
+@each(
+    "body, style, problem",
     [
         ("<script>console.error('oh')</script>", "", "console: SEVERE"),
         ("<script>throw new Error('oh')</script>", "", "console: SEVERE"),

@@ -11,6 +11,7 @@ import sbbf_tool
 from sbbf_tool.cli import run
 from support.browser import Browser, read_json
 from support.defects import DEFECTS
+from support.tables import each
 
 pytestmark = [pytest.mark.nightly(1), pytest.mark.environment(minutes=1), pytest.mark.timeout(300)]
 
@@ -22,7 +23,7 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
-@pytest.mark.parametrize("name", ["duckdb-filters.parquet", "spark-1000-bytes.parquet", "pyarrow-plain.parquet", "drafts", "."])
+@each("name", ["duckdb-filters.parquet", "spark-1000-bytes.parquet", "pyarrow-plain.parquet", "drafts", "."])
 def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> None:
     queries = ["id = 5", "id = 1000 AND k IN (1, 2)"] if name.startswith("duckdb") else []
     sbbf_tool.write_report(FIXTURES / name, page, queries=queries)
@@ -56,7 +57,7 @@ def test_before_and_now(browser: Browser, tmp_path: Path, page: Path) -> None:
     assert browser.check_page(page) == []
 
 
-@pytest.mark.parametrize("defect", ["saturated", "identical-blocks", "unreadable-filter"])
+@each("defect", ["saturated", "identical-blocks", "unreadable-filter"])
 def test_the_page_names_the_defect(browser: Browser, tmp_path: Path, page: Path, defect: str) -> None:
     DEFECTS[defect].make(tmp_path / "defect.parquet")
     sbbf_tool.write_report(tmp_path / "defect.parquet", page)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.recipes import DAYS, Lake, install, run, write_recipe
+from support.tables import each
 
 pytestmark = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=4), pytest.mark.timeout(900)]
 
@@ -61,7 +62,7 @@ def test_the_run_adds_the_filters_of_the_day_before_and_succeeds(airflow, tmp_pa
     assert lake.count_filters(DAYS[0]) == 3
 
 
-@pytest.mark.parametrize(("defect", "rule"), [("remove_filters", "missing-filter"), ("break_filter", "false-negatives")])
+@each("defect, rule", [("remove_filters", "missing-filter"), ("break_filter", "false-negatives")])
 def test_the_run_fails(airflow, tmp_path, defect, rule):
     lake = Lake(tmp_path / "lake")
     getattr(lake, defect)(DAYS[1])

@@ -9,6 +9,7 @@ import pytest
 from sbbf_tool import SbbfError, add_filters
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import HashMemory
+from support.tables import each
 
 RUN = memoryview(bytes(800)).cast("Q")
 
@@ -43,7 +44,7 @@ def test_a_finished_chunk_makes_room(monkeypatch):
     assert memory.of((1, 0)) == [RUN]
 
 
-@pytest.mark.parametrize("most_bytes", [0, 9000, 96 << 20])
+@each("most_bytes", [0, 9000, 96 << 20])
 def test_a_filter_with_false_negatives_is_not_appended(tmp_path, monkeypatch, most_bytes):
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"n": range(3000)}), path, row_group_size=1000, use_dictionary=False)

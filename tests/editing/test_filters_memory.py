@@ -25,6 +25,7 @@ from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
 from sbbf_tool.runner import works
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +98,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
 
 
 @pytest.mark.usefixtures("refuse_to_hold")
-@pytest.mark.parametrize(("before", "work"), WORKS.values(), ids=list(WORKS))
+@each("before, work", WORKS)
 def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
     if before is not None:
         before(many)
@@ -119,7 +120,7 @@ def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
 
 
 @pytest.mark.usefixtures("refuse_to_hold")
-@pytest.mark.parametrize("ways", [{}, {"append": True}, {"output": "out.parquet"}], ids=str)
+@each("ways", [{}, {"append": True}, {"output": "out.parquet"}])
 def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypatch, ways):
     """In memory, in a temporary file of the kind without a name, or of one that had a name for a moment."""
 
@@ -209,7 +210,7 @@ REFUSED = {
 
 
 @pytest.mark.usefixtures("small_disk")
-@pytest.mark.parametrize("work", REFUSED.values(), ids=list(REFUSED))
+@each("work", REFUSED)
 def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch, work):
     monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
     before = many.read_bytes()
@@ -229,7 +230,7 @@ def test_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch):
     assert "bytes free" in row.reason
 
 
-@pytest.mark.parametrize(("ndv", "num_bytes"), [(None, 3 * 64), (10_000, 3 * 16_384)])
+@each("ndv, num_bytes", [(None, 3 * 64), (10_000, 3 * 16_384)])
 def test_filters_of_unknown_size_may_take_the_smallest(tmp_path, ndv, num_bytes):
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"v": range(30_000)}), path, row_group_size=10_000)
@@ -239,7 +240,7 @@ def test_filters_of_unknown_size_may_take_the_smallest(tmp_path, ndv, num_bytes)
 
 
 @pytest.mark.usefixtures("refuse_to_hold")
-@pytest.mark.parametrize("append", [False, True])
+@each("append", [False, True])
 def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch, append):
     write = os.pwrite
 
@@ -284,14 +285,13 @@ print(int(re.search("VmHWM:\\\\s*([0-9]+) kB", open("/proc/self/status").read())
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         ["add-filter", "FILE", "--in-place"],
         ["add-filter", "FILE", "--in-place", "--append"],
         ["add-filter", "FOLDER", "--in-place", "--jobs", "1"],
     ],
-    ids=" ".join,
 )
 def test_a_process_takes_no_more_memory_for_five_times_the_filters(tmp_path, command):
     peaks = []

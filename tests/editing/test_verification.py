@@ -18,6 +18,7 @@ from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.storage import local
 from sbbf_tool.storage.source import blocks_of
 from support.samples import listing, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -42,8 +43,8 @@ def assert_nothing_is_published(work: Callable[[], object], tmp_path, message: s
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("target", ["in place", "elsewhere"])
-@pytest.mark.parametrize("column", ["id", "name", "tags"])
+@each("target", ["in place", "elsewhere"])
+@each("column", ["id", "name", "tags"])
 def test_a_filter_that_lacks_values(plain, tmp_path, monkeypatch, column, target):
     def insert_half(self, hashes) -> None:
         for h in memoryview(hashes)[::2]:
@@ -98,7 +99,7 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize(("number", "change", "message"), LIES.values(), ids=list(LIES))
+@each("number, change, message", LIES)
 def test_bytes_that_change_on_the_way_to_the_disk_are_detected(plain, tmp_path, monkeypatch, number, change, message):
     tampering = Tampering(number, change)
     monkeypatch.setattr(local, "write_all", tampering)
@@ -167,7 +168,7 @@ def test_removing_too_little(filtered, tmp_path, monkeypatch):
     assert_nothing_is_published(work, tmp_path, "cannot be read back")
 
 
-@pytest.mark.parametrize("excess", [1, 8, 100])
+@each("excess", [1, 8, 100])
 def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, excess):
     copy = local.copy
     monkeypatch.setattr(local, "copy", lambda source, fd, count, *, start: copy(source, fd, count - excess, start=start))
@@ -191,7 +192,7 @@ def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeyp
 # A check that ends in an error of another kind
 
 
-@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), RuntimeError("a bug")], ids=repr)
+@each("error", [MemoryError(), KeyboardInterrupt(), RuntimeError("a bug")])
 def test_an_error_in_the_comparison_publishes_nothing(plain, tmp_path, monkeypatch, error):
     def fail(*arguments: object) -> None:
         raise error

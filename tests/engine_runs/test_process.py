@@ -8,6 +8,7 @@ import pytest
 
 from sbbf_tool.engine_runs.measure import Job, Request, Rows, count_row_groups
 from sbbf_tool.engine_runs.process import run_jobs
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -76,8 +77,8 @@ def test_rows_of_a_type_without_python_values_are_an_error_that_names_it(tmp_pat
         Rows().add_batches(batch.to_pyarrow() for batch in context.execute(plan, 0))
 
 
-@pytest.mark.parametrize(
-    ("rows", "sizes", "expected"),
+@each(
+    "rows, sizes, expected",
     [
         (0, [[100, 100]], 0),
         (200, [[100, 100, 100, 30]], 2),

@@ -25,6 +25,7 @@ from support.facts import FIXTURES
 from support.json_schemas import validate
 from support.newer_pyarrow import arrow_type
 from support.questions import absent_value, present_value
+from support.tables import each
 
 engines = pytest.mark.engines
 
@@ -56,7 +57,7 @@ def broken(tmp_path: Path) -> Path:
 
 
 @engines
-@pytest.mark.parametrize("name", INSTALLED)
+@each("name", INSTALLED)
 def test_a_type_that_engines_use(name: str) -> None:
     before = hashlib.sha256(WITH_FILTERS.read_bytes()).digest()
     report = run_engines(WITH_FILTERS, "id", absent_value(WITH_FILTERS, "id"), name)
@@ -147,7 +148,7 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @engines
-@pytest.mark.parametrize("column", ["u64", "day", "clock", "at_utc", "at_local", "dec38", "key16"])
+@each("column", ["u64", "day", "clock", "at_utc", "at_local", "dec38", "key16"])
 def test_stored_values_of_other_types(column: str) -> None:
     path = FIXTURES / "pyarrow-types-filters.parquet"
     report = run_engines(path, column, present_value(path, column), need("duckdb", "datafusion", "clickhouse", "polars", "pyarrow"))
@@ -166,7 +167,7 @@ def test_text_that_looks_like_bytes(tmp_path: Path) -> None:
 
 
 @engines
-@pytest.mark.parametrize("name", sorted(PRUNING))
+@each("name", sorted(PRUNING))
 def test_false_negatives_are_found(name: str, broken: Path) -> None:
     value = present_value(broken, "id")
     report = run_engines(broken, "id", value, need(name))
@@ -224,7 +225,7 @@ def write_table_files(table: Path) -> None:
 
 
 @engines
-@pytest.mark.parametrize("name", ["clickhouse", "polars", "pyarrow"])
+@each("name", ["clickhouse", "polars", "pyarrow"])
 def test_engines_read_delta_tables(name: str, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="the Python package deltalake is not installed")
     need(name)
@@ -285,13 +286,13 @@ def test_clickhouse_reads_iceberg_tables(tmp_path: Path, monkeypatch: pytest.Mon
     assert {run.engine: run.reads for run in report.engines} == {name: "table" if name == "clickhouse" else "files" for name in names}
 
 
-@pytest.mark.parametrize(("name", "engine"), [("PySpark", "spark"), ("chDB", "clickhouse"), ("DuckDB", "duckdb")])
+@each("name, engine", [("PySpark", "spark"), ("chDB", "clickhouse"), ("DuckDB", "duckdb")])
 def test_the_package_of_an_engine_names_it(name: str, engine: str) -> None:
     assert [chosen.id for chosen in catalog.choose_engines([name, engine])] == [engine]
 
 
-@pytest.mark.parametrize(
-    ("num_bytes", "expected"),
+@each(
+    "num_bytes, expected",
     [
         (900, "equal rows; it uses the filters, reading 900 bytes instead of 1,000"),
         (1100, "equal rows; it uses the filters, reading 1,100 bytes instead of 1,000: the filters take more than they save"),
@@ -331,8 +332,8 @@ def test_engines_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatc
     assert "DataFusion is not installed; to install it: pip install datafusion" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "names", "message"),
+@each(
+    "column, value, names, message",
     [
         ("id", 1, "trino", "Trino cannot be run; engines that can be run: duckdb, datafusion"),
         ("id", 1, "pandas", "pandas cannot be run; it reads through pyarrow; to run that, name pyarrow"),

@@ -17,6 +17,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData, LogicalType, VariantType
 from sbbf_tool.runner.lookup import probe_values
 from support.corpus_edits import edit_footer
 from support.defects import SIZE, SOUND, Edit
+from support.tables import each
 
 
 def edited(change: Callable[[Edit], None]) -> Callable[[Path], None]:
@@ -82,7 +83,7 @@ CONTRADICTIONS = {
 }
 
 
-@pytest.mark.parametrize("write", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+@each("write", CONTRADICTIONS)
 def test_a_contradicted_filter_excludes_nothing(write: Callable[[Path], None], tmp_path: Path):
     path = tmp_path / "a.parquet"
     write(path)
@@ -133,7 +134,7 @@ def test_a_chunk_may_name_its_own_file(tmp_path: Path):
     assert not sbbf_tool.probe(tmp_path / "b.parquet", "id", [10**15 + 7]).is_absent
 
 
-@pytest.mark.parametrize(("rest", "answer"), [(None, "absent"), (b"\x14\x0a\0\0\0", "cannot say")], ids=["all typed", "one is not"])
+@each("rest, answer", {"all typed": (None, "absent"), "one is not": (b"\x14\x0a\0\0\0", "cannot say")})
 def test_a_leaf_of_a_variant_excludes_only_if_all_its_values_are_typed(rest: bytes | None, answer: str, tmp_path: Path):
     path = tmp_path / "v.parquet"
     count = 9

@@ -15,6 +15,7 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.encryption.modules import Key
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.keys import read_keys
+from support.tables import each
 
 FIRST, SECOND = bytes(range(16)), bytes(range(32))
 HEX, BASE64 = FIRST.hex(), b64encode(SECOND).decode()
@@ -33,9 +34,7 @@ def test_from_a_file_or_the_environment(tmp_path, monkeypatch):
         read_keys(str(tmp_path / "nothing.json"))
 
 
-@pytest.mark.parametrize(
-    ("mode", "readers"), [(0o644, "every user"), (0o640, "its group"), (0o604, "every user"), (0o600, ""), (0o400, "")]
-)
+@each("mode, readers", [(0o644, "every user"), (0o640, "its group"), (0o604, "every user"), (0o600, ""), (0o400, "")])
 def test_a_file_readable_by_other_users_causes_a_warning(mode, readers, fixtures, tmp_path, monkeypatch, capfd):
     path = tmp_path / "my keys.json"
     path.write_text(json.dumps({"footer_key": HEX}))
@@ -58,7 +57,7 @@ def test_keys_from_a_pipe_get_no_warning(fixtures, capfd):
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("argument", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
+@each("argument", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
 def test_a_key_instead_of_a_file_name_is_not_shown(argument):
     with pytest.raises(UsageError, match="not on the command line") as caught:
         read_keys(argument)

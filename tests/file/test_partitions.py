@@ -8,6 +8,7 @@ import pytest
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.partitions import doubtful_keys, parse_predicate, partition_values
+from support.tables import each
 
 PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
 
@@ -16,8 +17,8 @@ def test_folders_are_columns_and_the_file_is_none():
     assert partition_values(PATH) == {"dt": "2026-01-31", "hour": "07", "city": "São Paulo", "none": None}
 
 
-@pytest.mark.parametrize(
-    ("predicate", "accepted"),
+@each(
+    "predicate, accepted",
     [
         ("dt = '2026-01-31'", True),
         ("dt >= '2026-01-01' and dt < '2026-02-01'", True),
@@ -53,8 +54,8 @@ def test_a_predicate_of_a_path(predicate, accepted):
     assert pickle.loads(pickle.dumps(parsed_predicate)).accepts(PATH) is accepted
 
 
-@pytest.mark.parametrize(
-    ("predicate", "message"),
+@each(
+    "predicate, message",
     [
         ("", "at the end"),
         ("dt", "at the end"),
@@ -89,8 +90,8 @@ def test_a_number_is_not_compared_with_text():
         parse_predicate("city > 7").accepts(PATH)
 
 
-@pytest.mark.parametrize(
-    ("predicate", "accepted"),
+@each(
+    "predicate, accepted",
     [
         ("month = '01'", True),
         ("not month = '01'", True),
@@ -145,7 +146,7 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("type_name", "stored", "predicate", "accepted"), TYPED)
+@each("type_name, stored, predicate, accepted", TYPED)
 def test_partitions_of_tables_compare_as_their_type(type_name, stored, predicate, accepted):
     if accepted is None:
         with pytest.raises(UsageError, match=r"partition column p: .* is not a value of type"):
@@ -154,9 +155,7 @@ def test_partitions_of_tables_compare_as_their_type(type_name, stored, predicate
         assert parse_predicate(predicate).accepts_values({"p": stored}, types={"p": type_name}) is accepted
 
 
-@pytest.mark.parametrize(
-    "path", ["/l/k=1/k=2/f.parquet", "/l/K=1/k=2/f.parquet", "/l/k=1/root/k=2/day=5/f.parquet", "/l/k=__HIVE_DEFAULT_PARTITION__/k=2/f"]
-)
+@each("path", ["/l/k=1/k=2/f.parquet", "/l/K=1/k=2/f.parquet", "/l/k=1/root/k=2/day=5/f.parquet", "/l/k=__HIVE_DEFAULT_PARTITION__/k=2/f"])
 def test_a_key_twice_in_a_path_excludes_nothing(path):
     for predicate in ("k = '1'", "k = 2", "k = 3", "not k = '1'", "k is null"):
         assert parse_predicate(predicate).accepts(path)

@@ -17,6 +17,7 @@ from sbbf_tool.file.texts import Texts, values_of
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
+from support.tables import each
 
 COLUMNS = {
     "INT32": ("INT32", None),
@@ -117,21 +118,21 @@ def is_valid(column: Column, value: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("nulls", [0, 1])
+@each("nulls", [0, 1])
 def test_an_error_has_the_position_of_the_value_in_its_block(nulls):
     with pytest.raises(UsageError, match="'id' is not a value of INT64: value 1 of 1; it takes"):
         question_of(column_of("INT64"), texts_of(["id"], nulls))
 
 
-@pytest.mark.parametrize(
-    ("values", "position", "reason"),
+@each(
+    "values, position, reason",
     [
         (["id", "5", "6"], 0, "'id' is not a value of INT64; if it is a header, remove it; it takes"),
         (["5", "x", "6"], 1, "'x' is not a value of INT64; it takes"),
         ([*map(str, range(2999)), "x"], 2999, "'x' is not a value of INT64; it takes"),
     ],
 )
-@pytest.mark.parametrize("nulls", [0, 1])
+@each("nulls", [0, 1])
 def test_values_that_the_column_cannot_hold_are_listed_and_the_others_are_queried(values, position, reason, nulls):
     question = question_of(column_of("INT64"), texts_of(values, nulls))
     (unfit,) = question.unfit
@@ -139,7 +140,7 @@ def test_values_that_the_column_cannot_hold_are_listed_and_the_others_are_querie
     assert len(question.row.hashes) == len(values) - 1
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@each("name", list(COLUMNS))
 def test_each_odd_text_is_the_same_question_among_others(name):
     column = column_of(name)
     usual = [text for text in ("1", "12", "x", "2024-02-29", "123e4567-e89b-12d3-a456-426614174000") if is_valid(column, text)]
@@ -162,10 +163,9 @@ def parses(monkeypatch):
     return values
 
 
-@pytest.mark.parametrize(
-    ("name", "special"), [("INT64", ["null", "0x2a00000000000000"]), ("STRING", []), ("BYTE_ARRAY", ["0x2a", "0X00"])], ids=str
-)
+@each("name, special", [("INT64", ["null", "0x2a00000000000000"]), ("STRING", []), ("BYTE_ARRAY", ["0x2a", "0X00"])])
 def test_only_special_values_become_literals(name, special, parses):
+    parses.clear()
     values = [str(number) for number in range(20_000)]
     values[5000:5000] = special
     question = question_of(column_of(name), texts_of(values))

@@ -14,6 +14,7 @@ from sbbf_tool.file.table_file import TableFile, TableFiles
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
+from support.tables import each
 
 RUN = "0123456789abcdef"
 
@@ -30,7 +31,7 @@ def swap(path: Path, keys: Keys) -> ColumnNames:
     return ColumnNames(by_path={**columns, ("id",): ("name",), ("name",): ("id",)})
 
 
-@pytest.mark.parametrize("base", ["java-columns", "java-signed"])
+@each("base", ["java-columns", "java-signed"])
 def test_names_of_the_table_in_encrypted_files(fixtures, tmp_path, keys, base):
     source = fixtures / "encrypted" / f"{base}.parquet.encrypted"
     names = swap(source, keys)

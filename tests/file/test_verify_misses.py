@@ -20,6 +20,7 @@ from sbbf_tool.file.drafts import hasher_for
 from sbbf_tool.file.misses import BLOCK, DRAFT, EMPTY, TEXT, WIDTH
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
+from support.tables import each
 
 INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
 
@@ -94,9 +95,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("of", "values", "stored", "hashed_form", "cause", "words"), CASES, ids=lambda case: case if type(case) is str else ""
-)
+@each("of, values, stored, hashed_form, cause, words", list(CASES))
 def test_the_form_that_was_hashed_is_found(of: Column, values: list[Any], stored: Form, hashed_form: Form, cause: str, words: str):
     bloom = bloom_of([hashed_form(value) for value in values])
     missing = [plain for plain in map(stored, values) if plain not in bloom]
@@ -123,7 +122,7 @@ def test_a_block_chosen_by_a_remainder():
     assert "remainder" in explanation.explanation
 
 
-@pytest.mark.parametrize("times", [2, 4, 8, 16])
+@each("times", [2, 4, 8, 16])
 def test_a_header_that_states_too_many_bytes(times: int):
     words = [f"word {n}".encode() for n in range(40)]
     small_bloom = bloom_of(words, 512)
@@ -143,7 +142,7 @@ def test_nothing_was_ever_inserted():
 OTHER_COLUMNS = [column(INT32), column(INT64), column(FLOAT), column(DOUBLE), column(BYTES), column("INT96"), DECIMAL, UUIDS, HALF]
 
 
-@pytest.mark.parametrize("of", OTHER_COLUMNS, ids=lambda of: of.type_name)
+@each("of", OTHER_COLUMNS)
 def test_values_that_never_came_are_not_explained(of: Column):
     rng = random.Random(5)
     bloom = bloom_of([rng.randbytes(12) for _ in range(80)])
@@ -196,7 +195,7 @@ def javascript_text() -> Callable[[float], str]:
     return text
 
 
-@pytest.mark.parametrize(("number", "text"), JAVASCRIPT)
+@each("number, text", JAVASCRIPT)
 def test_numbers_as_javascript_writes_them(number: float, text: str):
     assert javascript_text()(number) == text
 
@@ -212,8 +211,8 @@ def test_numbers_as_node_writes_them():
     assert list(map(javascript_text(), numbers)) == done.stdout.decode().split()
 
 
-@pytest.mark.parametrize("name", ["draft1-raw", "draft1-thrift", "branch-12", "branch-16"])
-@pytest.mark.parametrize("of", [column(INT64), column(BYTES)], ids=lambda of: of.type_name)
+@each("name", ["draft1-raw", "draft1-thrift", "branch-12", "branch-16"])
+@each("of", [column(INT64), column(BYTES)])
 def test_values_hashed_as_a_draft_does(name: str, of: Column):
     plain = [struct.pack("<q", n * n) for n in range(100)]
     hasher = hasher_for(find_dialect(name), of, 32)

@@ -21,6 +21,7 @@ from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageErro
 from sbbf_tool.pictures.folds import Curve, draw_folds
 from support.defects import DEFECTS
 from support.html_pages import ParsedPage, parse_page
+from support.tables import each
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILES = sorted(path for path in FIXTURES.rglob("*.parquet"))
@@ -35,7 +36,7 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FIXTURES)))
+@each("path", FILES)
 def test_the_tables_have_the_numbers_of_inspect_and_check(path, page, capsys):
     code = run(["report", str(path), "-o", str(page)])
     out, err = capsys.readouterr()
@@ -94,7 +95,7 @@ def test_folding_gives_the_rates_of_folded_filters(page):
     assert [(row[0], *row[2:]) for row in sizes.rows] == expected
 
 
-@pytest.mark.parametrize("defect", DEFECTS)
+@each("defect", list(DEFECTS))
 def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page):
     path = tmp_path / "defect.parquet"
     DEFECTS[defect].make(path)
@@ -110,7 +111,7 @@ def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page)
     assert rules == ([[finding.rule for finding in report.findings]] if report.findings else [])
 
 
-@pytest.mark.parametrize("defect", ["false-negatives", "empty-filter", "hashed-as-text"])
+@each("defect", ["false-negatives", "empty-filter", "hashed-as-text"])
 def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_path, page):
     path = tmp_path / "defect.parquet"
     DEFECTS[defect].make(path)
@@ -273,10 +274,7 @@ class TestQueries:
         letters = re.findall(r'<text class="c"[^>]*>([SDFR!])</text>', page.read_text())
         assert set(letters) == {"S", "F", "R"}
 
-    @pytest.mark.parametrize(
-        ("query", "message"),
-        [("id >", "id >"), ("nothing = 5", "nothing"), ("id = 'five'", "five"), ("id = NULL", "null|NULL")],
-    )
+    @each("query, message", [("id >", "id >"), ("nothing = 5", "nothing"), ("id = 'five'", "five"), ("id = NULL", "null|NULL")])
     def test_queries_without_an_answer(self, page, query, message):
         with pytest.raises(UsageError, match=message):
             sbbf_tool.write_report(FIXTURES / "pyarrow-filters.parquet", page, queries=[query])
@@ -306,9 +304,7 @@ class TestComparison:
         # The bar of the earlier file is above that of the file now.
         assert f"before: {before.file_bytes / 1000:.1f} kB" in "".join(content.texts)
 
-    @pytest.mark.parametrize(
-        "text", ["", "{}", "[]", "no json", '{"schema": "sbbf.check"}', '{"schema": "sbbf.inspect", "file_bytes": -1}']
-    )
+    @each("text", ["", "{}", "[]", "no json", '{"schema": "sbbf.check"}', '{"schema": "sbbf.inspect", "file_bytes": -1}'])
     def test_what_is_no_report_of_inspect(self, tmp_path, page, text):
         earlier = tmp_path / "earlier.json"
         earlier.write_text(text)
@@ -321,7 +317,7 @@ class TestComparison:
         assert "not a report of inspect (no such file or directory)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("defect", "column"), [("identical-blocks", "tag"), ("wrong-block", "id")])
+@each("defect, column", [("identical-blocks", "tag"), ("wrong-block", "id")])
 def test_the_blocks_are_those_of_the_filter_that_differs_most(tmp_path, page, defect, column):
     path = tmp_path / "defect.parquet"
     DEFECTS[defect].make(path)
@@ -344,7 +340,7 @@ def test_blocks_with_all_bits_set_are_a_bar_of_their_own(tmp_path, page):
     assert not any("257" in title or "263" in title for title in read_page(page).titles_of_marks)
 
 
-@pytest.mark.parametrize("rates", [[1e-9], [0.998], [1e-9, 1e-3, 0.5]])
+@each("rates", [[1e-9], [0.998], [1e-9, 1e-3, 0.5]])
 def test_the_picture_of_folds_has_numbers_on_both_axes(rates):
     svg = draw_folds("key", "Folds", [Curve("a", tuple((384 >> at, rate, rate) for at, rate in enumerate(rates)))])
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
@@ -352,7 +348,7 @@ def test_the_picture_of_folds_has_numbers_on_both_axes(rates):
     assert sum(text.endswith(" %") for text in texts) >= 2, texts
 
 
-@pytest.mark.parametrize(("defect", "has_gaps"), [("only-some-row-groups", True), ("identical-blocks", False)])
+@each("defect, has_gaps", [("only-some-row-groups", True), ("identical-blocks", False)])
 def test_the_fill_says_what_an_empty_cell_is(tmp_path, page, defect, has_gaps):
     path = tmp_path / "defect.parquet"
     DEFECTS[defect].make(path)
@@ -360,7 +356,7 @@ def test_the_fill_says_what_an_empty_cell_is(tmp_path, page, defect, has_gaps):
     assert any("An empty cell has no filter." in text for text in read_page(page).texts) == has_gaps
 
 
-@pytest.mark.parametrize(("command", "is_imported"), [(["inspect"], False), (["check"], False), (["report", "-o", "page.html"], True)])
+@each("command, is_imported", [(["inspect"], False), (["check"], False), (["report", "-o", "page.html"], True)])
 def test_only_a_report_imports_the_template_engine(tmp_path, command, is_imported):
     program = "import sys; from sbbf_tool.cli import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     arguments = [sys.executable, "-c", program, *command, str(FIXTURES / "events.parquet")]

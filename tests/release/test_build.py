@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import NotInstallableError, install_python
+from support.tables import each
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -52,8 +53,8 @@ def test_the_script_builds_a_release(tmp_path: Path, python: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="auditwheel repairs wheels of Linux")
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ("-g -Wl,--enable-new-dtags,-rpath,/opt/python/lib", r"is not stripped: it has \.debug_aranges, .*\.symtab"),
         ("-s -Wl,--enable-new-dtags,-rpath,/opt/python/lib", "has DT_RUNPATH"),

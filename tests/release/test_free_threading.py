@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import setuptools
 
+from support.tables import each
+
 REPOSITORY = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("has_gil", [True, False])
+@each("has_gil", [True, False])
 def test_the_limited_api_is_for_python_with_the_gil(has_gil: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {}
     monkeypatch.delenv("SBBF_WITHOUT_EXTENSIONS", raising=False)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.tables import each
+
 REPOSITORY = Path(__file__).parents[2]
 PROJECT = (REPOSITORY / "pyproject.toml").read_text()
 CHANGELOG = (REPOSITORY / "CHANGELOG.md").read_text()
@@ -57,7 +59,7 @@ def test_another_tag_is_refused(tmp_path):
     assert obstacles == ["the tag is v0.2.0, but the version in pyproject.toml is 0.1.0"]
 
 
-@pytest.mark.parametrize("label", ADDRESSES)
+@each("label", ADDRESSES)
 def test_each_address_is_required(label, tmp_path):
     obstacles = check(tmp_path, "v0.1.0", fill_in(PROJECT, without=label), date(CHANGELOG))
     assert obstacles == [f"pyproject.toml: [project.urls] has no address https://... for {label}"]

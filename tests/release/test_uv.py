@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import require_program
+from support.tables import each
 from support.wheels import build_wheel
 
 REPOSITORY = Path(__file__).parents[2]
@@ -38,7 +39,7 @@ def test_uvx_runs_the_package_by_its_name(folder: Path) -> None:
     assert done.stdout.splitlines()[-1].split() == ["-1", "3", "absent"]
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@each("group", list(GROUPS))
 def test_a_group_of_dependencies_can_be_resolved(folder: Path, group: str) -> None:
     done = call(folder, "pip", "compile", "--group", f"{REPOSITORY / 'pyproject.toml'}:{group}")
     assert done.returncode == 0, done.stderr

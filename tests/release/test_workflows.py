@@ -19,6 +19,7 @@ import yaml
 
 from support.environments import NotInstallableError, install_npm, require_program
 from support.pages import PAGES, blocks_of, name_of
+from support.tables import each
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").iterdir())
@@ -81,7 +82,7 @@ class TestLinters:
         text = "on: push\njobs:\n  one:\n    runs-on: ubuntu-latest\n    steps:\n      - run: echo ${{ matrix.python }}\n"
         assert lint({"x.yml": text}) == ['x.yml:6: property "python" is not defined in object type {}']
 
-    @pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+    @each("path", [*WORKFLOWS, ACTION])
     def test_github_accepts_them(self, path):
         program = require_program("check-jsonschema", "0.39.0")
         schema = "vendor.github-actions" if path == ACTION else "vendor.github-workflows"

@@ -14,6 +14,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.rules.filter_spec import FilterSpec, parse_specs, read_specs, request_filters
 from support.samples import write_events
+from support.tables import each
 
 PLACE = "[[filters]]"
 
@@ -22,8 +23,8 @@ def parse(folder: Path, *tables: object, is_named: bool = True) -> tuple[FilterS
     return parse_specs(list(tables), str(folder / "sbbf.toml"), PLACE, is_named=is_named)
 
 
-@pytest.mark.parametrize(
-    ("globs", "path", "is_match"),
+@each(
+    "globs, path, is_match",
     [
         ("events/**", "events/a.parquet", True),
         ("events/**", "events/day=1/a.parquet", True),
@@ -50,8 +51,8 @@ def test_where_selects_partitions(tmp_path: Path):
         declaration.matches(str(tmp_path / "a.parquet"))
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
+@each(
+    "table, message",
     [
         ({"paths": "a"}, "key 'columns' is missing"),
         ({"columns": "a"}, "key 'paths' is missing"),
@@ -81,15 +82,13 @@ def test_a_wrong_key_is_an_error_with_file_and_table(tmp_path: Path, table: dict
     assert str(info.value).startswith(f"{tmp_path}/sbbf.toml: [[filters]] 2: ")
 
 
-@pytest.mark.parametrize("tables", [3, {"paths": "a"}, ["a"]])
+@each("tables", [3, {"paths": "a"}, ["a"]])
 def test_filters_must_be_tables(tables: object):
     with pytest.raises(UsageError, match=r"filters must be written as tables \[\[filters\]\]"):
         parse_specs(tables, "sbbf.toml", PLACE)
 
 
-@pytest.mark.parametrize(
-    "path", ["../other", "a/../../other", "/elsewhere", "s3://bucket/a", "ducklake:meta.db#t", "prod:events.clicks", "a/**/../../.."]
-)
+@each("path", ["../other", "a/../../other", "/elsewhere", "s3://bucket/a", "ducklake:meta.db#t", "prod:events.clicks", "a/**/../../.."])
 def test_the_paths_of_a_file_that_was_found_are_below_it(tmp_path: Path, path: str):
     table = {"paths": ["a/**", path], "columns": "id"}
     assert parse(tmp_path, table)

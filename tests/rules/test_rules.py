@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool import Limits, Policy, add_filters, check, inspect, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
@@ -35,6 +34,7 @@ from sbbf_tool.rules.file_facts import gather_file
 from support.corpus_edits import edit_footer
 from support.defects import Edit
 from support.samples import footer_start
+from support.tables import each
 
 ROW_GROUPS = 2
 MODULE = (44).to_bytes(4, "little") + bytes(44)
@@ -90,22 +90,21 @@ class TestTable:
         for name in (*names, *GROUPS):
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
-    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+    @each("rule", list(RULES))
     def test_each_explanation_is_one_sentence(self, rule):
         assert rule.severity in SEVERITIES
         assert re.fullmatch(r"[A-Z][^.]*(\.0[^.]*)*\.", rule.message), rule.message
         assert rule.why.endswith(".")
 
-    @pytest.mark.parametrize("name", ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"])
-    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-    def test_each_reads_no_more_than_it_says(self, rule, name, fixtures):
+    @each("name", ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"])
+    def test_each_reads_no_more_than_it_says(self, name, fixtures):
         """On facts that were read as far as it says, it sees what it sees when all was read; on fewer, it looks without failing."""
         limits = Limits(require=("id",), max_fpp=1e-9, max_bytes_share=1e-9, min_ndv=10**6, min_chunk_bytes=10**6)
         with ParquetFile.open(fixtures / f"{name}.parquet") as file:
-            footer, filters, data = (
-                [rule.find(column, limits) for column in gather(file, file.footer.columns, reads, verify_filter)] for reads in Reads
-            )
-        assert {Reads.FOOTER: footer, Reads.FILTERS: filters, Reads.DATA: data}[rule.reads] == data
+            facts = {reads: list(gather(file, file.footer.columns, reads, verify_filter)) for reads in Reads}
+            for rule in RULES:
+                looked_at = {reads: [rule.find(column, limits) for column in facts[reads]] for reads in Reads}
+                assert looked_at[rule.reads] == looked_at[Reads.DATA], rule.name
 
     def test_quick_rules_load_no_pyarrow(self, fixtures):
         program = (
@@ -120,11 +119,11 @@ class TestSorted:
     def has_finding(self, tmp_path: Path, values: pa.Array, groups: int = ROW_GROUPS) -> bool:
         return bool(findings(write(tmp_path / "s.parquet", {"c": values}, groups=groups, filters=("c",)), "sorted-column"))
 
-    @pytest.mark.parametrize("values", [[1, 2, 3, 4], [3, 4, 1, 2], [1, 2, 4, 3]])
+    @each("values", [[1, 2, 3, 4], [3, 4, 1, 2], [1, 2, 4, 3]])
     def test_row_groups_that_do_not_overlap(self, values, tmp_path):
         assert self.has_finding(tmp_path, pa.array(values))
 
-    @pytest.mark.parametrize("values", [[1, 3, 2, 4], [1, 2, 2, 3], [1, 1, 1, 1]])
+    @each("values", [[1, 3, 2, 4], [1, 2, 2, 3], [1, 1, 1, 1]])
     def test_those_that_do_or_touch(self, values, tmp_path):
         assert not self.has_finding(tmp_path, pa.array(values))
 
@@ -148,7 +147,7 @@ class TestSorted:
 
 
 class TestWorth:
-    @pytest.mark.parametrize(("times", "is_reported"), [(2, False), (4, True), (16, True)])
+    @each("times, is_reported", [(2, False), (4, True), (16, True)])
     def test_nearly_empty_begins_where_a_quarter_would_do(self, times, is_reported, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(1300)}, groups=1, filters=("c",))
         bloom = BloomFilter.empty(2048 * times)
@@ -238,7 +237,7 @@ class TestStructure:
             assert inspect(path).filters
             assert not findings(path, "overlapping-filter")
 
-    @pytest.mark.parametrize("by", [-1, 1, 16])
+    @each("by", [-1, 1, 16])
     def test_a_length_is_right_or_wrong_by_a_byte(self, by, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(100)}, groups=1, filters=("c",))
         with ParquetFile.open(path) as file:
@@ -270,23 +269,22 @@ class TestStructure:
 
 
 class TestSecrecy:
-    @pytest.mark.parametrize("name", ["columns_plainfooter", "uniform_plainfooter"])
+    @each("name", ["columns_plainfooter", "uniform_plainfooter"])
     def test_encrypted_filters_look_encrypted(self, name, conformance):
         report = check(conformance / "encrypted" / f"{name}.parquet", Policy(select=("encryption",)))
         assert report.findings == ()
         assert {outcome.outcome for outcome in report.rules if outcome.rule.endswith("encrypted-filter")} == {"passed"}
 
-    @pytest.mark.parametrize(
-        ("header", "before_footer", "fact"),
-        [
-            (b"", 0, "the header's module begins in the footer"),
-            (b"", 3, "the header's module begins in the footer"),
-            (b"", 4, "the header's module has 0 bytes, but nonce and tag take 28"),
-            (MODULE, 0, "the bitset's module begins in the footer"),
-            (MODULE, 3, "the bitset's module begins in the footer"),
-            (MODULE, 4, "the bitset's module has 0 bytes, but nonce and tag take 28"),
-        ],
-        ids=["header at", "header 3 before", "header 4 before", "bitset at", "bitset 3 before", "bitset 4 before"],
+    @each(
+        "header, before_footer, fact",
+        {
+            "header at": (b"", 0, "the header's module begins in the footer"),
+            "header 3 before": (b"", 3, "the header's module begins in the footer"),
+            "header 4 before": (b"", 4, "the header's module has 0 bytes, but nonce and tag take 28"),
+            "bitset at": (MODULE, 0, "the bitset's module begins in the footer"),
+            "bitset 3 before": (MODULE, 3, "the bitset's module begins in the footer"),
+            "bitset 4 before": (MODULE, 4, "the bitset's module has 0 bytes, but nonce and tag take 28"),
+        },
     )
     def test_modules_of_a_locked_column_begin_before_the_footer(self, header, before_footer, fact, tmp_path):
         path = tmp_path / "f.parquet"
@@ -365,15 +363,12 @@ class TestUnreferencedBytes:
 
     def make(self, path: Path, dead: bytes | int, *, rows: int = 1000, metadata: dict[str, str] | None = None) -> Path:
         """Write a file with these dead bytes, or this number of zeros."""
-        numbers = shuffled(rows)
-        pages, body = write(path, {"c": numbers}), bytearray()
+        pages, body = write(path, {"c": shuffled(rows)}), bytearray()
         with ParquetFile.open(pages) as file:
             body += file.source.read(0, file.footer.start) + (bytes(dead) if isinstance(dead, int) else dead)
             footer, places = file.footer.raw, {}
             for row_group in range(ROW_GROUPS):
                 bloom = BloomFilter.empty(2048)
-                for value in numbers.to_pylist()[row_group * rows // 2 : (row_group + 1) * rows // 2]:
-                    bloom.insert(value.to_bytes(8, "little"))
                 header = build_header(bloom.num_bytes)
                 places[row_group, 0] = FilterPlace(len(body), len(header) + bloom.num_bytes)
                 body += header + bytes(bloom.bitset)
@@ -450,7 +445,7 @@ class TestUnreferencedBytes:
         assert self.evidence(self.make(path, index, metadata={"index": f'{{"offset": {start}, "length": {len(index)}}}'})) == []
         assert self.evidence(self.make(path, index, metadata={"index": str(start - 1)})) == [fact]
 
-    @pytest.mark.parametrize("append", [False, True])
+    @each("append", [False, True])
     def test_footers_that_undo_a_change_are_not_dead(self, append, tmp_path):
         """The footer of 2,000 columns has more than 64 KiB, and is a large part of a file with few rows."""
         path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 
-import pytest
-
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.rules.satisfaction import BROKEN, SATISFIED, TOO_LARGE, WEAKER, judge_filter
+from support.tables import each
 
 VALUES = 500
 
@@ -25,8 +24,8 @@ def make_filter(num_bytes: int, values: int = VALUES) -> BloomFilter:
 ENOUGH = sizing.bytes_for(VALUES, 0.01)
 
 
-@pytest.mark.parametrize(
-    ("num_bytes", "target", "outcome", "is_limited"),
+@each(
+    "num_bytes, target, outcome, is_limited",
     [
         (ENOUGH, Sizing(0.01), SATISFIED, False),
         (ENOUGH // 2, Sizing(0.01), WEAKER, False),
@@ -58,7 +57,7 @@ def test_a_quarter_more_than_the_target_is_accepted():
     assert judge_filter(bloom, Sizing(bloom.fpp / 1.26), VALUES).outcome == WEAKER
 
 
-@pytest.mark.parametrize(("values", "outcome"), [(7, BROKEN), (0, SATISFIED), (None, SATISFIED)])
+@each("values, outcome", [(7, BROKEN), (0, SATISFIED), (None, SATISFIED)])
 def test_an_empty_filter_is_broken_if_there_are_values(values: int | None, outcome: str):
     assert judge_filter(BloomFilter.empty(64), Sizing(), values).outcome == outcome
 
@@ -69,8 +68,8 @@ def test_a_full_filter_is_weak_unless_it_is_as_large_as_the_limit():
     assert judge_filter(bloom, Sizing(max_bytes=64), 1000).outcome == SATISFIED
 
 
-@pytest.mark.parametrize("fpp", [0.9, 0.1, 0.01, 1e-6, 1e-12])
-@pytest.mark.parametrize("values", [0, 1, 2, 3, 10, 1000])
+@each("fpp", [0.9, 0.1, 0.01, 1e-6, 1e-12])
+@each("values", [0, 1, 2, 3, 10, 1000])
 def test_the_smallest_fold_within_the_target_is_accepted(fpp: float, values: int):
     """That is the filter which is built, whatever the number of values that its bits suggest."""
     bloom = make_filter(1 << 20, values).fold_to_fpp(fpp)
