@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +90,6 @@ def command(
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner import works
     from sbbf_tool.writers.iceberg import build_properties
-    from sbbf_tool.writers.properties import FilterSettings
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
@@ -108,8 +108,8 @@ def command(
     spec = FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes)
     edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
     table = change.files.table if also_new_files else None
-    names = () if table is None else map(table.name_for_property, spec.columns)
-    properties = build_properties(FilterSettings.of(names, spec.ndv, spec.fpp))
+    # The limit in bytes of a table is for all its columns.
+    properties = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
     work = works.add(spec, edit, rebuild=rebuild, strict=strict)
     return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 

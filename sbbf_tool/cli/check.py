@@ -11,7 +11,6 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.declared_filters import DeclaredFilters, choose_declaration, declaration_options
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.findings import commands_of, count_findings, count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, output_options
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @policy_options
-@declaration_options
 @strict_option
 @page_limit_option
 @output_options(FINDING_FORMATS)
@@ -53,8 +51,7 @@ def command(
     strict: bool,
     list_rules: bool,
     baseline: str | None,
-    by_properties: bool,
-    declared_by: str | None,
+    declared: bool,
     **options: Any,
 ) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
@@ -71,9 +68,10 @@ def command(
     from sbbf_tool.operations.check import ensure_columns
     from sbbf_tool.runner import works
 
-    declaration = choose_declaration(lambda: files.table, by_properties, declared_by)
     context = click.get_current_context()
-    chosen = policy.from_options(context, options)
+    if declared:
+        options |= {"select": options["select"] or ("policy",)}
+    chosen = policy.from_options(context, options, files.table if declared else None)
     # With a state, footers are not read for this alone: whether a file has the columns is known when all rows are.
     if files.table is None and files.state is None:
         with show_progress("reading the first footers"):
@@ -81,13 +79,11 @@ def command(
     if files.table is None and not (files.as_files or files.file):
         files = files.without_old_files(policy.declare_filters(used_config(context)))
     files.selection.ensure_stored(chosen.required)
-    if declaration is not None:
-        chosen = policy.from_options(context, policy.require_declaration(options, declaration))
     # The sums of many files need no more than the findings.
     is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict), brief=is_brief)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files.each_file, reference, declaration), outputs, chosen.required)
+    code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.required)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
@@ -151,10 +147,9 @@ class _RuleTotal:
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, each_file: bool, baseline: Baseline, declaration: DeclaredFilters | None) -> None:
+    def __init__(self, each_file: bool, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._declaration = declaration
         self._each_file = each_file
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
@@ -178,8 +173,6 @@ class _CheckView(View["CheckReport"]):
         if row.status == OK and all(outcome.outcome == "not run" for outcome in outcomes):
             self._unchecked.setdefault(_reason_for_no_rule(outcomes), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
-        if self._declaration is not None and row.status == OK:
-            self._declaration.add(report)
         for place in report.unreadable if row.status == OK else ():
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
         return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
@@ -187,13 +180,11 @@ class _CheckView(View["CheckReport"]):
     def show(self, page: Page, report: CheckReport) -> None:
         if page.has_headings:
             self._show_table(page, report.file)
-        self._show_file(page, report, is_single=True)
+        self._show_file(page, report)
 
-    def _show_file(self, page: Page, report: CheckReport, *, is_single: bool = False) -> None:
+    def _show_file(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
         page.say(f"{report.file}: {_sum(report)}")
-        if is_single and self._declaration is not None:
-            page.say(self._declaration.describe())
 
     def show_line(self, page: Page, report: CheckReport) -> None:
         if self._each_file and (report.findings or report.unreadable):
@@ -220,13 +211,10 @@ class _CheckView(View["CheckReport"]):
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
-        if self._declaration is not None:
-            page.say(self._declaration.describe())
 
     def totals(self) -> dict[str, Any]:
         counts = {severity: self._severities[severity] for severity in SEVERITIES}
-        declaration = {} if self._declaration is None else {"declared": self._declaration.totals()}
-        return {"findings": counts, "files_not_checked": self._num_unchecked(), **declaration}
+        return {"findings": counts, "files_not_checked": self._num_unchecked()}
 
     def _num_unchecked(self) -> int:
         return sum(places.files for places in self._unchecked.values())

@@ -68,7 +68,6 @@ _ABOUT = {
     "--remove-undeclared": About(COLUMNS, COMMAND_LINE),
     "--require": About(RULES, names=COLUMN),
     "--declared": About(RULES),
-    "--declared-by": About(RULES, names=FILE),
     "--max-fpp": About(RULES),
     "--max-bytes-share": About(RULES),
     "--min-ndv": About(RULES),

@@ -17,20 +17,25 @@ from sbbf_tool.cli.report import View
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import SUMMARY, WORD, Column
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import ErrorPlace, UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.declared_filters import DeclaredFilters
     from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.check_policy import Policy
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.path_policies import PathEntry, PathPolicies
+    from sbbf_tool.tables.table import Table
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
 _FIELDS = ("select", "ignore", "quick", "fail_on")
 
 _OPTIONS = (
     click.option("--require", multiple=True, metavar="COLUMN", help="This column must have a filter in every row group (repeat for more)."),
+    click.option(
+        "--declared",
+        is_flag=True,
+        help="Check the filters that the properties of the table and the configuration file declare; run no other rule.",
+    ),
     click.option("--max-fpp", type=float, metavar="RATE", help="Maximum false-positive rate of a filter."),
     click.option(
         "--max-bytes-share", type=float, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
@@ -51,8 +56,11 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def from_options(ctx: click.Context, options: dict[str, Any]) -> Policy | PathPolicies:
-    """Return the policy of the options, which the configuration file may set for all files or for some paths. Raises UsageError."""
+def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table | None = None) -> Policy | PathPolicies:
+    """Return the policy of the options, which the configuration file may set for all files or for some paths. Raises UsageError.
+
+    The properties of a table can declare filters.
+    """
     from sbbf_tool.runner.path_policies import PathPolicies, make_policy
 
     config = used_config(ctx)
@@ -60,7 +68,7 @@ def from_options(ctx: click.Context, options: dict[str, Any]) -> Policy | PathPo
     in_file = {
         name: overrides.pop(name) for name in options if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
     }
-    if filters := declare_filters(config):
+    if filters := (*(_filters_of(declared_by) if declared_by is not None else ()), *declare_filters(config)):
         overrides["filters"] = filters
     entries = list(_path_entries(ctx, config)) if config is not None else []
     if not entries:
@@ -77,15 +85,11 @@ def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
     return parse_specs(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
 
 
-def require_declaration(options: dict[str, Any], declaration: DeclaredFilters) -> dict[str, Any]:
-    """Return the options with declared columns as further required ones.
+def _filters_of(table: Table) -> tuple[FilterSpec, ...]:
+    from sbbf_tool.writers.settings import parse_settings
 
-    Unless rules are selected, no other rule runs but for the limits.
-    """
-    from sbbf_tool.rules.policy import MISSING_FILTER
-
-    require = tuple(dict.fromkeys((*(options["require"] or ()), *declaration.columns)))
-    return options | {"require": require, "targets": declaration.targets, "select": options["select"] or (MISSING_FILTER,)}
+    with ErrorPlace(table.name):
+        return parse_settings(table.properties, table.column_of_property)
 
 
 def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:

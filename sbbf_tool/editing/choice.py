@@ -48,7 +48,7 @@ def choose_chunks(file: ParquetFile, spec: FilterSpec, rebuild: Rebuild | None =
     check_changeable(file)
     limited = spec.max_bytes if isinstance(spec.max_bytes, Mapping) else ()
     choose_columns(file, (*spec.columns, *limited), strict=strict)
-    sizes, named_columns = request_filters(file, [spec])
+    sizes, named_columns, *_ = request_filters(file, [spec])
     for row_group, column in sizes:
         ensure_buildable(file, row_group, file.footer.columns[column])
     existing = {key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None}

@@ -14,7 +14,6 @@ from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.storage import places
-from sbbf_tool.writers import parquet_java
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -86,7 +85,7 @@ _WAYS = {
     "Iceberg": "name the table by its catalog, CATALOG:NAMESPACE.TABLE, or by {} if it is in no catalog, to change its files in one commit",
     "DuckLake": "name the table itself, ducklake:CATALOG#TABLE, to change its files in one commit",
     "Hudi": "only Hudi can replace a file, since its timeline and metadata table name each; new files get filters if Hadoop's setting "
-    f"{parquet_java.ENABLED}#COLUMN is true",
+    "parquet.bloom.filter.enabled#COLUMN is true",
 }
 """How to change a file of a table, by format."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,12 +21,12 @@ from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules.catalog import RULES, report_rule
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
-from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
+from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
 from sbbf_tool.rules.filter_spec import request_filters
 from sbbf_tool.rules.index_rules import INDEX_RULES, IndexRule
 from sbbf_tool.rules.policy import MISSING_FILTER
-from sbbf_tool.rules.rule import Limits, Rule, find_all
+from sbbf_tool.rules.rule import Rule, find_all
 from sbbf_tool.rules.selection import ensure_valid
 from sbbf_tool.storage.inputs import find_input
 
@@ -61,26 +61,31 @@ def check(
     running = [rule for rule in RULES if policy.why_not(rule) is None]
     reads = max(rule.reads for rule in running)
     with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
-        limits, findings = _resolve(file, policy, strict)
+        required = policy.required
         name = path if isinstance(path, TableFile) else file.name
-        declarations = [declaration for declaration in limits.filters if declaration.matches(name)]
-        sizes = request_filters(file, declarations).sizes
+        declarations = [declaration for declaration in policy.limits.filters if declaration.matches(name)]
+        requests = request_filters(file, declarations)
+        verify: Verify | None = None
         if reads is Reads.DATA:
-            from sbbf_tool.file.membership import verify_filter
+            from sbbf_tool.file.membership import verify_filter as verify
 
-            facts = gather(file, file.footer.columns, reads, verify_filter, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
-        else:
-            facts = gather(file, file.footer.columns, reads, sizes=sizes)
+        columns, sizes = file.footer.columns, requests.sizes
+        facts = gather(file, columns, reads, verify, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
+        facts = tuple(
+            replace(column, judge=requests.judges.get(index, "existence"), is_required=index in requests.required)
+            for index, column in enumerate(facts)
+        )
         has_filter = any(column.filters for column in facts)
         whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
-        findings += find_all(running, facts, limits, whole_file)
+        missing = _find_missing_columns(file, required, strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
+        findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
         return CheckReport(
             file=file.name,
             failed=any(SEVERITIES.index(finding.severity) <= SEVERITIES.index(policy.fail_on) for finding in findings),
             fail_on=policy.fail_on,
-            rules=tuple(_outcome(rule, policy, facts, findings, limits.require, whole_file) for rule in RULES),
+            rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
             findings=findings,
-            named_columns=name_columns(file, policy.limits.require),
+            named_columns=name_columns(file, required),
             unreadable=unreadable_chunks(facts),
             locked_columns=locked_columns(facts),
         )
@@ -139,27 +144,18 @@ def find_rule(name: str) -> RuleReport:
     return next(report_rule(rule) for rule in rules if rule.name == name)
 
 
-def _resolve(file: ParquetFile, policy: Policy, strict: bool) -> tuple[Limits, tuple[Finding, ...]]:
-    """Return the limits with the full names of required columns, and a finding for each column that the file does not have.
+def _find_missing_columns(file: ParquetFile, names: Iterable[str], strict: bool) -> Iterator[Finding]:
+    """Yield a finding for each required column that the file does not have.
 
     A file of a table need not have all columns of the table; unless `strict`, this holds for any file.
     """
-    columns, missing = [], []
-    names_in_file: set[str] = set()
     rule = next(rule for rule in RULES if rule.name == MISSING_FILTER)
-    for name in policy.limits.require:
+    for name in names:
         try:
-            columns += [column.name for column in file.find_columns(name)]
-            names_in_file.add(name)
-        except NoColumnError as error:
-            if strict and not file.is_in_table:
-                missing.append(Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),)))
+            find_column(file.footer.columns, name)
         except UsageError as error:
-            missing.append(Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),)))
-    targets = tuple(
-        (column.name, target) for name, target in policy.limits.targets if name in names_in_file for column in file.find_columns(name)
-    )
-    return replace(policy.limits, require=tuple(columns), targets=targets), tuple(missing) if policy.why_not(rule) is None else ()
+            if not isinstance(error, NoColumnError) or (strict and not file.is_in_table):
+                yield Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),))
 
 
 def _outcome(
@@ -167,7 +163,7 @@ def _outcome(
     policy: Policy,
     facts: Sequence[ColumnFacts],
     findings: Sequence[Finding],
-    required: Sequence[str],
+    required: Collection[int],
     whole_file: FileFacts | None,
 ) -> RuleOutcome:
     def outcome(result: str, reason: str | None = None) -> RuleOutcome:
@@ -177,12 +173,12 @@ def _outcome(
         return outcome(NOT_RUN, reason)
     if any(finding.rule == rule.name for finding in findings):
         return outcome(FAILED if SEVERITIES.index(rule.severity) <= SEVERITIES.index(policy.fail_on) else NOTED)
-    if rule.limit == "require" and not required:
+    if rule.limit == "required" and not required:
         return outcome(NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}")
     filters = [chunk for column in facts for chunk in column.filters]
     hidden = [column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
     locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None
-    if not filters and rule.limit not in ("require", "filters"):
+    if not filters and rule.limit not in ("required", "judged"):
         return outcome(NOT_RUN, locked or "the file has no filter")
     if rule.look_at_file is not None and whole_file is not None:
         return outcome(PASSED if whole_file.unknown is None else NOT_RUN, whole_file.unknown)

@@ -41,7 +41,7 @@ class Policy:
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that must have a filter."""
-        return self.limits.require
+        return self.limits.required
 
     def of(self, path: str) -> Policy:
         """Return the policy of a file, which is this one; the policies of paths have the same method."""
@@ -50,8 +50,9 @@ class Policy:
     def why_not(self, rule: Rule) -> str | None:
         """Return why a rule does not run; None if it does."""
         if rule.limit is not None and not {rule.name, rule.group} & {*self.ignore}:
-            if rule.limit == "filters" and not self.limits.filters:
+            if getattr(self.limits, rule.limit) not in (None, ()):
+                return None
+            if rule.limit == "judged":
                 return "the policy declares no filter"
-            name = "column to require" if rule.limit == "require" else rule.limit.replace("_", " ")
-            return None if self.limits.demands(rule.limit) else f"no {name} is given"
+            return f"no {'column to require' if rule.limit == 'required' else rule.limit.replace('_', ' ')} is given"
         return why_not_selected(rule.name, rule.group, rule.reads, self.select, self.ignore, self.quick)

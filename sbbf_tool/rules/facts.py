@@ -132,6 +132,10 @@ class ColumnFacts:
     """Whether `file` is a path or URL, so that a fix can name it."""
     table: str | None = None
     """The table that has the file, as the user named it; None for other files."""
+    judge: str = "existence"
+    """What is demanded of existing filters."""
+    is_required: bool = False
+    """Whether every chunk must have a filter."""
 
     @property
     def changeable_name(self) -> str:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -35,6 +35,8 @@ from sbbf_tool.storage.table_names import is_in_catalog
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
+
+Judge = Literal["existence", "fpp", "size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,18 @@ class FilterSpec:
     """Predicate on the partitions of the files."""
     folder: str = ""
     """Folder that relative paths start from; the working folder if empty."""
+    judge: Judge = "size"
+    """What `check` demands of existing filters: nothing (`existence`), the FPP (`fpp`), or also a size that is not too large (`size`). With
+    the first two, as for settings of writers, which state no size, every column chunk must have a filter.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
         object.__setattr__(self, "paths", tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths)))
         if not self.columns:
             raise UsageError("no column was given")
+        if self.judge not in get_args(Judge):
+            raise UsageError(f"judge must be one of {', '.join(get_args(Judge))}, not {self.judge!r}")
         if any("\0" in path for path in self.paths):
             raise UsageError("a path cannot have the character U+0000")
         if self.share_of_data is not None and not 0 < self.share_of_data <= 1:
@@ -114,20 +122,31 @@ class RequestedFilters(NamedTuple):
     sizes: dict[ChunkKey, Sizing]
     named_columns: tuple[NamedColumn, ...]
     """What the file has under each of the declared names."""
+    judges: dict[int, Judge]
+    """What is demanded of existing filters, by column."""
+    required: frozenset[int]
+    """The columns of which every chunk must have a filter."""
 
 
 def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> RequestedFilters:
     """Return the filters that these specs, all of which are for the file, request. Raises UsageError for an ambiguous name."""
     chosen: dict[int, FilterSpec] = {}
+    required: set[int] = set()
     names: dict[str, None] = {}
     for spec in specs:
         for name in spec.columns:
             names[name] = None
-            with suppress(NoColumnError), file.locate_errors():
-                chosen[find_column(file.footer.columns, name).index] = spec
+            # A required column without one meaning is a finding of `check`.
+            with suppress(NoColumnError if spec.judge == "size" else UsageError), file.locate_errors():
+                index = find_column(file.footer.columns, name).index
+                # A filter that must only exist may have to be of a certain size for another spec.
+                chosen[index] = chosen.get(index, spec) if spec.judge == "existence" else spec
+                if spec.judge != "size":
+                    required.add(index)
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
     sizes = {key: chosen[key[1]].size_for(file, key) for key in keys}
-    return RequestedFilters(sizes, name_columns(file, names))
+    judges = {index: spec.judge for index, spec in chosen.items()}
+    return RequestedFilters(sizes, name_columns(file, names), judges, frozenset(required))
 
 
 @cache

@@ -22,15 +22,12 @@ def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
     return Fix("repair", (column.changeable_name,), (column.name,), keys=column.keys_path)
 
 
-def add(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that builds a filter in every row group and rebuilds existing filters; None if the column can have no filter."""
+def add(column: ColumnFacts, limits: Limits) -> Fix:
+    """Return the fix that builds a filter in every row group and rebuilds existing filters, or removes those of a BOOLEAN column."""
     if _gets_no_filter(column):
-        return remove(column, limits) if column.filters else None
-    target = dict(limits.targets).get(column.name)
-    fpps = [fpp for fpp in (limits.max_fpp, None if target is None else target.fpp) if fpp is not None]
-    fpp = min(*fpps, DEFAULT_FPP) if fpps else None
-    files, columns = (column.changeable_name,), (column.name,)
-    return Fix("add_filters", files, columns, rebuild="all" if column.filters else None, fpp=fpp, keys=column.keys_path)
+        return remove(column, limits)
+    files, columns, fpp = (column.changeable_name,), (column.name,), limits.max_fpp and min(limits.max_fpp, DEFAULT_FPP)
+    return Fix("add_filters", files, columns, rebuild="all", fpp=fpp, keys=column.keys_path)
 
 
 def _has_drafts(column: ColumnFacts) -> bool:
@@ -46,12 +43,13 @@ def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
     if len(sizes) != 1:
         return None
     (size,) = sizes
+    fpp = min(size.fpp, limits.max_fpp or 1)
     return Fix(
         "add_filters",
-        (column.file,),
+        (column.changeable_name,),
         (column.name,),
-        rebuild="weak" if column.filters else None,
-        fpp=None if size.fpp == DEFAULT_FPP else size.fpp,
+        rebuild="weak" if column.filters and column.judge != "existence" else None,
+        fpp=None if fpp == DEFAULT_FPP else fpp,
         ndv=size.ndv,
         max_bytes=None if size.max_bytes >= sizing.MAX_BYTES else size.max_bytes,
         keys=column.keys_path,

@@ -9,20 +9,16 @@ from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import ERROR, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
-from sbbf_tool.rules.rule import Limits, Rule, Target
-from sbbf_tool.rules.satisfaction import MISSING, NOT_MEASURED, SATISFIED
+from sbbf_tool.rules.rule import Limits, Rule
+from sbbf_tool.rules.satisfaction import MISSING, NOT_MEASURED, SATISFIED, TOO_LARGE
 
 GROUP = "policy"
 _error = partial(Rule, group=GROUP, severity=ERROR)
-
-_TOLERANCE = 1.25
-"""Factor by which the FPP of a filter may exceed the declared one: its size is a power of two, and the FPP is estimated."""
-MISSING_FILTER, FPP_ABOVE_LIMIT = "missing-filter", "fpp-above-limit"
-DEVIATING_FILTER = "deviating-filter"
+MISSING_FILTER, DEVIATING_FILTER = "missing-filter", "deviating-filter"
 
 
 def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    if column.name in limits.require:
+    if column.is_required:
         for chunk in column.chunks:
             if chunk.place is None:
                 yield Evidence(chunk.row_group, _why_missing(chunk))
@@ -37,9 +33,11 @@ def _why_missing(chunk: ChunkFacts) -> str:
 
 def _deviating_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield the chunks whose filter does not satisfy the declaration, unless its limits may leave no room for a useful filter."""
-    for chunk in column.chunks:
+    # Where only the FPP counts, every chunk needs a filter, for which there is a rule, and a larger filter satisfies.
+    accepted = {SATISFIED, NOT_MEASURED} | ({MISSING, TOO_LARGE} if column.judge == "fpp" else set())
+    for chunk in column.chunks if column.judge != "existence" else ():
         judgment = chunk.judgment
-        if judgment is None or judgment.outcome in (SATISFIED, NOT_MEASURED) or (judgment.outcome == MISSING and judgment.is_limited):
+        if judgment is None or judgment.outcome in accepted or (judgment.outcome == MISSING and judgment.is_limited):
             continue
         yield Evidence(chunk.row_group, f"{judgment.outcome}: {judgment.fact}" if judgment.fact else _why_missing(chunk))
 
@@ -48,19 +46,6 @@ def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         if chunk.bits is not None and limits.max_fpp is not None and chunk.bits.fpp > limits.max_fpp:
             yield Evidence(chunk.row_group, f"estimated fpp {format_percent(chunk.bits.fpp)}; the limit is {limits.max_fpp * 100:g} %")
-    target = dict(limits.targets).get(column.name)
-    if target is not None:
-        yield from _weaker_than(target, column)
-
-
-def _weaker_than(target: Target, column: ColumnFacts) -> Iterator[Evidence]:
-    """Yield the filters that miss the FPP that settings declare, although a larger bitset is allowed."""
-    for chunk in column.filters:
-        if chunk.stored is not None and chunk.bits is not None and chunk.bits.fpp > _TOLERANCE * target.fpp:
-            is_largest = target.max_bytes is not None and 2 * chunk.stored.header.num_bytes > target.max_bytes
-            if not is_largest:
-                fact = f"estimated fpp {format_percent(chunk.bits.fpp)}; the settings declare {target.fpp * 100:g} %"
-                yield Evidence(chunk.row_group, fact)
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -90,10 +75,10 @@ RULES = (
         name=MISSING_FILTER,
         reads=Reads.FOOTER,
         message="The policy requires a filter for this column, but there is none.",
-        why="The rule runs only for the columns that `require` names.",
+        why="The rule runs only for the columns that `require` names, or, with `declared`, the properties of a table.",
         look=_missing_filter,
-        fix=fixes.add,
-        limit="require",
+        fix=fixes.ensure,
+        limit="required",
     ),
     _error(
         name=DEVIATING_FILTER,
@@ -102,10 +87,10 @@ RULES = (
         why="The rule runs only if the configuration file has `[[filters]]`, or the policy `filters`, and for the files that these name.",
         look=_deviating_filter,
         fix=fixes.ensure,
-        limit="filters",
+        limit="judged",
     ),
     _error(
-        name=FPP_ABOVE_LIMIT,
+        name="fpp-above-limit",
         reads=Reads.FILTERS,
         message="The false-positive rate of the filter is above the limit.",
         why="The rule runs only if `max_fpp` is given.",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
@@ -19,32 +18,18 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What settings declare for the filters of a column."""
-
-    fpp: float
-    max_bytes: int | None = None
-    """Maximum bytes of a bitset, which may not permit the FPP."""
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Requirements that the user sets, in addition to those for every filter; an empty or None field sets no requirement."""
 
-    require: tuple[str, ...] = ()
-    """Full names of columns that must have a filter in every row group."""
     max_fpp: float | None = None
     max_bytes_share: float | None = None
     """Maximum bytes of a column's filters per byte of its data."""
     min_ndv: int | None = None
     min_chunk_bytes: int | None = None
-    targets: tuple[tuple[str, Target], ...] = ()
-    """Full names of columns, and the targets that settings declare for their filters."""
     filters: tuple[FilterSpec, ...] = ()
     """Filters that files must have, with what FPP or size."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "require", as_names(self.require))
         object.__setattr__(self, "filters", (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters))
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
@@ -53,8 +38,15 @@ class Limits:
         if self.max_fpp is not None and self.max_fpp >= 1:
             raise UsageError(f"max fpp must be above 0 and below 1, not {self.max_fpp}")
 
-    def demands(self, name: str) -> bool:
-        return getattr(self, name) not in (None, ()) or (name == "max_fpp" and bool(self.targets))
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that must have a filter in every row group."""
+        return tuple(dict.fromkeys(name for spec in self.filters if spec.judge != "size" for name in spec.columns))
+
+    @property
+    def judged(self) -> tuple[FilterSpec, ...]:
+        """The specs that demand more of a filter than that it exists."""
+        return tuple(spec for spec in self.filters if spec.judge != "existence")
 
 
 Look = Callable[[ColumnFacts, Limits], Iterable[Evidence]]

@@ -85,16 +85,15 @@ class TableFiles(Files):
         UsageError if they promise none.
         """
         from sbbf_tool.rules.check_policy import Policy
-        from sbbf_tool.rules.policy import MISSING_FILTER
+        from sbbf_tool.rules.policy import GROUP
         from sbbf_tool.rules.rule import Limits
-        from sbbf_tool.writers.declaration import find_declaration
+        from sbbf_tool.writers.settings import parse_settings
 
         if declared:
             with ErrorPlace(self.table.name):
-                declaration = find_declaration(self.table.properties, self.table.column_of_property)
-            chosen = policy or Policy(Limits(declaration.columns), select=(MISSING_FILTER,))
-            require = tuple(dict.fromkeys((*chosen.required, *declaration.columns)))
-            policy = replace(chosen, limits=replace(chosen.limits, require=require, targets=declaration.targets))
+                specs = parse_settings(self.table.properties, self.table.column_of_property)
+            chosen = policy or Policy(Limits(filters=specs), select=(GROUP,))
+            policy = replace(chosen, limits=replace(chosen.limits, filters=(*specs, *chosen.limits.filters)))
         self.selection.ensure_stored(policy.required if policy is not None else ())
         return super().check(policy, state=state, keys=keys, max_page_bytes=max_page_bytes, strict=strict)
 
@@ -120,13 +119,12 @@ class TableFiles(Files):
         from sbbf_tool.file.page_limit import PageLimit
         from sbbf_tool.rules.filter_spec import FilterSpec
         from sbbf_tool.writers.iceberg import build_properties
-        from sbbf_tool.writers.properties import FilterSettings
 
         spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
         limit = PageLimit.of(options.pop("max_page_bytes", None), self.jobs)
         work = works.add(spec, Edit(limit=limit, **options), rebuild=rebuild)
-        names = map(self.table.name_for_property, spec.columns) if also_new_files else ()
-        properties = build_properties(FilterSettings.of(names, spec.ndv, spec.fpp))
+        # The limit in bytes of a table is for all its columns.
+        properties = build_properties([replace(spec, max_bytes=None)], self.table.name_for_property) if also_new_files else {}
         run = self._runner(state, writes=not options.get("dry_run"))
         return self._change("ADD", columns, work, options, files_per_commit, commit, properties, run_work=run)
 

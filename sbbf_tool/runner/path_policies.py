@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.globs import matches_any
 
@@ -58,6 +59,9 @@ class PathPolicies:
 
 
 def make_policy(settings: Settings) -> Policy:
-    """Return the policy with these fields of `Policy` and `Limits`. Raises UsageError."""
+    """Return the policy with these fields of `Policy` and `Limits`; `require` names columns. Raises UsageError."""
+    settings = dict(settings)
+    if require := settings.pop("require", ()):
+        settings["filters"] = (FilterSpec(require, judge="existence"), *settings.get("filters", ()))
     limits = {name: value for name, value in settings.items() if name in Limits.__dataclass_fields__}
     return Policy(limits=Limits(**limits), **{name: value for name, value in settings.items() if name not in limits})

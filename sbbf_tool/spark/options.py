@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -64,15 +64,12 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
 
 
 def _findings(options: _Options) -> Findings:
-    from sbbf_tool.rules.check_policy import Policy
-    from sbbf_tool.rules.rule import Limits
+    from sbbf_tool.runner.path_policies import make_policy
 
-    limits: dict[str, object] = {"require": options.list("require"), "max_fpp": options.number("maxFpp", float)}
-    limits |= {"max_bytes_share": options.number("maxBytesShare", float), "min_ndv": options.number("minNdv", int)}
-    limits |= {"min_chunk_bytes": options.number("minChunkBytes", int)}
-    # The others come from settings of tables and writers, not from options.
-    assert limits.keys() == {field.name for field in fields(Limits)} - {"targets", "filters"}
-    policy = Policy(Limits(**limits), options.list("select"), options.list("ignore"), options.flag("quick"))  # type: ignore[arg-type]
+    settings: dict[str, object] = {name: options.list(name) for name in ("require", "select", "ignore")}
+    settings |= {"max_fpp": options.number("maxFpp", float), "max_bytes_share": options.number("maxBytesShare", float)}
+    settings |= {"min_ndv": options.number("minNdv", int), "min_chunk_bytes": options.number("minChunkBytes", int)}
+    policy = make_policy(settings | {"quick": options.flag("quick")})
     return Findings(policy, options.number("maxPageBytes", int))
 
 

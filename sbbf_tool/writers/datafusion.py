@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.writers.properties import Properties
-from sbbf_tool.writers.writer import Request, Setting, Writer, filter_settings, join_lines, write_sql
+from sbbf_tool.writers.writer import Request, Setting, Writer, join_lines, specs_of, write_sql
 
 _PROPERTIES = Properties("format.bloom_filter_", "::")
 parse_properties, build_properties = _PROPERTIES.parse, _PROPERTIES.build
 
 
 def _write_datafusion(settings: Sequence[Setting], request: Request) -> Iterator[str]:
-    options = [f"    {write_sql(name)} {write_sql(value)}" for name, value in build_properties(filter_settings(settings)).items()]
+    options = [f"    {write_sql(name)} {write_sql(value)}" for name, value in build_properties(specs_of(settings)).items()]
     yield "COPY my_table TO 'data.parquet' STORED AS PARQUET OPTIONS ("
     yield from join_lines(options)
     yield ");"

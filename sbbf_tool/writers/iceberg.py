@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.writers.properties import Properties
-from sbbf_tool.writers.writer import DICTIONARIES, Request, Setting, Writer, filter_settings, write_table_properties
+from sbbf_tool.writers.writer import DICTIONARIES, Request, Setting, Writer, specs_of, write_table_properties
 
 _PROPERTIES = Properties("write.parquet.bloom-filter-", ".column.")
 parse_properties, build_properties = _PROPERTIES.parse, _PROPERTIES.build
@@ -19,7 +19,7 @@ parse_properties, build_properties = _PROPERTIES.parse, _PROPERTIES.build
 
 def _write_iceberg(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     # Releases that do not know the NDV build filters of the largest size.
-    yield from write_table_properties(build_properties(filter_settings(settings, max(setting.num_bytes for setting in settings))))
+    yield from write_table_properties(build_properties(specs_of(settings, max(setting.num_bytes for setting in settings))))
 
 
 def _problem_of_iceberg(column: Column) -> str | None:

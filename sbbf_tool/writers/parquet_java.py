@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sbbf_tool.writers.properties import Properties
-from sbbf_tool.writers.writer import DICTIONARIES, Request, Setting, Writer, filter_settings, write_key, write_text
+from sbbf_tool.writers.writer import DICTIONARIES, Request, Setting, Writer, specs_of, write_key, write_text
 
-ENABLED = "parquet.bloom.filter.enabled"
 _PROPERTIES = Properties("parquet.bloom.filter.", "#", "expected.ndv", "max.bytes")
 parse_properties, build_properties = _PROPERTIES.parse, _PROPERTIES.build
 _USUAL_MOST = 1 << 20
@@ -19,7 +18,7 @@ _USUAL_MOST = 1 << 20
 
 def _build(settings: Sequence[Setting]) -> dict[str, str]:
     most = max(setting.num_bytes for setting in settings)
-    return build_properties(filter_settings(settings, most if most > _USUAL_MOST else None))
+    return build_properties(specs_of(settings, most if most > _USUAL_MOST else None))
 
 
 def _write_parquet_java(settings: Sequence[Setting], request: Request) -> Iterator[str]:

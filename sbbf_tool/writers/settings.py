@@ -7,11 +7,14 @@ settings therefore state an FPP with which the writer chooses the size that the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import escape
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.advise import ColumnSettings, WriterSettings
+from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.writers import iceberg, parquet_java, trino
 from sbbf_tool.writers.datafusion import DATAFUSION
 from sbbf_tool.writers.duckdb import DUCKDB
 from sbbf_tool.writers.iceberg import ICEBERG
@@ -41,6 +44,22 @@ def ensure_writer(name: str) -> None:
     """Raise UsageError if the settings of this writer are not known."""
     if name not in WRITERS:
         raise UsageError(f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(WRITERS)}")
+
+
+def parse_settings(properties: Mapping[str, str], column_of: Callable[[str], str] = str) -> tuple[FilterSpec, ...]:
+    """Return the filters that the properties of a table promise. Raises UsageError if they promise none for a column.
+
+    `column_of` returns the name of the column that a property of an Iceberg table names.
+    """
+    specs = (
+        *iceberg.parse_properties(properties, column_of),
+        *parquet_java.parse_properties(properties),
+        *trino.parse_properties(properties),
+    )
+    if not specs:
+        hint = "expected write.parquet.bloom-filter-enabled.column.COLUMN or parquet.bloom.filter.enabled#COLUMN"
+        raise UsageError("the properties of the table declare no filter of a Parquet column", hint=hint)
+    return specs
 
 
 def build_settings(writer: str, request: Request) -> WriterSettings:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.writers.properties import FilterSetting, FilterSettings, parse_names
+from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.writers.properties import declare
 from sbbf_tool.writers.writer import Request, Setting, Writer, write_sql
 
 _COLUMNS = "parquet_bloom_filter_columns"
 
 
-def parse_properties(settings: Mapping[str, str]) -> FilterSettings:
-    return FilterSettings(tuple(map(FilterSetting, parse_names(settings.get(_COLUMNS, "")))))
+def parse_properties(settings: Mapping[str, str]) -> tuple[FilterSpec, ...]:
+    """Parse the property: `a, b`, `["a", "b"]` or `ARRAY['a', 'b']`."""
+    value = settings.get(_COLUMNS, "")
+    match = re.fullmatch(r"\s*(?:ARRAY)?\s*\[(.*)\]\s*", value, re.IGNORECASE | re.DOTALL)
+    parts = (match[1] if match else value).split(",")
+    return tuple(declare(name) for part in parts if (name := part.strip().strip("'\"")))
 
 
-def build_properties(settings: FilterSettings) -> dict[str, str]:
+def build_properties(specs: Iterable[FilterSpec]) -> dict[str, str]:
     """Build the property, which has the names of the columns alone."""
-    return {_COLUMNS: f"ARRAY[{', '.join(write_sql(setting.column) for setting in settings.columns)}]"}
+    return {_COLUMNS: f"ARRAY[{', '.join(write_sql(column) for spec in specs for column in spec.columns)}]"}
 
 
 def _write_trino(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     yield "ALTER TABLE my_table SET PROPERTIES"
-    properties = build_properties(FilterSettings(tuple(FilterSetting(setting.path.lower()) for setting in settings)))
+    properties = build_properties(declare(setting.path.lower()) for setting in settings)
     yield from (f"    {name} = {value};" for name, value in properties.items())
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.writers.properties import FilterSetting, FilterSettings
+from sbbf_tool.rules.filter_spec import FilterSpec
 
 DICTIONARIES = "parquet-java writes no filter for a chunk whose pages are all dictionary-encoded"
 
@@ -48,9 +48,9 @@ class Setting(NamedTuple):
     """The size of the bitset that the writer chooses."""
 
 
-def filter_settings(settings: Sequence[Setting], max_bytes: int | None = None) -> FilterSettings:
-    """Return the settings of a writer for these columns, with one limit in bytes."""
-    return FilterSettings(tuple(FilterSetting(setting.path, setting.ndv, setting.fpp, max_bytes) for setting in settings))
+def specs_of(settings: Sequence[Setting], max_bytes: int | None = None) -> list[FilterSpec]:
+    """Return the specs of these columns under the names that writers use, with one limit in bytes."""
+    return [FilterSpec((setting.path,), setting.fpp, setting.ndv, max_bytes) for setting in settings]
 
 
 def no_problem(column: Column) -> str | None:

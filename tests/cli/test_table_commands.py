@@ -312,4 +312,4 @@ def test_partition_columns_need_no_filter(lake, capsys):
         code, _, err = call(capsys, *words)
         assert (code, "partition column" in err, "no filter is needed" in err) == (2, True, True), words
     with pytest.raises(UsageError, match="p is a partition column"):
-        sbbf_tool.open_table("lake/orders").check(Policy(Limits(require=("p",))))
+        sbbf_tool.open_table("lake/orders").check(Policy(Limits(filters=FilterSpec("p", judge="existence"))))

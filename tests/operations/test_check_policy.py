@@ -10,13 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import Limits, Policy, add_filters, check, inspect
+from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.check import ensure_columns
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.runner import works
+
+
+def required(*columns: str) -> Limits:
+    return Limits(filters=FilterSpec(columns, judge="existence"))
 
 
 def outcomes(report: CheckReport) -> dict[str, str]:
@@ -114,7 +118,7 @@ class TestChoice:
         assert report.findings == ()
 
     def test_a_limit_that_is_given_applies_whatever_is_selected(self, lying: Path):
-        report = check(lying, Policy(Limits(require=("id",)), select=("encryption",)))
+        report = check(lying, Policy(required("id"), select=("encryption",)))
         assert {finding.rule for finding in report.findings} == {"missing-filter"}
 
     @pytest.mark.parametrize(
@@ -159,23 +163,35 @@ class TestFailure:
 class TestRequired:
     def test_filters_of_every_row_group_are_queried(self, fixtures: Path):
         (finding,) = check(
-            fixtures / "duckdb-some-row-groups.parquet", Policy(Limits(require=("mixed",)), select=("missing-filter",))
+            fixtures / "duckdb-some-row-groups.parquet",
+            Policy(required("mixed"), select=("missing-filter",)),
         ).findings
         assert [evidence.row_group for evidence in finding.evidence] == [2, 3]
 
     def test_a_nested_column_has_short_names(self, fixtures: Path):
         path = fixtures / "duckdb-types.parquet"
         for name in ("words", "words.list.element", "point.x"):
-            assert not check(path, Policy(Limits(require=(name,)), select=("missing-filter",))).findings
+            assert not check(
+                path,
+                Policy(
+                    required(
+                        name,
+                    ),
+                    select=("missing-filter",),
+                ),
+            ).findings
 
     def test_a_file_without_the_column_fails(self, lying: Path):
-        report = check(lying, Policy(Limits(require=("flag", "nothere")), ignore=("correctness", "format", "efficiency")))
+        report = check(
+            lying,
+            Policy(required("flag", "nothere"), ignore=("correctness", "format", "efficiency")),
+        )
         (finding,) = report.findings
         assert (finding.column, finding.severity, finding.fix) == ("nothere", "error", None)
         assert report.failed
 
     def test_a_column_that_no_file_has_is_an_error(self, fixtures: Path):
-        policy = Policy(Limits(require=("user_idd",)))
+        policy = Policy(required("user_idd"))
         names = [str(fixtures / "spark-boolean.parquet"), str(fixtures / "events.parquet"), str(fixtures / "nothere.parquet")]
         with pytest.raises(UsageError, match=r"spark-boolean.*no column 'user_idd'"):
             ensure_columns(names, policy)
@@ -186,11 +202,11 @@ class TestRequired:
         """Files that cannot be read are skipped, and no footer is read once each column was found in some file."""
         names = ["nothere.parquet", "make.py", "events.parquet", "spark-boolean.parquet", "spark-plain.parquet"]
         paths = (str(fixtures / name) for name in names)
-        ensure_columns(paths, Policy(Limits(require=("user_id", "flag"))))
+        ensure_columns(paths, Policy(required("user_id", "flag")))
         assert list(paths) == [str(fixtures / "spark-plain.parquet")]
 
     def test_a_column_is_not_missing_where_no_file_can_be_read(self, fixtures: Path):
-        name, policy = str(fixtures / "make.py"), Policy(Limits(require=("user_id",)))
+        name, policy = str(fixtures / "make.py"), Policy(required("user_id"))
         ensure_columns([name], policy)
         row = works.check(policy)(name)
         assert (row.exit_code, row.report.findings) == (UnreadableError.exit_code, ())
@@ -210,7 +226,7 @@ class TestOfMany:
 
     def test_reports_travel_between_processes(self, fixtures: Path, tmp_path: Path):
         for path in (fixtures / "spark-boolean.parquet", tmp_path / "nothere"):
-            row = works.check(Policy(Limits(require=("flag",))))(str(path))
+            row = works.check(Policy(required("flag")))(str(path))
             there = pickle.loads(pickle.dumps(row))
             assert there == row
             assert there.report == row.report
@@ -222,14 +238,17 @@ def test_a_filter_of_ours_meets_its_own_limits(tmp_path: Path):
     keys = pa.table({"key": [f"key {n * 7919 % 1_000_003}" for n in range(50_000)]})
     pq.write_table(keys, path, row_group_size=20_000, use_dictionary=False, compression="none")
     add_filters(path, ["key"], in_place=True, fpp=0.01)
-    limits = Limits(require=("key",), max_fpp=0.0125, max_bytes_share=0.25, min_ndv=5000, min_chunk_bytes=1000)
+    limits = Limits(filters=FilterSpec("key", judge="existence"), max_fpp=0.0125, max_bytes_share=0.25, min_ndv=5000, min_chunk_bytes=1000)
     assert check(path, Policy(limits, fail_on="info")).findings == ()
 
 
 def test_a_column_that_is_required_twice_is_looked_up_once(fixtures):
-    ensure_columns([fixtures / "pyarrow-filters.parquet"], Policy(Limits(require=("id", "id"))))
+    ensure_columns([fixtures / "pyarrow-filters.parquet"], Policy(required("id", "id")))
 
 
 def test_a_required_filter_of_a_boolean_column_has_no_fix(fixtures):
-    (finding,) = check(fixtures / "pyarrow-filters.parquet", Policy(select=("missing-filter",), limits=Limits(require=("flag",)))).findings
+    (finding,) = check(
+        fixtures / "pyarrow-filters.parquet",
+        Policy(select=("missing-filter",), limits=required("flag")),
+    ).findings
     assert (finding.rule, finding.fix) == ("missing-filter", None)

@@ -15,6 +15,7 @@ from sbbf_tool import UsageError, add_filters, open_files, probe
 from sbbf_tool.errors import NoColumnError, NotApplicableError
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.explain import explain
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.lookup import probe_values
 
@@ -154,7 +155,7 @@ class TestManyFiles:
     def test_a_requirement_does_not_apply(self, lake: Path):
         add_filters(lake / "a.parquet", "user_id", in_place=True)
         add_filters(lake / "b.parquet", "user_id", in_place=True)
-        policy = Policy(Limits(require=("user_id",)))
+        policy = Policy(Limits(filters=FilterSpec("user_id", judge="existence")))
         assert [report.failed for report in open_files(lake).check(policy)] == [False, False, False]
         assert [report.failed for report in open_files(lake).check(policy, strict=True)] == [False, False, True]
 

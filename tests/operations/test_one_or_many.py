@@ -66,7 +66,6 @@ NOT_GIVEN_BY_PEOPLE = {
     "runner.selection.Selection.ensure_stored.names": "the columns of a verb, which has its own case",
     "runner.state.State.forget.folders": "the folders that a run listed",
     "runner.works.Request.values": "whatever determines an outcome, each described by itself",
-    "Limits.targets": "pairs from the settings of a table or a writer",
     "editing.paimon_index.build.requests": "what index_requests returned",
     "editing.paimon_index.build_index.requests": "what index_requests returned",
 }
@@ -182,7 +181,6 @@ def _open(files: Files) -> Any:
 
 
 CASES: dict[str, tuple[object, Call]] = {
-    "Limits.require": ("ab", lambda files, argument: sbbf_tool.check(files.plain, Policy(Limits(require=argument)))),
     "Policy.select": ("fpp-above-limit", lambda files, argument: Policy(Limits(max_fpp=0.5), select=argument)),
     "Policy.ignore": ("format", lambda files, argument: Policy(ignore=argument)),
     "FilterSpec.columns": ("ab", lambda files, argument: FilterSpec(argument)),

@@ -33,6 +33,7 @@ from sbbf_tool.operations.repair import FIXES
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.append import journal_of
 from support.corpus_edits import edit_footer
@@ -212,7 +213,7 @@ def test_filters_of_other_files_are_not_ours_to_drop(path):
     content = path.read_bytes()
     assert repair(path, in_place=True).is_clean
     assert path.read_bytes() == content
-    assert not check(path, Policy(limits=Limits(require=("id", "seq")))).findings
+    assert not check(path, Policy(limits=Limits(filters=FilterSpec(("id", "seq"), judge="existence")))).findings
 
 
 def test_where_pages_cannot_be_read_nothing_is_concluded(path):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool import Limits, Policy, add_filters, check, inspect, remove_filters
+from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.layout import owned_ranges
 from sbbf_tool.file.membership import verify_filter
@@ -99,7 +99,9 @@ class TestTable:
     @each("name", ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"])
     def test_each_reads_no_more_than_it_says(self, name, fixtures):
         """On facts that were read as far as it says, it sees what it sees when all was read; on fewer, it looks without failing."""
-        limits = Limits(require=("id",), max_fpp=1e-9, max_bytes_share=1e-9, min_ndv=10**6, min_chunk_bytes=10**6)
+        limits = Limits(
+            filters=FilterSpec("id", judge="existence"), max_fpp=1e-9, max_bytes_share=1e-9, min_ndv=10**6, min_chunk_bytes=10**6
+        )
         with ParquetFile.open(fixtures / f"{name}.parquet") as file:
             facts = {reads: list(gather(file, file.footer.columns, reads, verify_filter)) for reads in Reads}
             for rule in RULES:

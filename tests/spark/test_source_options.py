@@ -44,7 +44,7 @@ def test_rules_with_their_limits():
     view = parse_options({"path": "/lake", **rules}).view
     assert isinstance(view, Findings)
     assert view.policy.select == ("correctness",)
-    assert (view.policy.limits.max_fpp, view.policy.limits.require) == (0.5, ("a", "b"))
+    assert (view.policy.limits.max_fpp, view.policy.required) == (0.5, ("a", "b"))
     assert view.reads_data
 
 

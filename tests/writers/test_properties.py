@@ -1,4 +1,4 @@
-"""What a writer's properties say of filters: `parse_properties(build_properties(x)) == x`."""
+"""What the properties of a writer or a table say of filters: `parse_properties(build_properties(x)) == x`."""
 
 from __future__ import annotations
 
@@ -8,31 +8,74 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sbbf_tool.errors import UsageError
+from sbbf_tool.paimon.index_options import parse_bloom_columns
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.writers import datafusion, iceberg, paimon, parquet_java, trino
-from sbbf_tool.writers.properties import FilterSetting, FilterSettings
+from sbbf_tool.writers.properties import declare
+from sbbf_tool.writers.settings import parse_settings
 
 NAMES = st.text("abcXYZ_0.9é- ", min_size=1, max_size=12).map(str.strip).filter(bool)
-COUNTS = st.none() | st.integers(0, 1 << 62)
-FPPS = st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True)
+NDVS, FPPS = st.integers(1, 1 << 30), st.floats(1e-9, 0.9)
 
 
 @st.composite
-def settings_of(draw: st.DrawFn, writer: ModuleType) -> FilterSettings:
+def specs_of(draw: st.DrawFn, writer: ModuleType) -> tuple[FilterSpec, ...]:
     names = draw(st.lists(NAMES, unique=True, max_size=4))
     if writer is trino:
-        return FilterSettings(tuple(map(FilterSetting, names)))
-    # The limit holds for all columns; Paimon has none.
-    limit = None if writer is paimon else draw(COUNTS)
-    columns = tuple(FilterSetting(name, draw(COUNTS), draw(FPPS), limit) for name in names)
-    return FilterSettings(columns, draw(st.booleans()) if writer is parquet_java else False)
+        return tuple(map(declare, names))
+    limit = draw(st.none() | st.integers(64, 1 << 27))  # for all columns
+    return tuple(declare(name, draw(st.none() | FPPS), draw(st.none() | NDVS), limit) for name in names)
 
 
-@pytest.mark.parametrize("writer", [iceberg, parquet_java, trino, paimon, datafusion], ids=lambda writer: writer.__name__)
+@pytest.mark.parametrize("writer", [iceberg, parquet_java, trino, datafusion], ids=lambda writer: writer.__name__)
 @given(data=st.data())
 def test_what_is_built_is_parsed(writer: ModuleType, data: st.DataObject) -> None:
-    settings = data.draw(settings_of(writer))
-    properties = writer.build_properties(settings)
+    specs = data.draw(specs_of(writer))
+    properties = writer.build_properties(specs)
     assert all(isinstance(text, str) for item in properties.items() for text in item)
-    assert writer.parse_properties(properties) == settings
+    assert writer.parse_properties(properties) == specs
     other = {"spark.hadoop.parquet.compression": "zstd", "write.format.default": "parquet"}
-    assert writer.parse_properties({**other, **properties}) == settings
+    assert writer.parse_properties({**other, **properties}) == specs
+
+
+@given(st.dictionaries(NAMES.filter(lambda name: "." not in name), st.tuples(NDVS, FPPS)))
+def test_options_for_paimon_are_those_of_its_tables(sizes: dict[str, tuple[int, float]]) -> None:
+    specs = [FilterSpec((name,), fpp, ndv) for name, (ndv, fpp) in sizes.items()]
+    requests = parse_bloom_columns(paimon.build_properties(specs))
+    assert {name: (request.items, request.fpp) for name, request in requests.items()} == sizes
+
+
+@pytest.mark.parametrize(
+    ("properties", "specs"),
+    [
+        ({"write.parquet.bloom-filter-enabled.column.user.id": "true"}, (declare("user.id"),)),
+        (
+            {"parquet.bloom.filter.enabled#a": "TRUE", "parquet.bloom.filter.enabled#b": "false", "parquet.bloom.filter.fpp": "0.1"},
+            (declare("a", 0.1),),
+        ),
+        ({"parquet.bloom.filter.enabled": "true", "parquet.bloom.filter.enabled#a": "true"}, (declare("a"),)),
+        ({"parquet_bloom_filter_columns": "ARRAY['a', 'b']"}, (declare("a"), declare("b"))),
+        ({"parquet_bloom_filter_columns": '["a"]'}, (declare("a"),)),
+        ({"parquet_bloom_filter_columns": " a,b, "}, (declare("a"), declare("b"))),
+    ],
+)
+def test_properties_of_tables(properties: dict[str, str], specs: tuple[FilterSpec, ...]) -> None:
+    assert parse_settings(properties) == specs
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"write.parquet.bloom-filter-enabled.column.a": "False"}, "declare no filter"),
+        ({"write.parquet.bloom-filter-fpp.column.a": "0.01"}, "declare no filter"),
+        ({"parquet.bloom.filter.enabled": "true"}, "declare no filter"),
+        ({"file-index.bloom-filter.columns": "a,b"}, "declare no filter"),
+        ({"write.parquet.bloom-filter-enabled.column.a": "yes"}, "must be true or false, not 'yes'"),
+        ({"parquet.bloom.filter.fpp": "high"}, "must be a number above 0 and below 1"),
+        ({"write.parquet.bloom-filter-max-bytes": "1MB"}, "must be a whole number"),
+    ],
+)
+def test_properties_that_declare_nothing_to_check(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_settings(properties)

@@ -10,11 +10,9 @@ import pytest
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.cli.advise import WRITERS as WRITERS_OF_OPTION
-from sbbf_tool.paimon.index_options import parse_bloom_columns
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.reports.advise import WriterSettings
-from sbbf_tool.writers.declaration import parse_declaration, parse_settings
 from sbbf_tool.writers.settings import WRITERS, build_settings
 from sbbf_tool.writers.writer import FilteredColumn, Request
 
@@ -66,11 +64,10 @@ def test_each_path_has_an_entry() -> None:
     assert {entry["fpp"] for entry in document["filters"]} == {0.001}
 
 
-def test_properties_declare_the_columns() -> None:
-    """What `check --declared-by` reads are the same columns."""
-    names = ("user_id", "a b", "c=d:e", "f\\g")
-    text = settings("parquet-java", *map(column, names)).text
-    assert parse_declaration(parse_settings(text, ".properties")).columns == names
+def test_keys_of_properties_are_escaped() -> None:
+    text = settings("parquet-java", *map(column, ("user_id", "a b", "c=d:e", "f\\g"))).text
+    keys = re.findall(r"enabled#(.*)=true", text)
+    assert keys == ["user_id", r"a\ b", r"c\=d\:e", r"f\\g"]
 
 
 @pytest.mark.parametrize("writer", ["iceberg", "paimon", "trino", "datafusion"])
@@ -94,12 +91,6 @@ def test_large_filters_need_a_larger_limit() -> None:
     assert "parquet.bloom.filter.max.bytes=16777216\n" in settings("parquet-java", ndv=10_000_000).text
     assert "'write.parquet.bloom-filter-max-bytes' = '131072'\n" in settings("iceberg", ndv=99_000).text
     assert "'write.parquet.bloom-filter-max-bytes' = '16777216'\n" in settings("iceberg", ndv=10_000_000).text
-
-
-def test_options_of_paimon_are_read_as_the_filters_of_a_table() -> None:
-    options = dict(re.findall(r"'(\S+)' = '(\S+)'", settings("paimon", column("a"), column("b"), ndv=1000, row_groups=2).text))
-    requests = parse_bloom_columns(options)
-    assert {name: (request.items, request.fpp) for name, request in requests.items()} == {"a": (2000, 0.01), "b": (2000, 0.01)}
 
 
 def test_items_of_paimon_are_per_file() -> None:
