@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.bloom.hashing import hash_value
 from support.samples import ROW_GROUP_ROWS, ROWS, events, filter_at, footer_start, listing, places, write_column, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -208,7 +209,7 @@ NANS = [bytes.fromhex("000000000000f87f"), bytes.fromhex("000000000000f8ff")]
 ODD_NAN = struct.unpack("<d", bytes.fromhex("0100dead0000f47f"))[0]
 
 
-@pytest.mark.parametrize("stored", [0.0, -0.0])
+@each("stored", [0.0, -0.0])
 def test_where_one_zero_is_stored_both_are_found(tmp_path, stored):
     path = write_column(tmp_path / "v.parquet", pa.array([1.5, stored]))
     add_filters(path, ["v"], in_place=True)
@@ -217,7 +218,7 @@ def test_where_one_zero_is_stored_both_are_found(tmp_path, stored):
     assert not any(nan in bloom for nan in NANS)
 
 
-@pytest.mark.parametrize("stored", [math.nan, ODD_NAN], ids=["canonical", "with a payload"])
+@each("stored", {"canonical": math.nan, "with a payload": ODD_NAN})
 def test_where_a_nan_is_stored_its_bits_and_both_canonical_ones_are_found(tmp_path, stored):
     path = write_column(tmp_path / "v.parquet", pa.array([1.5, stored], pa.float64()))
     add_filters(path, ["v"], in_place=True)
@@ -260,7 +261,7 @@ def test_a_dry_run_reports_everything_and_writes_nothing(plain, out, tmp_path):
 # In files of others
 
 
-@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
 def test_files_of_every_writer_take_a_filter(fixtures, out, writer):
     source = fixtures / f"{writer}-plain.parquet"
     columns = [row.column for row in inspect(source, all_chunks=True).filters if row.row_group == 0 and row.physical_type != "BOOLEAN"]

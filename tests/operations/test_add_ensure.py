@@ -9,6 +9,7 @@ import pytest
 from sbbf_tool import UsageError, add_filters, open_files, verify
 from sbbf_tool.reports.add import AddReport
 from support.samples import filter_at, places, write_events
+from support.tables import each
 
 ROW_GROUPS = 3
 
@@ -75,9 +76,9 @@ def test_ensure_rebuilds_exactly_those(path: Path):
     assert kinds(add_filters(path, columns, rebuild="weak", in_place=True)) == (0, 12, 0, 0, 0)
 
 
-@pytest.mark.parametrize("fpp", [0.5, 1e-4, 1e-9])
-@pytest.mark.parametrize("max_bytes", [None, 64, 100])
-@pytest.mark.parametrize("ndv", [None, 3, 100_000])
+@each("fpp", [0.5, 1e-4, 1e-9])
+@each("max_bytes", [None, 64, 100])
+@each("ndv", [None, 3, 100_000])
 def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int | None, ndv: int | None):
     columns = ["id", "name", "score", "nothing", "tags.list.element"]
     add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, in_place=True)

@@ -12,6 +12,7 @@ import pytest
 
 from sbbf_tool import BloomFilter, UsageError, add_filters
 from support.samples import build_elsewhere, filter_at, listing, places, write_column, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -26,8 +27,8 @@ def i64(value: int) -> bytes:
 POWERS = {64 << n for n in range(22)}
 
 
-@pytest.mark.parametrize("fpp", [0.3, 0.1, 0.01, 0.001, 1e-6])
-@pytest.mark.parametrize("distinct", [1, 30, 1000, 20_000])
+@each("fpp", [0.3, 0.1, 0.01, 0.001, 1e-6])
+@each("distinct", [1, 30, 1000, 20_000])
 def test_the_size_follows_from_the_values_and_the_rate_is_kept(tmp_path, distinct, fpp):
     path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64()))
     (row,) = build_elsewhere(path, ["v"], fpp=fpp).filters
@@ -44,7 +45,7 @@ def sized_exactly(values, num_bytes: int) -> BloomFilter:
     return bloom
 
 
-@pytest.mark.parametrize(("distinct", "rows"), [(500, 500), (500, 20_000), (17, 20_000)])
+@each("distinct, rows", [(500, 500), (500, 20_000), (17, 20_000)])
 def test_the_filter_is_the_one_that_inserting_each_value_builds(tmp_path, distinct, rows):
     path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(rows)], pa.int64()))
     add_filters(path, ["v"], in_place=True)
@@ -100,11 +101,7 @@ def test_filters_that_take_more_than_the_data_are_pointed_at(tmp_path):
     assert warning.startswith("column v: its filters take 2,097,152 bytes, more than its data (")
 
 
-@pytest.mark.parametrize(
-    "size",
-    [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}],
-    ids=str,
-)
+@each("size", [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}])
 def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
     before = listing(tmp_path)
     with pytest.raises(UsageError):
@@ -112,7 +109,7 @@ def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("count", [95, 97, 400])
+@each("count", [95, 97, 400])
 def test_the_filter_itself_reaches_the_target_without_a_limit(tmp_path, count):
     """At these numbers of values the expected FPP is just below 1 %, and some filters of that size exceed it."""
     for seed in range(20):

@@ -11,6 +11,7 @@ import pytest
 
 from sbbf_tool import UnreadableError, UsageError, add_filters, advise, inspect
 from support.advised import GROUP, advice, table, write
+from support.tables import each
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +19,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("advised") / "known.parquet")
 
 
-@pytest.mark.parametrize(
-    ("column", "verdict", "because"),
+@each(
+    "column, verdict, because",
     [
         ("random_id", "add", "min and max leave 5 of 5 row groups"),
         ("uuid", "add", "min and max leave 5 of 5 row groups"),
@@ -142,9 +143,7 @@ def test_a_dictionary_shows_which_row_groups_hold_a_value(tmp_path):
     assert [query.after_advice for query in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
 
 
-@pytest.mark.parametrize(
-    "query", ["random_id > 3", "random_id = ", "= 3", "", "random_id = 1 OR uuid = 'x'", "random_id = NULL", "uuid = 'x"]
-)
+@each("query", ["random_id > 3", "random_id = ", "= 3", "", "random_id = 1 OR uuid = 'x'", "random_id = NULL", "uuid = 'x"])
 def test_an_invalid_query_is_an_error(path, query):
     with pytest.raises(UsageError, match="query"):
         advise(path, queries=[query])

@@ -10,6 +10,7 @@ import pytest
 from sbbf_tool import FilterSpec, Limits, Policy, UsageError, add_filters, apply, check, open_files, verify
 from sbbf_tool.reports.apply import ApplyReport
 from support.samples import places, write_column, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_undeclared_filters_are_removed_on_request(path: Path):
     assert verify(path).is_sound
 
 
-@pytest.mark.parametrize(
+@each(
     "declaration",
     [
         FilterSpec(("id", "name", "nothing", "tags.list.element"), fpp=1e-5),

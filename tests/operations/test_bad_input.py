@@ -17,6 +17,7 @@ from sbbf_tool import SbbfError, UnreadableError, add_filters
 from support.command_lines import COMMANDS, assert_one_line_and_this_code
 from support.questions_to_files import ask_everything
 from support.samples import places, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -49,8 +50,8 @@ JUNK = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("content", JUNK.values(), ids=list(JUNK))
+@each("command", list(COMMANDS))
+@each("content", JUNK)
 def test_a_file_that_is_not_parquet_is_reported_in_one_line(tmp_path, capsys, content, command):
     path = tmp_path / "junk.parquet"
     path.write_bytes(content)
@@ -60,8 +61,8 @@ def test_a_file_that_is_not_parquet_is_reported_in_one_line(tmp_path, capsys, co
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("kind", ["missing", "fifo", "device", "link to nowhere"])
+@each("command", list(COMMANDS))
+@each("kind", ["missing", "fifo", "device", "link to nowhere"])
 def test_a_path_that_is_no_file_is_reported_in_one_line(tmp_path, capsys, kind, command):
     path = str(tmp_path / "it.parquet")
     if kind == "fifo":
@@ -73,13 +74,13 @@ def test_a_path_that_is_no_file_is_reported_in_one_line(tmp_path, capsys, kind, 
     assert path in assert_one_line_and_this_code(capsys, COMMANDS[command](path), 3)
 
 
-@pytest.mark.parametrize("command", ["add-filter", "remove-filter"])
+@each("command", ["add-filter", "remove-filter"])
 def test_a_folder_is_not_changed(tmp_path, capsys, command):
     assert "--output is for one file" in assert_one_line_and_this_code(capsys, COMMANDS[command](str(tmp_path)), 2)
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("command", ["add-filter", "remove-filter"])
+@each("command", ["add-filter", "remove-filter"])
 def test_a_name_with_a_line_break_is_reported_in_one_line(tmp_path, capsys, command):
     path = str(tmp_path / "two\nlines.parquet")
     assert "two\\nlines" in assert_one_line_and_this_code(capsys, COMMANDS[command](path), 3)
@@ -109,7 +110,7 @@ def test_a_file_with_bytes_cut_out_of_its_middle_is_unreadable_or_soundly_answer
         ask_everything(small, "id", 7)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each("command", list(COMMANDS))
 def test_a_truncated_file_is_reported_in_one_line(small, capsys, command):
     whole = small.read_bytes()
     for length in range(0, len(whole) - 1, 97):
@@ -123,8 +124,8 @@ def test_a_truncated_file_is_reported_in_one_line(small, capsys, command):
 ODD_NAMES = {"two lines": b"two\nlines.parquet", "not utf-8": b"\xff\xfe.parquet", "utf-8": "é.parquet".encode()}
 
 
-@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=list(ODD_NAMES))
-@pytest.mark.parametrize("content", ["sound", "junk"])
+@each("name", ODD_NAMES)
+@each("content", ["sound", "junk"])
 def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
     path = os.path.join(os.fsencode(tmp_path), name)
     shutil.copy(write_events(tmp_path / "events.parquet"), path)

@@ -17,6 +17,7 @@ from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.runner import works
+from support.tables import each
 
 
 def required(*columns: str) -> Limits:
@@ -121,8 +122,8 @@ class TestChoice:
         report = check(lying, Policy(required("id"), select=("encryption",)))
         assert {finding.rule for finding in report.findings} == {"missing-filter"}
 
-    @pytest.mark.parametrize(
-        ("choice", "message"),
+    @each(
+        "choice, message",
         [
             ({"select": ("saturatd",)}, "did you mean saturated"),
             ({"ignore": ("formt",)}, "did you mean format"),
@@ -138,15 +139,15 @@ class TestChoice:
         with pytest.raises(UsageError, match=message):
             Policy(**choice)
 
-    @pytest.mark.parametrize("limits", [{"max_fpp": 0.0}, {"max_bytes_share": -1}, {"min_ndv": 0}, {"max_fpp": float("nan")}])
+    @each("limits", [{"max_fpp": 0.0}, {"max_bytes_share": -1}, {"min_ndv": 0}, {"max_fpp": float("nan")}])
     def test_limits_that_nothing_keeps(self, limits):
         with pytest.raises(UsageError, match="must be above 0"):
             Limits(**limits)
 
 
 class TestFailure:
-    @pytest.mark.parametrize(
-        ("name", "fails_from"),
+    @each(
+        "name, fails_from",
         [("spark-boolean", "error"), ("duckdb-defaults", "warning"), ("datafusion-one-column", "info"), ("events", None)],
     )
     def test_the_worst_finding_decides(self, name, fails_from, fixtures):

@@ -14,6 +14,7 @@ from sbbf_tool.runner import works
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.samples import listing, write_column, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def plain(tmp_path):
     return write_events(tmp_path / "events.parquet")
 
 
-@pytest.mark.parametrize("num_values", [0, 99, 101, -100, 2**62])
+@each("num_values", [0, 99, 101, -100, 2**62])
 def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, num_values):
     def count(metadata: FileMetaData) -> None:
         metadata.row_groups[1].columns[0].meta_data.num_values = num_values
@@ -32,9 +33,7 @@ def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, num_values)
     assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
 
 
-@pytest.mark.parametrize(
-    ("physical_type", "words"), [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")]
-)
+@each("physical_type, words", [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")])
 def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type, words):
     """From the footer, before a page is read: the pages of the first row group would be in order."""
 
@@ -54,7 +53,7 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type,
     assert message in outcome.reason
 
 
-@pytest.mark.parametrize("rows", [0, 20, 99])
+@each("rows", [0, 20, 99])
 def test_a_row_group_that_counts_fewer_rows_than_there_are(plain, tmp_path, rows):
     def count(metadata: FileMetaData) -> None:
         metadata.row_groups[1].num_rows = rows
@@ -64,7 +63,7 @@ def test_a_row_group_that_counts_fewer_rows_than_there_are(plain, tmp_path, rows
     assert_refused(work, tmp_path, message=f"the footer states 100 values in {rows} rows", hint="", error=UnreadableError)
 
 
-@pytest.mark.parametrize("size", [0, 1, -1])
+@each("size", [0, 1, -1])
 def test_a_chunk_that_claims_fewer_bytes_than_its_pages_have(plain, tmp_path, size):
     def shrink(metadata: FileMetaData) -> None:
         metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size

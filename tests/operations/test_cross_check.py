@@ -30,6 +30,7 @@ from sbbf_tool.runner.selection import Selection
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.samples import write_column
+from support.tables import each
 
 UNKNOWN = "a writer version 1.2.3"
 NUMBERS = pa.array(range(1000, 2000), pa.int64())
@@ -74,7 +75,7 @@ def test_a_small_file_of_a_known_writer_needs_no_pyarrow(fixtures, tmp_path):
         subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("created_by", [UNKNOWN, "parquet-cpp-arrow version 1.2.3", "no version", None])
+@each("created_by", [UNKNOWN, "parquet-cpp-arrow version 1.2.3", "no version", None])
 def test_one_chunk_of_each_kind_of_an_unknown_writer(tmp_path, created_by):
     path = tmp_path / "f.parquet"
     table = pa.table({"a": NUMBERS, "b": NUMBERS, "s": NUMBERS.cast(pa.string()), "l": [[number] for number in range(1000)]})
@@ -98,7 +99,7 @@ def test_the_version_of_the_pages_is_part_of_a_kind(tmp_path):
     assert counts == [1, 1, 0]
 
 
-@pytest.mark.parametrize("left_out", ["min_value", "max_value", "null_count"])
+@each("left_out", ["min_value", "max_value", "null_count"])
 def test_a_known_writer_that_states_too_little(tmp_path, left_out):
     path = state(write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False), **{left_out: None})
     assert add_filters(path, ["v"], in_place=True).cross_checked == 1
@@ -148,7 +149,7 @@ def test_an_object_that_is_sent_is_one_in_each_process():
     assert pickle.loads(pickle.dumps(CrossChecks())) is not first
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@each("jobs", [1, 2])
 def test_many_files_are_cross_checked_once_in_each_process(tmp_path, monkeypatch, jobs):
     whole = rename_writer(write_column(tmp_path / "_f", NUMBERS, use_dictionary=False)).read_bytes()
     for number in range(30):
@@ -184,8 +185,8 @@ COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
 HARMLESS = ("null-count", "null-count-of-none", "null-count-above-all")
 
 
-@pytest.mark.parametrize("use_dictionary", [False, True])
-@pytest.mark.parametrize("case", COLUMNS)
+@each("use_dictionary", [False, True])
+@each("case", list(COLUMNS))
 def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case, use_dictionary):
     values, statistics = COLUMNS[case]
     path = write_column(tmp_path / "f.parquet", values, use_dictionary=use_dictionary, data_page_version="2.0")
@@ -213,18 +214,17 @@ def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case,
     assert warning.startswith("column v, row group 0: its statistics are wrong (")
 
 
-@pytest.mark.parametrize(
-    ("values", "statistics"),
-    [
-        (pa.array([0.0, -0.0]), {"min_value": bytes(8), "max_value": bytes(8)}),
-        (pa.array([0.0, -0.0]), {"min_value": bytes(7) + b"\x80", "max_value": bytes(7) + b"\x80"}),
-        (pa.array([1.0, float("nan")]), {}),
-        (pa.array([1.0, 2.0]), {"min_value": b"\0\0\0\0\0\0\xf8\x7f", "max_value": b"\0\0\0\0\0\0\xf8\x7f"}),
-        (pa.array(["abcdef", "xyz"]), {"min_value": b"abc", "max_value": b"y"}),
-        (pa.array([[1, None], [], None, [2]], pa.list_(pa.int32())), {"null_count": 2}),
-        (pa.array([b"2"]), {"min": b"3", "max": b"1"}),
-    ],
-    ids=["zeros", "negative zeros", "nan", "bounds of nan", "shortened", "an empty list is no null", "older bounds"],
+@each(
+    "values, statistics",
+    {
+        "zeros": (pa.array([0.0, -0.0]), {"min_value": bytes(8), "max_value": bytes(8)}),
+        "negative zeros": (pa.array([0.0, -0.0]), {"min_value": bytes(7) + b"\x80", "max_value": bytes(7) + b"\x80"}),
+        "nan": (pa.array([1.0, float("nan")]), {}),
+        "bounds of nan": (pa.array([1.0, 2.0]), {"min_value": b"\0\0\0\0\0\0\xf8\x7f", "max_value": b"\0\0\0\0\0\0\xf8\x7f"}),
+        "shortened": (pa.array(["abcdef", "xyz"]), {"min_value": b"abc", "max_value": b"y"}),
+        "an empty list is no null": (pa.array([[1, None], [], None, [2]], pa.list_(pa.int32())), {"null_count": 2}),
+        "older bounds": (pa.array([b"2"]), {"min": b"3", "max": b"1"}),
+    },
 )
 def test_statistics_that_enclose_the_values_are_right(tmp_path, values, statistics):
     path = state(write_column(tmp_path / "f.parquet", values, use_dictionary=False), **statistics)

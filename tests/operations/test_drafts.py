@@ -25,6 +25,7 @@ from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.rules.check_policy import Policy
 from support.draft_files import write_draft
 from support.samples import write_column, write_events
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,7 @@ def build(dialect: str, values: list[bytes], size: int, *, is_number: bool = Fal
 # Build, inspect, verify
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("dialect", DRAFT_DIALECTS)
 def test_a_file_of_each_dialect_is_inspected_and_verified(events, dialect):
     path = with_filters(events, dialect)
     for row in inspect(path).filters:
@@ -90,7 +91,7 @@ def test_values_expose_a_draft_with_todays_header(events):
     assert {finding.rule for finding in verify(path).findings} == {"wrong-block"}
 
 
-@pytest.mark.parametrize("dialect", NAMES)
+@each("dialect", NAMES)
 def test_every_type(fixtures, tmp_path, dialect):
     source = fixtures / "pyarrow-types.parquet"
     columns = [column for column in pq.read_schema(source).names if column not in ("point", "words")]
@@ -108,7 +109,7 @@ def test_an_empty_name_is_refused(events):
 # Query
 
 
-@pytest.mark.parametrize("dialect", NAMES)
+@each("dialect", NAMES)
 def test_a_draft_queried_in_its_dialect_answers_as_todays_does(events, dialect):
     path = with_filters(events, dialect, ("name",))
     names = pq.read_table(events)["name"].drop_null().unique().to_pylist()
@@ -117,7 +118,7 @@ def test_a_draft_queried_in_its_dialect_answers_as_todays_does(events, dialect):
     assert sum(value.is_absent for value in absent.values) > 90
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("dialect", DRAFT_DIALECTS)
 def test_an_unnamed_dialect_gives_no_answer(events, dialect):
     path = with_filters(events, dialect, ("name",))
     report = probe(path, "name", ["name 1", "nobody"])
@@ -126,8 +127,8 @@ def test_an_unnamed_dialect_gives_no_answer(events, dialect):
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
 
 
-@pytest.mark.parametrize("dialect", ["current", *DRAFT_DIALECTS])
-@pytest.mark.parametrize("column", ["id", "name"])
+@each("dialect", ["current", *DRAFT_DIALECTS])
+@each("column", ["id", "name"])
 def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column, dialect):
     """The values of the column expose a wrong dialect; today's filters are queried as today's."""
     path = with_filters(events, dialect, (column,))
@@ -163,8 +164,8 @@ def texts(tmp_path: Path) -> Path:
     return write_column(tmp_path / "texts.parquet", pa.array([value.decode() for value in VALUES]), use_dictionary=False)
 
 
-@pytest.mark.parametrize("with_length", [True, False], ids=["with length", "without"])
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("with_length", {"with length": True, "without": False})
+@each("dialect", DRAFT_DIALECTS)
 def test_the_values_decide(texts, dialect, with_length):
     put(texts, build_draft_header(find_dialect(dialect), 1024), build(dialect, VALUES, 1024), with_length=with_length)
     (row,), (result,) = inspect(texts).filters, verify(texts).filters
@@ -183,7 +184,7 @@ def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
         assert (row.dialect, row.header_bytes) == ("draft1-raw", 12)
 
 
-@pytest.mark.parametrize("bits", [b"\0", b"\xff"], ids=["none", "all"])
+@each("bits", {"none": b"\0", "all": b"\xff"})
 def test_ambiguous_bits(texts, bits):
     put(texts, build_draft_header(find_dialect("draft1-thrift"), 64), bits * 64)
     (row,), (result,) = inspect(texts).filters, verify(texts).filters
@@ -227,7 +228,7 @@ def test_a_chunk_without_values(tmp_path):
 # Repair
 
 
-@pytest.mark.parametrize("dialect", NAMES)
+@each("dialect", NAMES)
 def test_repair_brings_it_to_todays_form(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
     before = pq.read_table(path)
@@ -239,7 +240,7 @@ def test_repair_brings_it_to_todays_form(events, dialect):
     assert pq.read_table(path).equals(before)
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("dialect", DRAFT_DIALECTS)
 def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
     report = repair(path, drop=True, in_place=True)
@@ -247,14 +248,14 @@ def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
     assert inspect(path).filters == ()
 
 
-@pytest.mark.parametrize("dialect", NAMES)
+@each("dialect", NAMES)
 def test_removed_it_leaves_the_file_as_it_was(events, dialect):
     path = with_filters(events, dialect)
     remove_filters(path, in_place=True)
     assert path.read_bytes() == events.read_bytes()
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("dialect", DRAFT_DIALECTS)
 def test_check_names_it_without_reading_the_data(events, dialect):
     path = with_filters(events, dialect, ("name",))
     (finding,) = check(path, Policy(select=("draft-dialect",))).findings
@@ -265,7 +266,7 @@ def test_check_names_it_without_reading_the_data(events, dialect):
 # Files with wrong headers
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("dialect", DRAFT_DIALECTS)
 def test_a_filter_that_would_run_into_the_footer(texts, dialect):
     put(texts, build_draft_header(find_dialect(dialect), 128 << 20), b"\xff" * 64)
     assert "runs into" in (inspect(texts).filters[0].unreadable or "")
@@ -274,7 +275,7 @@ def test_a_filter_that_would_run_into_the_footer(texts, dialect):
     assert probe(texts, "v", ["value 1"], dialect=dialect).unreadable
 
 
-@pytest.mark.parametrize("dialect", DRAFT_DIALECTS)
+@each("dialect", DRAFT_DIALECTS)
 def test_a_header_with_any_byte_changed(texts, dialect):
     """The report names what the header is then, and a stored value is never reported as absent."""
     header, bitset = build_draft_header(find_dialect(dialect), 1024), build(dialect, VALUES, 1024)

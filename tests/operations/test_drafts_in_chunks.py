@@ -22,6 +22,7 @@ from sbbf_tool.operations.verify import verify
 from sbbf_tool.rules.check_policy import Policy
 from support.corpus_edits import edit_footer
 from support.draft_files import write_draft_in_chunks
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ def write(plain: Path, folder: Path, dialect: str, in_size: bool) -> Path:
 
 
 @SIZES
-@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+@each("dialect", FIRST_DRAFTS)
 def test_inspect_verify_and_check(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
     report = inspect(path)
@@ -69,7 +70,7 @@ def test_the_fixture(fixtures: Path, plain: Path, tmp_path: Path):
 
 
 @SIZES
-@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+@each("dialect", FIRST_DRAFTS)
 def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
     for column in COLUMNS:
@@ -82,7 +83,7 @@ def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect
 
 
 @SIZES
-@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+@each("dialect", FIRST_DRAFTS)
 def test_replace_and_rebuild_give_todays_filters(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
     add_filters(path, COLUMNS, rebuild="all", output=tmp_path / "replaced.parquet")
@@ -97,7 +98,7 @@ def test_replace_and_rebuild_give_todays_filters(plain: Path, tmp_path: Path, di
 
 
 @SIZES
-@pytest.mark.parametrize("dialect", FIRST_DRAFTS)
+@each("dialect", FIRST_DRAFTS)
 def test_replace_one_column(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
     add_filters(path, ["k"], rebuild="all", in_place=True)
@@ -108,8 +109,8 @@ def test_replace_one_column(plain: Path, tmp_path: Path, dialect: str, in_size: 
 
 
 @SIZES
-@pytest.mark.parametrize("compact", [False, True])
-@pytest.mark.parametrize("columns", [(), ("id",)], ids=["all", "one"])
+@each("compact", [False, True])
+@each("columns", {"all": (), "one": ("id",)})
 def test_remove(plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: bool, in_size: bool):
     """The bytes of a filter between pages stay in the file, since pages do not move, and are in_size as unreferenced."""
     path = write(plain, tmp_path, "draft1-page", in_size)
@@ -146,7 +147,7 @@ def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
     assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}
 
 
-@pytest.mark.parametrize("excess", [1, 1 << 20])
+@each("excess", [1, 1 << 20])
 def test_pages_that_reach_further_still_overlap(plain: Path, tmp_path: Path, excess: int):
     path = write(plain, tmp_path, "draft1-page", in_size=False)
 

@@ -11,6 +11,7 @@ import pytest
 from sbbf_tool import add_filters, explain, inspect, probe, prune
 from sbbf_tool.runner.lookup import probe_values
 from support.samples import ROW_GROUP_ROWS, ROWS, write_column, write_events
+from support.tables import each
 
 REASON = "the filter is empty, but the column chunk has values"
 
@@ -40,7 +41,7 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 # One value reads a block, some values read the bitset, and many are queried in bulk.
-@pytest.mark.parametrize("count", [1, 100, ROWS * 7])
+@each("count", [1, 100, ROWS * 7])
 def test_no_stored_value_is_absent(path: Path, count: int) -> None:
     assert answers(path, "id", range(count)) == {("cannot say", REASON)}
     report = probe_values(path, "id", range(count))

@@ -38,6 +38,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
 from support.samples import listing
+from support.tables import each
 
 FILES = ("java-columns", "java-signed", "java-ctr-supplied")
 PLAIN = {"java-columns": {"id", "nested.code"}, "java-signed": {"id", "nested.code"}, "java-ctr-supplied": set()}
@@ -65,7 +66,7 @@ def values(column: str, row_group: int) -> list[object]:
     return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_every_value_is_verified(file, name):
     path = file(name)
     if name == "java-signed":
@@ -84,8 +85,8 @@ def test_every_value_is_verified(file, name):
             assert {value.row_groups[number].answer for value in answers} == {"maybe"}
 
 
-@pytest.mark.parametrize("append", [False, True])
-@pytest.mark.parametrize("name", FILES)
+@each("append", [False, True])
+@each("name", FILES)
 def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
     path, keys = file(name), keys_of(name)
     old = path.read_bytes()
@@ -109,7 +110,7 @@ def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
         assert path.stat().st_size < len(old)
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_all_else_of_a_footer_stays_as_it_was(file, name):
     path, keys = file(name), keys_of(name)
     with ParquetFile.open(path, keys) as before:
@@ -143,7 +144,7 @@ def test_no_nonce_is_used_twice(file):
     assert len(nonces) == len(set(nonces)) == 2 * 10
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_resized_repaired_advised_explained_checked(file, name):
     path, keys = file(name), keys_of(name)
     add_filters(path, COLUMNS, in_place=True, rebuild="all", keys=keys)
@@ -163,8 +164,8 @@ def test_resized_repaired_advised_explained_checked(file, name):
 # Keys that are missing or wrong
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("which", SECRET)
+@each("name", FILES)
+@each("which", list(SECRET))
 def test_a_wrong_key_is_an_authentication_error(file, name, which):
     path = file(name)
     wrong = {**SECRET, which: "ab" * (len(SECRET[which]) // 2)}
@@ -218,10 +219,7 @@ def test_without_the_footer_key_of_a_signed_file(file):
         add_filters(path, ["name"], in_place=True, rebuild="all", keys=some)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "error", "message"),
-    [(None, RefusedError, "does not store"), ("other", AuthenticationError, "the AAD prefix differs")],
-)
+@each("prefix, error, message", [(None, RefusedError, "does not store"), ("other", AuthenticationError, "the AAD prefix differs")])
 def test_an_aad_prefix_that_is_missing_or_another(file, prefix, error, message):
     with pytest.raises(error, match=message):
         inspect(file("java-ctr-supplied"), keys=keys_of("java-ctr-supplied", aad_prefix=prefix))
@@ -268,7 +266,7 @@ def test_a_flipped_bit_anywhere_in_a_filter(file):
     assert [finding.rule for finding in report.findings if finding.severity == "error"] == ["damaged-encrypted-filter"]
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_a_flipped_bit_anywhere_in_a_footer(file, name):
     path, keys = file(name), keys_of(name)
     data = path.read_bytes()
@@ -289,7 +287,7 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
             inspect(path, keys=keys)
 
 
-@pytest.mark.parametrize("column", ["name", "nested.tag", "score"])
+@each("column", ["name", "nested.tag", "score"])
 def test_a_flipped_bit_in_pages(file, column):
     path, keys = file("java-columns"), keys_of("java-columns")
     data = path.read_bytes()
@@ -315,8 +313,8 @@ def modules_of(file: ParquetFile, row_group: int, column: int) -> tuple[int, int
     return stored.place.offset, stored.bitset_offset, stored.end
 
 
-@pytest.mark.parametrize("part", ["header", "bitset", "filter"])
-@pytest.mark.parametrize("donor", [(1, 1), (0, 2)], ids=["row group", "column"])
+@each("part", ["header", "bitset", "filter"])
+@each("donor", {"row group": (1, 1), "column": (0, 2)})
 def test_modules_of_another_chunk(file, part, donor):
     path, keys = file("java-ctr-supplied"), keys_of("java-ctr-supplied")
     with ParquetFile.open(path, keys) as parquet_file:
@@ -333,7 +331,7 @@ def test_modules_of_another_chunk(file, part, donor):
     assert message in finding.evidence[0].fact
 
 
-@pytest.mark.parametrize("module", [Module.COLUMN_INDEX, Module.OFFSET_INDEX, Module.BLOOM_FILTER_BITSET])
+@each("module", [Module.COLUMN_INDEX, Module.OFFSET_INDEX, Module.BLOOM_FILTER_BITSET])
 def test_a_header_encrypted_as_another_module(file, module):
     """As parquet-go does, for which 6 and 7 are a filter's modules."""
     path, keys = file("java-columns"), keys_of("java-columns")
@@ -378,16 +376,7 @@ def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
     keys = read_keys(str(keys_path))
     (finding,) = [entry for entry in check(damaged_file, keys=keys).findings if entry.severity == "error"]
     assert finding.fix is not None
-    assert command_of(finding.fix) == (
-        "sbbf",
-        "repair",
-        str(damaged_file),
-        "-c",
-        "name",
-        "--in-place",
-        "--keys",
-        str(keys_path),
-    )
+    assert command_of(finding.fix) == ("sbbf", "repair", str(damaged_file), "-c", "name", "--in-place", "--keys", str(keys_path))
     dropped = repair(damaged_file, ["name"], drop=True, output=tmp_path / "dropped", keys=keys)
     assert [(step.row_group, step.fix) for step in dropped.steps] == [(1, "drop")]
     assert run([*command_of(finding.fix)[1:]]) == 0
@@ -448,7 +437,7 @@ class TestCommands:
         assert "locked columns (their key was not given): name, nested.tag\n" in out
         assert "encrypted: score\n" in out
 
-    @pytest.mark.parametrize("argument", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
+    @each("argument", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
     def test_a_key_instead_of_a_file_name(self, file, capsys, argument):
         assert run(["inspect", str(file("java-columns")), "--keys", argument]) == 2
         error = capsys.readouterr().err
@@ -510,8 +499,8 @@ def test_conformance_files(conformance, tmp_path):
         assert inspect(copy, all_chunks=True, keys=keys) == description, name
 
 
-@pytest.mark.parametrize("missing", ["names", "tags"])
-@pytest.mark.parametrize("name", ["java-columns", "java-signed"])
+@each("missing", ["names", "tags"])
+@each("name", ["java-columns", "java-signed"])
 def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, name, missing):
     """What removing `score` leaves behind is at most the filters of `score` and footers; without all keys, nothing is left out."""
     path = file(name)
@@ -577,7 +566,7 @@ class TestLockedColumns:
             assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_changes_of_a_changed_file_leave_no_bytes(file, name):
     """Encrypted filters that stay are moved as they are."""
     path, keys = file(name), keys_of(name)

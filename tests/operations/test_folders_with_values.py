@@ -14,6 +14,7 @@ import pytest
 from sbbf_tool import add_filters, explain, probe
 from sbbf_tool.cli import run
 from sbbf_tool.runner.lookup import probe_values
+from support.tables import each
 
 REASON = "the folder states {}, which readers may use in place of the stored values"
 
@@ -35,8 +36,8 @@ def answer_of(path: Path, column: str, value: object) -> tuple[str, str | None]:
     return answer.answer, answer.reason
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "answer"),
+@each(
+    "column, value, answer",
     [
         ("day", 1, ("cannot say", REASON.format("day=1"))),
         ("day", "1", ("cannot say", REASON.format("day=1"))),
@@ -50,8 +51,8 @@ def test_a_value_of_file_or_folder_is_not_absent(path: Path, column: str, value:
     assert answer_of(path, column, value) == answer
 
 
-@pytest.mark.parametrize("folders", ["day=1/day=2", "DAY=1/day=2", "day=1/root/day=2", "day=1/day=__HIVE_DEFAULT_PARTITION__"])
-@pytest.mark.parametrize("column", ["day", "Day"])
+@each("folders", ["day=1/day=2", "DAY=1/day=2", "day=1/root/day=2", "day=1/day=__HIVE_DEFAULT_PARTITION__"])
+@each("column", ["day", "Day"])
 def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, folders: str, column: str) -> None:
     """Readers take the first value or the last, or fail. `Day` is not stored."""
     path = write(tmp_path / folders / "a.parquet")
@@ -67,7 +68,7 @@ def test_many_values(path: Path) -> None:
     assert probe_values(path, "day", [4, 5]).is_absent
 
 
-@pytest.mark.parametrize(("folder", "words"), [("DAY=1", "DAY=1"), ("day=01", "day=01"), ("day=%31", "day=1")])
+@each("folder, words", [("DAY=1", "DAY=1"), ("day=01", "day=01"), ("day=%31", "day=1")])
 def test_how_a_folder_states_a_value(tmp_path: Path, folder: str, words: str) -> None:
     path = write(tmp_path / folder / "a.parquet")
     assert answer_of(path, "day", 1) == ("cannot say", REASON.format(words))
@@ -86,7 +87,7 @@ def test_explain_skips_nothing(path: Path) -> None:
     assert explain(path, "day", 4).absent
 
 
-@pytest.mark.parametrize("command", ["probe", "explain"])
+@each("command", ["probe", "explain"])
 def test_the_exit_code_of_a_lake(path: Path, command: str) -> None:
     lake = str(path.parents[1])
     assert [run([command, lake, "day", value, "--quiet"]) for value in ("1", "2", "4")] == [0, 0, 1]

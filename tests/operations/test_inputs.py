@@ -20,6 +20,7 @@ import sbbf_tool
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.runner.lookup import probe_values
 from sbbf_tool.storage.inputs import OpenFileSource
+from support.tables import each
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DATA = FIXTURES / "pyarrow-filters.parquet"
@@ -39,7 +40,7 @@ CHANGE: dict[str, Callable[..., Any]] = {
     "resize": lambda path, **options: sbbf_tool.resize_filters(path, num_bytes=64, **options),
     "repair": sbbf_tool.repair,
 }
-every_reader = pytest.mark.parametrize("read", READ.values(), ids=READ)
+every_reader = each("read", READ)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ FILESYSTEMS: dict[str, Callable[[Any, Path], tuple[Any, str]]] = {
     "fsspec memory by URL": lambda memory, folder: (memory, "memory://lake/a.parquet"),
     "fsspec in pyarrow": lambda memory, folder: (fs.PyFileSystem(fs.FSSpecHandler(memory)), "/lake/a.parquet"),
 }
-every_filesystem = pytest.mark.parametrize("kind", FILESYSTEMS)
+every_filesystem = each("kind", list(FILESYSTEMS))
 
 
 def without_place(report: Any) -> Any:
@@ -100,7 +101,7 @@ def test_open_files_have_names() -> None:
         assert sbbf_tool.inspect(copy).file == sbbf_tool.inspect(io.BytesIO(DATA.read_bytes())).file == "<open file>"
 
 
-@pytest.mark.parametrize("names", ["lake", "lake/", "lake/*.parquet", ["lake/a.parquet", "lake/day=1"]], ids=str)
+@each("names", ["lake", "lake/", "lake/*.parquet", ["lake/a.parquet", "lake/day=1"]])
 def test_advise_and_prune_list_folders_and_globs(memory: Any, names: str | list[str]) -> None:
     memory.pipe_file("/lake/day=1/b.parquet", DATA.read_bytes())
     memory.pipe_file("/lake/_hidden/c.parquet", DATA.read_bytes())
@@ -208,8 +209,8 @@ def test_prune_takes_paths() -> None:
         sbbf_tool.prune(ds.dataset(DATA), "id", [1], filesystem=fs.LocalFileSystem())
 
 
-@pytest.mark.parametrize("change", CHANGE.values(), ids=CHANGE)
-@pytest.mark.parametrize("target", [{"in_place": True}, {"dry_run": True}, {"output": "new.parquet"}], ids=str)
+@each("change", CHANGE)
+@each("target", [{"in_place": True}, {"dry_run": True}, {"output": "new.parquet"}])
 def test_changes_need_a_path(memory: Any, change: Callable[..., Any], target: dict[str, Any]) -> None:
     with DATA.open("rb") as file, pytest.raises(UsageError, match=r"an open file cannot be changed: .*locked and published.*give the path"):
         change(file, **target)
@@ -218,7 +219,7 @@ def test_changes_need_a_path(memory: Any, change: Callable[..., Any], target: di
     assert memory.cat_file("/lake/a.parquet") == DATA.read_bytes()
 
 
-@pytest.mark.parametrize("path", sorted((FIXTURES / "encrypted").glob("*.encrypted")), ids=lambda path: path.name)
+@each("path", sorted((FIXTURES / "encrypted").glob("*.encrypted")))
 def test_keys_decrypt_what_is_read_through_both(memory: Any, path: Path) -> None:
     keys = sbbf_tool.Keys.from_json((FIXTURES / "encrypted" / "keys.json").read_text())
     if "supplied" in path.name:

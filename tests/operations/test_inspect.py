@@ -14,6 +14,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
 from support.samples import events, filter_at, footer_start, listing, places, write_events
+from support.tables import each
 
 LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
 
@@ -75,7 +76,7 @@ def test_bitsets_are_read_of_the_filters_that_are_to_be_measured(filtered, monke
 FIGURES_OF_BITS = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
 
 
-@pytest.mark.parametrize("stated_length", [True, False])
+@each("stated_length", [True, False])
 def test_no_byte_of_a_bitset_is_read(filtered, monkeypatch, stated_length):
     if not stated_length:
         edit_footer(filtered, without_lengths)
@@ -170,7 +171,7 @@ def unused(path: Path) -> list[tuple[int, int, str]]:
     return [(entry.offset, entry.length, entry.kind) for entry in inspect(path).unreferenced]
 
 
-@pytest.mark.parametrize("page_index", [False, True])
+@each("page_index", [False, True])
 def test_in_a_file_as_it_was_written_every_byte_is_accounted_for(tmp_path, page_index):
     for at, options in enumerate(({}, {"bloom_filter_options": {"id": {"ndv": 100}}})):
         assert unused(write_events(tmp_path / f"{at}.parquet", write_page_index=page_index, **options)) == []
@@ -263,13 +264,13 @@ def test_a_filter_without_a_length_is_reported(conformance):
 # Encrypted files
 
 
-@pytest.mark.parametrize("name", ["columns_encfooter", "uniform_gcm"])
+@each("name", ["columns_encfooter", "uniform_gcm"])
 def test_an_encrypted_footer_is_refused(conformance, name):
     with pytest.raises(RefusedError, match="the footer is encrypted"):
         inspect(conformance / "encrypted" / f"{name}.parquet")
 
 
-@pytest.mark.parametrize("name", ["columns_plainfooter", "uniform_plainfooter"])
+@each("name", ["columns_plainfooter", "uniform_plainfooter"])
 def test_ciphertext_is_never_measured(conformance, name):
     report = inspect(conformance / "encrypted" / f"{name}.parquet", all_chunks=True)
     encrypted = [row for row in report.filters if "its column is encrypted" in row.warnings]

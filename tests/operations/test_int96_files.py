@@ -9,13 +9,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool import add_filters, check, explain, probe, prune, repair, verify
 from sbbf_tool.parquet.iso8601 import format_timestamp
 from sbbf_tool.runner.lookup import probe_values
 from support.defects import Edit, bloom_of
 from support.instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
+from support.tables import each
 
 FORMS = (rounded_down, towards_zero, day_early, day_late)
 KNOWN_FORMS = FORMS[:2]
@@ -65,8 +65,8 @@ def row_groups_of_pyarrow(path: Path, instant: int) -> set[int]:
     return {group for file in prune(path, "at", [text_of(instant)]).files for group in file.row_groups}
 
 
-@pytest.mark.parametrize("pages", PAGES)
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@each("pages", list(PAGES))
+@each("form", list(FORMS))
 def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callable[[int], bytes], pages: str) -> None:
     path = write_int96(tmp_path / "a.parquet", row_groups(form), **PAGES[pages])
     expected = found_by_pyarrow(path)
@@ -87,7 +87,7 @@ def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callabl
     assert answers.count("absent") > 0.9 * len(answers)
 
 
-@pytest.mark.parametrize("form", KNOWN_FORMS, ids=lambda form: form.__name__)
+@each("form", KNOWN_FORMS)
 def test_what_duckdb_finds_is_found(tmp_path: Path, form: Callable[[int], bytes]) -> None:
     """DuckDB reads whole microseconds."""
     path = write_int96(tmp_path / "a.parquet", row_groups(form))
@@ -107,9 +107,9 @@ def with_stored_forms_alone(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("pages", ["plain", "dictionary"])
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
-@pytest.mark.parametrize("created_by", [ACME, None, "parquet-mr version 1.17.0 (build x)"])
+@each("pages", ["plain", "dictionary"])
+@each("form", list(FORMS))
+@each("created_by", [ACME, None, "parquet-mr version 1.17.0 (build x)"])
 def test_an_absence_in_a_file_of_an_unknown_writer_is_cannot_say(
     tmp_path: Path, created_by: str | None, form: Callable[[int], bytes], pages: str
 ) -> None:
@@ -131,7 +131,7 @@ def test_an_absence_in_a_file_of_an_unknown_writer_is_cannot_say(
         assert answers == ({None} if pages == "plain" else {"absent"})
 
 
-@pytest.mark.parametrize("form", KNOWN_FORMS, ids=lambda form: form.__name__)
+@each("form", KNOWN_FORMS)
 def test_a_filter_of_stored_forms_alone_is_queried_for_both_forms(tmp_path: Path, form: Callable[[int], bytes]) -> None:
     path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(form)))
     expected = found_by_pyarrow(path)
@@ -152,8 +152,8 @@ def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> Non
     assert "int96-form-missing" not in {finding.rule for finding in report.findings}
 
 
-@pytest.mark.parametrize("form", KNOWN_FORMS, ids=lambda form: form.__name__)
-@pytest.mark.parametrize("ndv", [None, 20_000])
+@each("form", KNOWN_FORMS)
+@each("ndv", [None, 20_000])
 def test_two_forms_a_value_keep_the_fpp(tmp_path: Path, form: Callable[[int], bytes], ndv: int | None) -> None:
     values = [form(-n * 3_600_000_000_123) for n in range(1, 20_001)]
     path = write_int96(tmp_path / "a.parquet", [values])

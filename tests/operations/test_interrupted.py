@@ -17,6 +17,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.parquet.footer import build_tail, parse_tail
 from support.journals import PLANTS, STRANGER, entry_of, place, planted
 from support.places import needs_root, open_folder, without_privileges
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +73,7 @@ def run_sbbf(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
     return (code, *capfd.readouterr())
 
 
-@pytest.mark.parametrize("command", CHANGES)
+@each("command", list(CHANGES))
 def test_a_sound_journal_is_followed(path, contents, command, capfd):
     """What all others here differ from in one thing."""
     place(path, entry_of(*contents))
@@ -84,7 +85,7 @@ def test_a_sound_journal_is_followed(path, contents, command, capfd):
     assert os.listdir(path.parent) == [path.name]
 
 
-@pytest.mark.parametrize("plant", PLANTS)
+@each("plant", list(PLANTS))
 def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, plant, capfd):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")
@@ -99,7 +100,7 @@ def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, pl
             assert journal.is_symlink() or journal.exists(), command
 
 
-@pytest.mark.parametrize("plant", PLANTS)
+@each("plant", list(PLANTS))
 def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path, contents, plant, capfd):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")
@@ -134,7 +135,7 @@ def footer_of(content: bytes) -> bytes:
     return content[parse_tail(content[-8:], len(content)).start :]
 
 
-@pytest.mark.parametrize("name", DECOYS)
+@each("name", list(DECOYS))
 def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
     """A user who chooses values of a file can put a magic number anywhere in it."""
     old = contents[0]
@@ -199,8 +200,8 @@ class TestOfEncryptedFiles:
 
 
 @needs_root
-@pytest.mark.parametrize("mode", [0o777, 0o1777], ids=["shared", "sticky"])
-@pytest.mark.parametrize("command", CHANGES)
+@each("mode", {"shared": 0o777, "sticky": 0o1777})
+@each("command", list(CHANGES))
 def test_a_journal_that_another_user_puts_into_a_shared_folder(contents, mode, command, capfd):
     with open_folder() as folder:
         folder.chmod(mode)
@@ -221,7 +222,7 @@ def test_a_journal_that_another_user_puts_into_a_shared_folder(contents, mode, c
 
 
 @needs_root
-@pytest.mark.parametrize(("file", "journal"), [(STRANGER, STRANGER), (STRANGER, 0), (0, 0)], ids=["the owner's", "root's", "both root's"])
+@each("file, journal", {"the owner's": (STRANGER, STRANGER), "root's": (STRANGER, 0), "both root's": (0, 0)})
 def test_whose_journals_are_followed(path, contents, file, journal):
     """Those of the file's owner, of root, and of the user who runs the command, who is root here."""
     os.chown(path, file, file)

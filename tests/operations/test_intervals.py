@@ -10,6 +10,7 @@ import pytest
 from sbbf_tool import add_filters, explain, probe, prune, remove_filters
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.runner.lookup import probe_values
+from support.tables import each
 
 SPANS = {
     "P1M": "INTERVAL '1 month'",
@@ -37,7 +38,7 @@ def finds(path: Path, sql: str) -> bool:
     return bool(count)
 
 
-@pytest.mark.parametrize("stored", SPANS)
+@each("stored", list(SPANS))
 def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: str) -> None:
     path = write(tmp_path / "marked.parquet", stored)
     for writer in ("by DuckDB", "by us"):
@@ -49,8 +50,8 @@ def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: 
         add_filters(path, ["span"], in_place=True, rebuild="all")
 
 
-@pytest.mark.parametrize("dictionary", [True, False])
-@pytest.mark.parametrize("stored", SPANS)
+@each("dictionary", [True, False])
+@each("stored", list(SPANS))
 def test_in_an_unmarked_file_of_duckdbs_an_absence_is_cannot_say(tmp_path: Path, stored: str, dictionary: bool) -> None:
     """Its filters hold stored forms alone, and an equal value may be stored in any of many."""
     path = write(tmp_path / "unmarked.parquet", stored, filters=False, dictionary=dictionary)

@@ -21,6 +21,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
+from support.tables import each
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 
@@ -50,8 +51,8 @@ def structs(value: Any) -> Iterator[Any]:
 # Repetition types
 
 
-@pytest.mark.parametrize("page_version", ["1.0", "2.0"])
-@pytest.mark.parametrize("use_dictionary", [False, True])
+@each("page_version", ["1.0", "2.0"])
+@each("use_dictionary", [False, True])
 def test_every_value_of_a_column_without_a_repetition_type_is_found(tmp_path, page_version, use_dictionary):
     path = tmp_path / "f.parquet"
     x = pa.field("x", pa.int32(), nullable=False)
@@ -83,8 +84,8 @@ def test_files_of_fastparquet(tmp_path):
     assert all(not probe(path, "n", [number]).is_absent for number in range(5))
 
 
-@pytest.mark.parametrize("words", [["", "null", None], [""], ["a", "bb", None, "\0" * 8], [None, ""]], ids=repr)
-@pytest.mark.parametrize("compression", [None, "GZIP"])
+@each("words", [["", "null", None], [""], ["a", "bb", None, "\0" * 8], [None, ""]])
+@each("compression", [None, "GZIP"])
 def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
     """Eight zero bytes follow the values of each page: they are no values, and nothing is wrong with the page."""
     path = tmp_path / "f.parquet"
@@ -165,9 +166,9 @@ def fields(metadata: FileMetaData) -> list[tuple[str, str, str | None]]:
     return list(fields_by_id)
 
 
-@pytest.mark.heavy
+@pytest.mark.nightly
 @pytest.mark.engines
-@pytest.mark.parametrize("writer", WRITERS)
+@each("writer", list(WRITERS))
 def test_every_field_left_out(tmp_path, writer):
     """Where pyarrow or DuckDB reads a column, no value of it is absent from the filter that it gets; else it may be refused."""
     whole, path = tmp_path / "whole.parquet", tmp_path / "f.parquet"

@@ -17,6 +17,7 @@ from support.command_lines import COMMANDS, assert_one_line_and_this_code
 from support.corpus_edits import edit_footer
 from support.questions_to_files import ask_everything
 from support.samples import ROWS, footer_start, places, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -81,33 +82,31 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("offset", OUTSIDE.values(), ids=list(OUTSIDE))
+@each("offset", OUTSIDE)
 def test_an_offset_that_leads_elsewhere_is_a_broken_filter(filtered, offset):
     move_filter(filtered, offset(filtered.read_bytes()))
     assert_unreadable(filtered, "")
 
 
-@pytest.mark.parametrize("num_bytes", [0, 8, 31, -1, -64])
+@each("num_bytes", [0, 8, 31, -1, -64])
 def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
     overwrite_filter(filtered, build_header(num_bytes))
     assert_unreadable(filtered, "one block has 32")
 
 
-@pytest.mark.parametrize(
-    ("num_bytes", "into"), [(2**31 - 1, "the end of the file"), (1 << 20, "the end of the file"), (4096, "the footer")]
-)
+@each("num_bytes, into", [(2**31 - 1, "the end of the file"), (1 << 20, "the end of the file"), (4096, "the footer")])
 def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, into):
     overwrite_filter(filtered, build_header(num_bytes))
     assert_unreadable(filtered, f"{num_bytes:,} bytes runs into {into}")
 
 
-@pytest.mark.parametrize("raw", [bytes(20), b"\xff" * 20, b"PAR1PAR1PAR1", b"\x16"], ids=["zeros", "ones", "magic", "a size of 64 bits"])
+@each("raw", {"zeros": bytes(20), "ones": b"\xff" * 20, "magic": b"PAR1PAR1PAR1", "a size of 64 bits": b"\x16"})
 def test_an_invalid_header_makes_a_broken_filter(filtered, raw):
     overwrite_filter(filtered, raw)
     assert_unreadable(filtered, "")
 
 
-@pytest.mark.parametrize("command", ["inspect", "probe"])
+@each("command", ["inspect", "probe"])
 def test_a_broken_filter_is_reported_in_one_line(filtered, capsys, command):
     overwrite_filter(filtered, bytes(20))
     complaint = assert_one_line_and_this_code(capsys, COMMANDS[command](str(filtered)), 3)
@@ -136,7 +135,7 @@ def test_a_broken_filter_of_another_column_does_not_matter(filtered):
     assert len(inspect(out).unreadable_filters) == 1
 
 
-@pytest.mark.parametrize("num_bytes", [1000, 96, 32])
+@each("num_bytes", [1000, 96, 32])
 def test_filters_of_legal_but_unusual_sizes_are_queried(tmp_path, fixtures, num_bytes):
     """A filter of this many bytes that holds everything: no value may be called absent, and the size is remarked on."""
     path = write_events(tmp_path / "events.parquet")
@@ -159,7 +158,7 @@ def test_filters_of_legal_but_unusual_sizes_are_queried(tmp_path, fixtures, num_
     assert places(path) == {}
 
 
-@pytest.mark.parametrize("length", [-1, 0, 1, 79, 10**6, 2**31 - 1])
+@each("length", [-1, 0, 1, 79, 10**6, 2**31 - 1])
 def test_a_length_that_contradicts_the_header_causes_a_warning(filtered, length):
     expected = probe(filtered, "id", [7 * 150, 3]).values
     move_filter(filtered, length=length)
@@ -175,8 +174,8 @@ def test_a_length_that_contradicts_the_header_causes_a_warning(filtered, length)
 # Pages that are not where the footer says
 
 
-@pytest.mark.parametrize("field", ["data_page_offset", "dictionary_page_offset"])
-@pytest.mark.parametrize("offset", [1, 2**31, 2**62, -1, -(2**63)])
+@each("field", ["data_page_offset", "dictionary_page_offset"])
+@each("offset", [1, 2**31, 2**62, -1, -(2**63)])
 def test_reading_pages_outside_the_file_fails(filtered, field, offset):
     def change(metadata: FileMetaData) -> None:
         setattr(metadata.row_groups[1].columns[0].meta_data, field, offset)
@@ -191,7 +190,7 @@ def test_reading_pages_outside_the_file_fails(filtered, field, offset):
         assert sum(row.values for row in answers["add"].filters if row.column == "id") == ROWS
 
 
-@pytest.mark.parametrize("size", [2**31, 2**62, 2**63 - 1])
+@each("size", [2**31, 2**62, 2**63 - 1])
 def test_reading_pages_of_a_chunk_larger_than_the_file_fails(filtered, size):
     def change(metadata: FileMetaData) -> None:
         metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size

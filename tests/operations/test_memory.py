@@ -18,6 +18,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
+from support.tables import each
 
 ROWS = 100_000_000
 BOUND = 400 << 20
@@ -56,7 +57,7 @@ def write_one_row_group(path) -> None:
 
 
 @pytest.mark.nightly(minutes=5)
-@pytest.mark.parametrize("way", ["append", "copy"])
+@each("way", ["append", "copy"])
 def test_a_row_group_of_a_hundred_million_rows(tmp_path, way):
     path = tmp_path / "f.parquet"
     write_one_row_group(path)

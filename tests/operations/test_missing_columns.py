@@ -18,6 +18,7 @@ from sbbf_tool.operations.explain import explain
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.lookup import probe_values
+from support.tables import each
 
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 
@@ -54,11 +55,11 @@ class TestAnswers:
     def test_null_may_be_there(self, tmp_path: Path):
         assert answers(write(tmp_path / "a.parquet"), "user_id", [None, "null", "5"]) == [MAYBE, MAYBE, ABSENT]
 
-    @pytest.mark.parametrize("name", ["user_id", "USER_ID", "`User_Id`"])
+    @each("name", ["user_id", "USER_ID", "`User_Id`"])
     def test_a_column_that_differs_by_case_may_hold_the_value(self, tmp_path: Path, name: str):
         assert answers(write(tmp_path / "a.parquet", User_ID=range(100)), name.replace("`User_Id`", "`User_id`"), ["500"]) == [CANNOT_SAY]
 
-    @pytest.mark.parametrize("name", ["tags.list.element", "tags.bag.array_element", "TAGS.element", "tags.array"])
+    @each("name", ["tags.list.element", "tags.bag.array_element", "TAGS.element", "tags.array"])
     def test_another_form_of_the_same_list_may_hold_the_value(self, tmp_path: Path, name: str):
         tags = pa.array([["a", "b"]] * 100, pa.list_(pa.field("item", pa.string())))
         path = tmp_path / "a.parquet"
@@ -73,8 +74,8 @@ class TestAnswers:
 
 
 class TestPartitions:
-    @pytest.mark.parametrize(
-        ("partition", "value", "answer"),
+    @each(
+        "partition, value, answer",
         [
             ("2026-01-31", "2026-01-31", MAYBE),
             ("2026-01-31", datetime.date(2026, 1, 31), MAYBE),

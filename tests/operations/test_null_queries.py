@@ -19,6 +19,7 @@ from sbbf_tool.advice.queries import count_query, parse_query
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.runner.lookup import probe_values
+from support.tables import each
 
 VALUES = {
     "bool": (pa.bool_(), [True, False]),
@@ -62,9 +63,9 @@ def write(path: Path, name: str, *, nested: bool = False, filters: bool = True, 
     return path
 
 
-@pytest.mark.parametrize("nested", [False, True], ids=["flat", "nested"])
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("name", VALUES)
+@each("nested", {"flat": False, "nested": True})
+@each("writer", list(WRITERS))
+@each("name", list(VALUES))
 def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
     path = write(tmp_path / "v.parquet", name, nested=nested, **WRITERS[writer])
     column = "v.w" if nested else "v"
@@ -87,7 +88,7 @@ def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
     assert hit.row_groups == (0, 1, 2, 3)
 
 
-@pytest.mark.parametrize("name", [name for name in VALUES if name != "half"])  # which pyarrow does not compare
+@each("name", [name for name in VALUES if name != "half"])  # which pyarrow does not compare
 def test_a_value_is_still_absent_where_all_is_null(tmp_path, name):
     path = write(tmp_path / "v.parquet", name, filters=False)
     value = VALUES[name][1][0]
@@ -96,7 +97,7 @@ def test_a_value_is_still_absent_where_all_is_null(tmp_path, name):
     assert report.dataset().to_table(filter=pc.equal(ds.field("v"), pa.scalar(value, VALUES[name][0]))).num_rows > 0
 
 
-@pytest.mark.parametrize("rows", [[[1], []], [[1], None], [[1], [None]], [[1, 2], [3]]], ids=str)
+@each("rows", [[[1], []], [[1], None], [[1], [None]], [[1, 2], [3]]])
 def test_null_in_a_list_is_never_ruled_out(tmp_path, rows):
     path = tmp_path / "l.parquet"
     pq.write_table(pa.table({"l": pa.array(rows, pa.list_(pa.int64()))}), path)
@@ -112,7 +113,7 @@ def test_a_required_column_has_no_null(tmp_path):
     assert sbbf_tool.prune(path, "v", [None]).row_groups == 0
 
 
-@pytest.mark.parametrize("name", VALUES)
+@each("name", list(VALUES))
 def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
     path = write(tmp_path / "v.parquet", name, filters=False)
     is_text = name in ("string", "binary")
@@ -123,7 +124,7 @@ def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
         assert report.row_groups[0].statistics == ("absent" if is_text else "maybe")
 
 
-@pytest.mark.parametrize("name", ["int64", "double", "date", "bool"])
+@each("name", ["int64", "double", "date", "bool"])
 def test_a_query_that_equals_null_is_refused_however_it_is_written(tmp_path, name):
     path = write(tmp_path / "v.parquet", name, filters=False)
     for text in ("v = NULL", "v = 'null'", "v IN ('null')", "v IN ('NULL', NULL)"):

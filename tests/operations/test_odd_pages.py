@@ -19,6 +19,7 @@ from sbbf_tool.parquet.idl.ttypes import CompressionCodec, FileMetaData, PageHea
 from sbbf_tool.parquet.pages import page_range, read_header
 from sbbf_tool.parquet.structs import build_struct
 from support.corpus_edits import edit_footer
+from support.tables import each
 
 NAMES = pa.array([f"name {number % 300}" for number in range(2000)])
 GAPS = pa.array([None if number < 1000 or number % 7 == 0 else number for number in range(2000)], pa.int64())
@@ -175,7 +176,7 @@ def make(path: Path, case: str) -> pa.Array:
     return values
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", list(CASES))
 def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> None:
     path = tmp_path / "f.parquet"
     values = make(path, case)
@@ -193,15 +194,15 @@ def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> Non
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("a size") or "Hadoop" in case])
+@each("case", [case for case in CASES if case.startswith("a size") or "Hadoop" in case])
 def test_duckdb_reads_odd_pages(tmp_path: Path, case: str) -> None:
     """Other tests read the odd parts of these files."""
     values = make(tmp_path / "f.parquet", case)
     assert [row for (row,) in duckdb.sql(f"SELECT v FROM '{tmp_path}/f.parquet'").fetchall()] == values.to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
+@each(
+    "change, reason",
     [
         (lambda meta: setattr(meta, "total_compressed_size", meta.total_compressed_size - 60), None),
         (lambda meta: (setattr(meta, "num_values", 2001), setattr(meta.statistics, "null_count", 0)), "footer"),

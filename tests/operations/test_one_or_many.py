@@ -6,11 +6,9 @@ The parameters are collected from the signatures, so that one without a case her
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import io
 import json
-import pkgutil
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,62 +23,34 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
-import sbbf_tool.operations.paimon
-import sbbf_tool.runner
-from sbbf_tool.advice.queries import parse_query
+from sbbf_tool import open_files
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.editing import paimon_index
 from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.paimon.probe import probe_table
-from sbbf_tool.paimon import requests
 from sbbf_tool.paimon.index_options import IndexRequest
-from sbbf_tool.paimon.requests import index_requests
-from sbbf_tool.paimon.table import open_table
 from sbbf_tool.reports.engine_runs import EngineRunsReport
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner import declared_files, discover, lookup, works
-from sbbf_tool.runner.open_files import open_files
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.spark import pipeline
-from sbbf_tool.storage.folders import LocalFolders
+from sbbf_tool.runner.open_files import Files as OpenFiles
+from sbbf_tool.runner.open_table import TableFiles
 from support.paimon_tables import NewFile, TableMaker
+from support.tables import each
 
 SEVERAL = re.compile(r"\b(Iterable|Sequence|Collection|tuple|list|set|frozenset)\[")
 ITEMS = re.compile(r"\b(str|object|PathLike|Readable|IndexRequest|Query)\b")
 """What a person gives. Rows and pieces that one stage hands to the next are lists by themselves."""
 
 NOT_GIVEN_BY_PEOPLE = {
-    "runner.contents.GatherContents.queries": "the parsed queries of works.contents",
     "explain.value": "one value by its meaning",
     "run_engines.value": "one value by its meaning",
-    "runner.open_files.Files.explain.value": "one value by its meaning",
-    "runner.works.explain.value": "one value by its meaning",
-    "runner.works.Work.only.paths": "the paths of a task",
-    "runner.together.work_on.paths": "the paths of a task",
-    "runner.works.Work.columns": "the columns of a verb, which has its own case",
-    "runner.works.Work.values": "the values of a verb, which has its own case",
-    "runner.selection.Selection.ensure_columns.names": "the columns of a verb, which has its own case",
-    "runner.selection.Selection.ensure_stored.names": "the columns of a verb, which has its own case",
-    "runner.state.State.forget.folders": "the folders that a run listed",
-    "runner.works.Request.values": "whatever determines an outcome, each described by itself",
-    "editing.paimon_index.build.requests": "what index_requests returned",
-    "editing.paimon_index.build_index.requests": "what index_requests returned",
+    "Files.explain.value": "one value by its meaning",
 }
 
 
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
-    """The functions, classes and methods of the package's public names, of its runner, its pipeline and its Paimon operations."""
-    modules = [pipeline, paimon_index, requests]
-    for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
-        modules += [importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
-    members = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
-    for module in modules:
-        for name, member in vars(module).items():
-            if not name.startswith("_") and getattr(member, "__module__", None) == module.__name__ and member not in members.values():
-                members[f"{module.__name__.removeprefix('sbbf_tool.')}.{name}"] = member
+    """The functions, classes and methods of the package's public names, and of the files that they open."""
+    members = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__} | {"Files": OpenFiles, "TableFiles": TableFiles}
     for name, member in members.items():
         if inspect.isfunction(member):
             yield name, inspect.signature(member)
@@ -176,10 +146,6 @@ def outcomes(report: EngineRunsReport) -> list[tuple[str, str, int]]:
     return [(run.engine, run.outcome, run.with_filters.rows) for run in report.engines if run.with_filters is not None]
 
 
-def _open(files: Files) -> Any:
-    return open_table(LocalFolders(), files.table)
-
-
 CASES: dict[str, tuple[object, Call]] = {
     "Policy.select": ("fpp-above-limit", lambda files, argument: Policy(Limits(max_fpp=0.5), select=argument)),
     "Policy.ignore": ("format", lambda files, argument: Policy(ignore=argument)),
@@ -214,54 +180,25 @@ CASES: dict[str, tuple[object, Call]] = {
     "verify.columns": ("ab", lambda files, argument: sbbf_tool.verify(files.filtered, argument)),
     "write_report.paths": ("PATH", lambda files, argument: sbbf_tool.write_report(argument, files.page)),
     "write_report.queries": (QUERY, lambda files, argument: sbbf_tool.write_report(files.filtered, files.page, queries=argument)),
-    "runner.write_page.write_page.names": ("PATH", lambda files, argument: open_files(argument).write_report(files.page)),
-    "runner.write_page.write_page.queries": (
-        QUERY,
-        lambda files, argument: open_files(files.filtered).write_report(files.page, queries=argument),
-    ),
-    "runner.works.contents.queries": (
-        parse_query(QUERY),
-        lambda files, argument: works.contents(argument)(str(files.filtered)).report,
-    ),
-    "open_files.paths": ("PATH", lambda files, argument: list(open_files(argument).inspect())),
-    "runner.advise.advise_files.names": ("PATH", lambda files, argument: open_files(argument).advise()),
-    "runner.advise.advise_files.queries": (QUERY, lambda files, argument: open_files(files.filtered).advise(queries=argument)),
-    "runner.advise.advise_files.history": (
-        "PATH",
-        lambda files, argument: open_files(files.filtered).advise(history=logs(files, argument)),
-    ),
-    "runner.advise.advise_files.engine_names": (ENGINE, lambda files, argument: open_files(files.filtered).advise(engine_names=argument)),
-    "runner.discover.discover.names": ("PATH", lambda files, argument: [file.path for file in discover.discover(argument)]),
-    "runner.declared_files.select_declared_files.names": (
-        "PATH",
-        lambda files, argument: [
-            file.path
-            for declared in declared_files.select_declared_files([FilterSpec("ab", paths=str(files.filtered))], argument)
-            for file in declared.selection.files()
-        ],
-    ),
-    "runner.selection.Selection.names": ("PATH", lambda files, argument: [file.path for file in Selection(argument).files()]),
-    "runner.open_files.Files.inspect.columns": ("ab", lambda files, argument: list(open_files(files.filtered).inspect(argument))),
-    "runner.open_files.Files.probe.values": (VALUE, lambda files, argument: list(open_files(files.filtered).probe("ab", argument))),
-    "runner.open_files.Files.verify.columns": ("ab", lambda files, argument: list(open_files(files.filtered).verify(argument))),
-    "runner.open_files.Files.add_filters.columns": (
+    "Files.inspect.columns": ("ab", lambda files, argument: list(open_files(files.filtered).inspect(argument))),
+    "Files.probe.values": (VALUE, lambda files, argument: list(open_files(files.filtered).probe("ab", argument))),
+    "Files.verify.columns": ("ab", lambda files, argument: list(open_files(files.filtered).verify(argument))),
+    "Files.add_filters.columns": (
         "ab",
         lambda files, argument: list(open_files(files.plain).add_filters(argument, in_place=True)),
     ),
-    "runner.open_files.Files.remove_filters.columns": (
+    "Files.remove_filters.columns": (
         "ab",
         lambda files, argument: list(open_files(files.filtered).remove_filters(argument, in_place=True)),
     ),
-    "runner.open_files.Files.repair.columns": (
-        "ab",
-        lambda files, argument: list(open_files(files.filtered).repair(argument, in_place=True)),
-    ),
-    "runner.open_files.Files.resize_filters.columns": (
+    "Files.repair.columns": ("ab", lambda files, argument: list(open_files(files.filtered).repair(argument, in_place=True))),
+    "Files.resize_filters.columns": (
         "ab",
         lambda files, argument: list(open_files(files.filtered).resize_filters(argument, fpp=0.3, in_place=True)),
     ),
+    "open_files.paths": ("PATH", lambda files, argument: list(open_files(argument).inspect())),
     **{
-        f"runner.open_table.TableFiles.{verb}.columns": (
+        f"TableFiles.{verb}.columns": (
             "ab",
             lambda files, argument, verb=verb, options=options: list(
                 getattr(sbbf_tool.open_table(files.delta_table(files.plain if verb == "add_filters" else files.filtered)), verb)(
@@ -271,51 +208,11 @@ CASES: dict[str, tuple[object, Call]] = {
         )
         for verb, options in {"add_filters": {}, "remove_filters": {}, "resize_filters": {"fpp": 0.3}, "repair": {}}.items()
     },
-    "runner.lookup.probe_values.values": (VALUE, lambda files, argument: lookup.probe_values(str(files.filtered), "ab", argument)),
-    "runner.works.inspect.columns": ("ab", lambda files, argument: works.inspect(argument)(str(files.filtered))),
-    "runner.works.probe.values": (VALUE, lambda files, argument: works.probe("ab", argument)(str(files.filtered))),
-    "runner.works.look_up.values": (VALUE, lambda files, argument: works.look_up("ab", argument)(str(files.filtered))),
-    "runner.works.verify.columns": ("ab", lambda files, argument: works.verify(argument)(str(files.filtered))),
-    "runner.works.remove.columns": ("ab", lambda files, argument: works.remove(argument, output=files.out)(str(files.filtered))),
-    "runner.works.repair.columns": ("ab", lambda files, argument: works.repair(argument, output=files.out)(str(files.filtered))),
-    "runner.works.resize.columns": ("ab", lambda files, argument: works.resize(argument, fpp=0.3, output=files.out)(str(files.filtered))),
-    "runner.works.survey.queries": (
-        parse_query(QUERY),
-        lambda files, argument: works.survey_of(works.survey(argument)(str(files.filtered))).queries,
-    ),
-    "operations.paimon.probe.probe_table.values": (
-        VALUE,
-        lambda files, argument: probe_table(_open(files), "ab", argument),
-    ),
-    "paimon.requests.index_requests.columns": ("ab:items=5", lambda files, argument: index_requests(argument)),
 }
-
-OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
-    "spark.pipeline.discover.files": ("PATH", lambda spark, files, argument: pipeline.discover(spark, argument)),
-    "spark.pipeline.inspect.columns": ("ab", lambda spark, files, argument: pipeline.inspect(_discover(spark, files), argument)),
-    "spark.pipeline.probe.values": (VALUE, lambda spark, files, argument: pipeline.probe(_discover(spark, files), "ab", argument)),
-    "spark.pipeline.verify.columns": ("ab", lambda spark, files, argument: pipeline.verify(_discover(spark, files), argument)),
-    "spark.pipeline.advise.queries": (QUERY, lambda spark, files, argument: pipeline.advise(_discover(spark, files), queries=argument)),
-    "spark.pipeline.advise.engine_names": (
-        ENGINE,
-        lambda spark, files, argument: pipeline.advise(_discover(spark, files), engine_names=argument),
-    ),
-    "spark.pipeline.add_filters.files": ("PATH", lambda spark, files, argument: pipeline.add_filters(spark, argument, ["ab"])),
-    "spark.pipeline.add_filters.spec": ("ab", lambda spark, files, argument: pipeline.add_filters(spark, [str(files.plain)], argument)),
-}
-
-
-def _discover(spark: Any, files: Files, name: str = "filtered") -> Any:
-    return pipeline.discover(spark, [str(getattr(files, name))])
-
-
-VERSION_OF_FILE = ("seconds", "modified", "change_time", "inode")
 
 
 def comparable(result: Any) -> Any:
     """A result without what two runs never have in common: seconds of work, and when a file was made."""
-    if hasattr(result, "toArrow"):
-        return [{name: value for name, value in row.items() if name not in VERSION_OF_FILE} for row in result.toArrow().to_pylist()]
     if isinstance(result, list):
         return [comparable(entry) for entry in result]
     if is_dataclass(result) and "seconds" in {field.name for field in fields(result)}:
@@ -329,23 +226,23 @@ def forms_of(value: object, files: Files) -> tuple[list[object], list[object]]:
     """One thing alone, in the forms that it has, and as the only member of collections."""
     if value == "PATH":
         path = files.filtered
-        return [str(path), path], [[str(path)], iter([path])]
+        return [str(path), path], [iter([path])]
     alone = [value, np.str_(value)] if isinstance(value, str) else [value]
-    return alone, [[value], iter([value])]
+    return alone, [iter([value])]
 
 
 def test_every_parameter_has_a_case():
-    assert sorted(parameters()) == sorted([*CASES, *OF_SPARK])
+    assert sorted(parameters()) == sorted(CASES)
     signatures = {f"{name}.{parameter}" for name, signature in public_signatures() for parameter in signature.parameters}
     assert signatures >= NOT_GIVEN_BY_PEOPLE.keys()
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", list(CASES))
 def test_a_single_value_is_accepted_for_a_list(tmp_path, name):
     value, call = CASES[name]
     folder = tmp_path / "files"
     results = []
-    for form in range(len(forms_of(value, Files(tmp_path / "forms"))[0]) + 2):
+    for form in range(len(forms_of(value, Files(tmp_path / "forms"))[0]) + 1):
         # Always the same name, because reports contain it.
         files = Files(folder)
         alone, of_list = forms_of(value, files)
@@ -354,37 +251,18 @@ def test_a_single_value_is_accepted_for_a_list(tmp_path, name):
     assert all(result == results[0] for result in results)
 
 
-@pytest.mark.engines
-@pytest.mark.parametrize("name", OF_SPARK)
-def test_a_single_value_is_accepted_for_a_list_on_spark(spark, tmp_path, name):
-    value, call = OF_SPARK[name]
-    folder = tmp_path / "files"
-    results = []
-    for form in (0, 1):
-        files = Files(folder)
-        alone, of_list = forms_of(value, files)
-        results.append(comparable(call(spark, files, (of_list[0], alone[0])[form])))
-        folder.rename(tmp_path / f"done {form}")
-    assert results[0] == results[1]
-    assert results[0]
-
-
-@pytest.mark.parametrize(
-    "value", [5, 5.5, None, True, b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", Path("abc"), np.int64(5), np.array(5)]
-)
+@each("value", [5, 5.5, None, True, b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", Path("abc"), np.int64(5), np.array(5)])
 def test_single_values(value):
     (item,) = as_iterable(value)
     assert item is value
 
 
-@pytest.mark.parametrize(
-    "several", [[1, 2], (1, 2), {1: 0, 2: 0}, range(1, 3), np.array([1, 2]), iter([1, 2])], ids=lambda argument: type(argument).__name__
-)
+@each("several", [[1, 2], (1, 2), {1: 0, 2: 0}, range(1, 3), np.array([1, 2]), iter([1, 2])])
 def test_lists_of_values(several):
     assert list(as_iterable(several)) == [1, 2]
 
 
-@pytest.mark.parametrize("columns", [b"ab", 5, None, ["ab", None], [b"ab"]])
+@each("columns", [b"ab", 5, None, ["ab", None], [b"ab"]])
 def test_a_column_s_name_is_text(tmp_path, columns):
     with pytest.raises(UsageError, match="the name of a column is text"):
         as_names(columns)
@@ -393,7 +271,7 @@ def test_a_column_s_name_is_text(tmp_path, columns):
         sbbf_tool.inspect(files.filtered, columns)
 
 
-@pytest.mark.parametrize("value", [7, np.int64(7), None])
+@each("value", [7, np.int64(7), None])
 def test_a_number_or_null_alone_is_a_value(tmp_path, value):
     files = Files(tmp_path / "files")
     for ask in (sbbf_tool.probe, sbbf_tool.prune):

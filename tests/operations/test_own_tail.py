@@ -14,6 +14,7 @@ from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
 from support.samples import events, footer_start, places, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def change_ten_times(path: Path, **options: bool) -> None:
     add_filters(path, ["id", "name", "score", "tags"], in_place=True, rebuild="all", **options)
 
 
-@pytest.mark.parametrize("append", [False, True])
+@each("append", [False, True])
 def test_ten_changes_take_the_bytes_of_one(plain, tmp_path, append):
     old = plain.read_bytes()
     once = tmp_path / "once.parquet"
@@ -144,7 +145,7 @@ def test_a_footer_with_other_metadata_ends_the_tail(plain):
     assert_sound(plain)
 
 
-@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
 def test_filters_of_other_writers_stay(fixtures, tmp_path, writer):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted({row.column for row in inspect(source).filters if row.physical_type != "BOOLEAN"})
@@ -180,17 +181,16 @@ def test_a_reference_into_an_old_footer_ends_the_tail(plain):
     assert tail_of(plain) == plain.stat().st_size
 
 
-@pytest.mark.parametrize("length", [104, 184, None])
-@pytest.mark.parametrize(
+@each("length", [104, 184, None])
+@each(
     "change",
-    [
-        lambda path: add_filters(path, ["score"], in_place=True),
-        lambda path: add_filters(path, ["name"], in_place=True, rebuild="all"),
-        lambda path: resize_filters(path, ["name"], num_bytes=64, in_place=True),
-        lambda path: remove_filters(path, ["name"], in_place=True),
-        lambda path: repair(path, in_place=True),
-    ],
-    ids=["add", "replace", "resize", "remove", "repair"],
+    {
+        "add": lambda path: add_filters(path, ["score"], in_place=True),
+        "replace": lambda path: add_filters(path, ["name"], in_place=True, rebuild="all"),
+        "resize": lambda path: resize_filters(path, ["name"], num_bytes=64, in_place=True),
+        "remove": lambda path: remove_filters(path, ["name"], in_place=True),
+        "repair": lambda path: repair(path, in_place=True),
+    },
 )
 def test_a_filter_whose_length_was_changed_later_is_not_cut(plain, length, change):
     for column in ("id", "name"):

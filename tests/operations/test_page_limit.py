@@ -19,6 +19,7 @@ from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
 from sbbf_tool.storage.memory import memory_bytes
 from support.page_bombs import Page, compress, write_pages, zstd_zeros
 from support.samples import build_elsewhere
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -104,9 +105,12 @@ def peak_and_codes(sound: Path, paths: list[Path], commands: list[list[str]]) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-@pytest.mark.parametrize("stated_size", [GIB, 2**31 - 8], ids=["1 GiB", "2 GiB"])
-def test_no_command_decompresses_a_bomb(tmp_path, stated_size):
-    paths = [bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, stated_size) for codec in CODECS for kind in KINDS]
+def test_no_command_decompresses_a_bomb(tmp_path):
+    """Each kind of page in ZSTD, whose bombs have their bytes, and the other codecs with one kind each."""
+    pairs = [(codec, kind) for codec in CODECS for kind in KINDS if codec == "ZSTD" or CODECS.index(codec) % 5 == KINDS.index(kind)]
+    paths = [
+        bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, GIB if at % 2 else 2**31 - 8) for at, (codec, kind) in enumerate(pairs)
+    ]
     peak, codes = peak_and_codes(sound(tmp_path / "sound.parquet"), paths, [command for command, _ in READING])
     assert codes == {str(path): [code for _, code in READING] for path in paths}
     assert peak < ALLOWED
@@ -144,8 +148,8 @@ def test_the_other_files_are_done(tmp_path, capsys):
     assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filter verified\n"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("codec", ["GZIP", "ZSTD", "SNAPPY", "BROTLI", "LZ4_RAW", "UNCOMPRESSED"])
+@each("kind", KINDS)
+@each("codec", CODECS)
 def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
     """Pages that are read without pyarrow obey it as those that pyarrow reads."""
     number = CompressionCodec._NAMES_TO_VALUES[codec]
@@ -194,7 +198,7 @@ def test_the_usual_limit():
         PageLimit(0)
 
 
-@pytest.mark.heavy
+@pytest.mark.nightly
 @pytest.mark.skipif(memory_bytes() // 4 // (os.cpu_count() or 1) < 300_000_000, reason="this machine has too little memory")
 def test_an_honest_page_of_a_high_ratio_is_read(tmp_path):
     """300 MB of zeros in 333 KB: a ratio of 900."""

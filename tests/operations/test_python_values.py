@@ -18,6 +18,7 @@ import pytest
 
 from sbbf_tool import SbbfError, UsageError, add_filters, explain, probe, prune
 from sbbf_tool.arguments import as_value
+from support.tables import each
 
 if not hasattr(pa, "uuid"):
     pytest.skip("pyarrow 18 is the first that has arrays of UUIDs", allow_module_level=True)
@@ -69,8 +70,8 @@ def answers_of(path: Path, name: str, values: Any) -> list[str]:
     return sorted({value.row_groups[0].answer for value in probe(path, name, values).values})
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("container", CONTAINERS)
+@each("name", list(COLUMNS))
+@each("container", list(CONTAINERS))
 def test_what_arrow_holds_is_found(path: Path, name: str, container: str) -> None:
     if container == "dictionary" and pa.types.is_dictionary(COLUMNS[name].type):
         return
@@ -92,13 +93,13 @@ CANNOT_HOLD = {
 }
 
 
-@pytest.mark.parametrize(("pack", "name"), [(pack, name) for pack in PACKS for name in COLUMNS if name not in CANNOT_HOLD[pack]])
+@each("pack, name", [(pack, name) for pack in PACKS for name in COLUMNS if name not in CANNOT_HOLD[pack]])
 def test_columns_of_polars_and_pandas_are_found(path: Path, pack: str, name: str) -> None:
     """A float column of pandas has NaN for null, which is `maybe`."""
     assert "absent" not in answers_of(path, name, PACKS[pack](COLUMNS[name]))
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         *(
@@ -114,9 +115,8 @@ def test_columns_of_polars_and_pandas_are_found(path: Path, pack: str, name: str
         *(pa.scalar([1]), pa.scalar({"a": 1}), pa.scalar(5, pa.duration("us")), pa.scalar((1, 2, 3), pa.month_day_nano_interval()), True),
         *(pd.Timedelta(1), pd.Interval(0, 1), np.True_, Path("a"), pa.table({"a": [1]}), pd.DataFrame({"a": [1]}), range),
     ],
-    ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("name", ["int8", "double", "text", "instant_ns", "decimal"])
+@each("name", ["int8", "double", "text", "instant_ns", "decimal"])
 def test_what_is_no_value_of_the_column_is_a_usage_error(path: Path, name: str, value: Any) -> None:
     for function in (probe, prune):
         with pytest.raises(SbbfError) as caught:
@@ -126,9 +126,7 @@ def test_what_is_no_value_of_the_column_is_a_usage_error(path: Path, name: str, 
         explain(path, name, value)
 
 
-@pytest.mark.parametrize(
-    "null", [None, pd.NA, pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"), pa.scalar(None, pa.int8()), np.ma.masked]
-)
+@each("null", [None, pd.NA, pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"), pa.scalar(None, pa.int8()), np.ma.masked])
 def test_nulls_of_every_library_are_null(path: Path, null: Any) -> None:
     assert as_value(null) is None
     for name in COLUMNS:
@@ -137,6 +135,6 @@ def test_nulls_of_every_library_are_null(path: Path, null: Any) -> None:
         assert not explain(path, name, null).absent
 
 
-@pytest.mark.parametrize("dtype", ["str", "object", "category"])
+@each("dtype", ["str", "object", "category"])
 def test_text_that_is_missing_in_pandas_is_null(path: Path, dtype: str) -> None:
     assert answers_of(path, "text", pd.Series(["a", None], dtype=dtype)) == ["cannot say", "maybe"]

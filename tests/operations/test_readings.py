@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from deltalake import write_deltalake
 
 from sbbf_tool import SbbfError, add_filters, explain, inspect, open_table, probe, prune
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from support.corpus_edits import edit_footer
 from support.instants import rounded_down, write_int96
+from support.tables import each
 
 SCHEMA, VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
 PARQUET_JAVA = "parquet-mr version 1.17.0 (build x)"
@@ -76,7 +76,7 @@ def state(path: Path, key_values: dict[str, str], created_by: str = PARQUET_JAVA
     return edit_footer(path, change)
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", list(CASES))
 def test_no_value_is_absent_that_an_engine_may_find(tmp_path: Path, case: str) -> None:
     key_values, stored, column, doubtful, absent = CASES[case]
     pq.write_table(pa.table({"t": stored}), tmp_path / "a.parquet", use_dictionary=False, write_statistics=False)
@@ -97,8 +97,8 @@ def test_no_value_is_absent_that_an_engine_may_find(tmp_path: Path, case: str) -
         assert any(f"column {column}: " in note for note in inspect(path).notes)
 
 
-@pytest.mark.parametrize(
-    ("key_values", "created_by", "doubtful", "absent"),
+@each(
+    "key_values, created_by, doubtful, absent",
     [
         ({}, "parquet-cpp-arrow version 23.0.0", ["2020-01-01T00:00:00.123456Z"], ["2020-01-01T00:00:00.123456701Z"]),
         ({}, "impala version 4.0", ["2020-01-01T00:00:00.123456Z"], ["2020-01-01T00:00:00.123456701Z"]),
@@ -117,9 +117,7 @@ def test_instants_of_int96(tmp_path: Path, key_values: dict[str, str], created_b
     assert not probe(path, "at", ["2020-01-01T00:00:00.1234567Z", "0x" + rounded_down(stored[1]).hex()]).is_absent
 
 
-@pytest.mark.parametrize(
-    ("metadata", "doubtful"), [(LOWER_CASE, ["ab"]), ({"__CHAR_VARCHAR_TYPE_STRING": "char(6)"}, ["Ab    "]), ({}, [])]
-)
+@each("metadata, doubtful", [(LOWER_CASE, ["ab"]), ({"__CHAR_VARCHAR_TYPE_STRING": "char(6)"}, ["Ab    "]), ({}, [])])
 def test_the_schema_of_a_delta_table_counts_too(tmp_path: Path, metadata: dict[str, Any], doubtful: list[str]) -> None:
     write_deltalake(str(tmp_path), pa.table({"t": TEXTS}))
     (log,) = (tmp_path / "_delta_log").glob("*0.json")

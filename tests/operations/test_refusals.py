@@ -14,6 +14,7 @@ from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, Encrypt
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.samples import listing, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def filtered(plain):
 # Columns
 
 
-@pytest.mark.parametrize("change", [add_filters, remove_filters])
+@each("change", [add_filters, remove_filters])
 def test_a_column_that_is_not_there(filtered, tmp_path, change):
     work = lambda: change(filtered, ["idd"], in_place=True)  # noqa: E731
     assert_refused(work, tmp_path, error=NoColumnError, message="no column 'idd'", hint="did you mean id?")
@@ -76,7 +77,7 @@ def test_pages_in_another_file(plain, tmp_path):
     assert_refused(work, tmp_path, message="pages are in another file", hint="part-1.parquet", place="column id, row group 1")
 
 
-@pytest.mark.parametrize("change", [add_filters, remove_filters])
+@each("change", [add_filters, remove_filters])
 def test_a_signed_footer(filtered, tmp_path, change):
     def sign(metadata: FileMetaData) -> None:
         metadata.encryption_algorithm = EncryptionAlgorithm(AES_GCM_V1=AesGcmV1())
@@ -100,7 +101,7 @@ def test_a_column_under_a_key(plain, tmp_path):
 ENCRYPTED = ["columns_encfooter", "columns_plainfooter", "uniform_gcm", "uniform_plainfooter"]
 
 
-@pytest.mark.parametrize("name", ENCRYPTED)
+@each("name", ENCRYPTED)
 def test_encrypted_files_of_parquet_java(conformance, tmp_path, name):
     path = shutil.copy(conformance / "encrypted" / f"{name}.parquet", tmp_path)
     column = "id" if "enc" in name or "gcm" in name else inspect(path, all_chunks=True).filters[0].column
@@ -116,16 +117,16 @@ def test_encrypted_files_of_parquet_java(conformance, tmp_path, name):
 # Where the result goes
 
 
-@pytest.mark.parametrize("change", [add_filters, remove_filters])
-@pytest.mark.parametrize("both", [False, True])
+@each("change", [add_filters, remove_filters])
+@each("both", [False, True])
 def test_neither_or_both_ways_of_writing(filtered, tmp_path, change, both):
     ways = {"output": tmp_path / "out.parquet", "in_place": True} if both else {}
     work = lambda: change(filtered, ["id"], **ways)  # noqa: E731
     assert_refused(work, tmp_path, message="two targets are" if both else "no target is", hint="", error=UsageError)
 
 
-@pytest.mark.parametrize("change", [add_filters, remove_filters])
-@pytest.mark.parametrize("kind", ["file", "folder", "dangling link", "the source itself"])
+@each("change", [add_filters, remove_filters])
+@each("kind", ["file", "folder", "dangling link", "the source itself"])
 def test_a_target_that_exists(plain, filtered, tmp_path, change, kind):
     out = tmp_path / "out.parquet"
     if kind == "file":
@@ -140,7 +141,7 @@ def test_a_target_that_exists(plain, filtered, tmp_path, change, kind):
     assert_refused(work, tmp_path, message="the target exists", hint="name another")
 
 
-@pytest.mark.parametrize("change", [add_filters, remove_filters])
+@each("change", [add_filters, remove_filters])
 def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_path, change):
     columns = ["name"] if change is add_filters else ["id"]
     work = lambda: change(filtered, columns, output=filtered, dry_run=True)  # noqa: E731
@@ -151,7 +152,7 @@ def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_
     assert change(filtered, columns, dry_run=True).output == str(filtered)
 
 
-@pytest.mark.parametrize("out", ["nowhere/out.parquet", "nowhere/"])
+@each("out", ["nowhere/out.parquet", "nowhere/"])
 def test_a_target_in_a_folder_that_does_not_exist(plain, tmp_path, out):
     work = lambda: add_filters(plain, ["id"], output=f"{tmp_path}/{out}")  # noqa: E731
     assert_refused(work, tmp_path, message="the folder of the target does not exist", hint="create it first")
@@ -188,7 +189,7 @@ def paimon(table: Path) -> None:
 TABLES = [("Delta", delta), ("Hudi", hudi), ("Iceberg", iceberg), ("Iceberg", iceberg_of_hadoop), ("Paimon", paimon)]
 
 
-@pytest.mark.parametrize(("kind", "make"), TABLES, ids=[make.__name__ for _, make in TABLES])
+@each("kind, make", TABLES)
 def test_a_file_of_a_table(tmp_path, kind, make):
     table = tmp_path / "orders"
     data = table / "data" / "day=1"
@@ -240,7 +241,7 @@ def test_the_sizes_that_a_file_sink_of_spark_records(tmp_path):
     assert not add_filters(path, ["id"], output=tmp_path / "sink" / "other.parquet").warnings
 
 
-@pytest.mark.parametrize("name", ["metadata", "snapshot", "manifest", "schema"])
+@each("name", ["metadata", "snapshot", "manifest", "schema"])
 def test_folders_that_only_share_a_name_with_a_tables_are_no_table(tmp_path, name):
     (tmp_path / name).mkdir()
     (tmp_path / name / "notes.txt").write_text("")
@@ -269,9 +270,9 @@ def put_another_in_its_place(path: Path) -> None:
     os.rename(other_path, path)
 
 
-@pytest.mark.parametrize("meddle", [append_a_byte, rewrite, put_another_in_its_place], ids=lambda meddle: meddle.__name__)
-@pytest.mark.parametrize("moment", ["reading id", "verifying id"])
-@pytest.mark.parametrize("in_place", [True, False])
+@each("meddle", [append_a_byte, rewrite, put_another_in_its_place])
+@each("moment", ["reading id", "verifying id"])
+@each("in_place", [True, False])
 def test_a_source_that_changed_meanwhile(plain, tmp_path, meddle, moment, in_place):
     states: list[dict[str, bytes]] = []
 

@@ -13,6 +13,7 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.reports.remove import RemovedFilter
 from support.corpus_edits import edit_footer
 from support.samples import events, footer_start, listing, places, write_events
+from support.tables import each
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
@@ -40,10 +41,14 @@ def columns_with_filter(path: Path) -> set[str]:
 # Cutting back
 
 
-@pytest.mark.parametrize(
+@each(
     "layers",
-    [[["id"]], [["id", "name", "tags"]], [["id"], ["name"]], [["score"], ["id", "tags"], ["name"]]],
-    ids=["one", "several at once", "two layers", "three layers"],
+    {
+        "one": [["id"]],
+        "several at once": [["id", "name", "tags"]],
+        "two layers": [["id"], ["name"]],
+        "three layers": [["score"], ["id", "tags"], ["name"]],
+    },
 )
 def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     old = plain.read_bytes()
@@ -72,7 +77,7 @@ def test_replacing_one_of_two_layers(plain):
     assert plain.read_bytes() == old
 
 
-@pytest.mark.parametrize(("append", "method"), [(True, TRUNCATED), (False, NEW_FOOTER)])
+@each("append, method", [(True, TRUNCATED), (False, NEW_FOOTER)])
 def test_the_last_layer_alone_is_cut_off(plain, append, method):
     add_filters(plain, ["id"], in_place=True)
     with_id = plain.read_bytes()
@@ -81,7 +86,7 @@ def test_the_last_layer_alone_is_cut_off(plain, append, method):
     assert plain.read_bytes() == with_id
 
 
-@pytest.mark.parametrize("compact", [False, True])
+@each("compact", [False, True])
 def test_cutting_back_is_preferred_whether_compacting_or_not(plain, compact):
     old = plain.read_bytes()
     add_filters(plain, ["id"], in_place=True)
@@ -126,7 +131,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
         (tmp_path / "out.parquet").unlink()
 
 
-@pytest.mark.parametrize("writer", ["spark", "duckdb", "pyarrow"])
+@each("writer", ["spark", "duckdb", "pyarrow"])
 def test_fields_go_another_way_where_a_writers_filters_precede_ours(fixtures, out, tmp_path, writer):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted({row.column for row in inspect(source).filters})
@@ -137,7 +142,7 @@ def test_fields_go_another_way_where_a_writers_filters_precede_ours(fixtures, ou
     assert pq.read_table(back).equals(pq.read_table(source))
 
 
-@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
 def test_added_to_and_cut_off_files_of_every_writer(fixtures, out, tmp_path, writer):
     source = fixtures / f"{writer}-plain.parquet"
     columns = [row.column for row in inspect(source, all_chunks=True).filters if row.row_group == 0 and row.physical_type != "BOOLEAN"]

@@ -9,6 +9,7 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, remove_filters
 from support.samples import events, footer_start, places, write_events
+from support.tables import each
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
@@ -33,7 +34,7 @@ def columns_with_filter(path: Path) -> set[str]:
     return {column for _, column in places(path)}
 
 
-@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
 def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(fixtures, out, tmp_path, writer):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted(columns_with_filter(source))
@@ -106,8 +107,8 @@ BLOBS = {
 }
 
 
-@pytest.mark.parametrize("blob", BLOBS.values(), ids=list(BLOBS))
-@pytest.mark.parametrize("when", ["before any filter", "between filters and footer"])
+@each("blob", BLOBS)
+@each("when", ["before any filter", "between filters and footer"])
 def test_foreign_bytes_stay_where_they_are(plain, tmp_path, blob, when):
     """A key-value entry may lead to them; only its owner can know."""
     if when == "before any filter":
@@ -133,7 +134,7 @@ def test_after_compacting_the_file_can_be_added_to_and_cut_back_again(plain, out
     assert out.read_bytes() == compacted
 
 
-@pytest.mark.parametrize("page_index", [False, True])
+@each("page_index", [False, True])
 def test_filters_before_foreign_bytes_stay_and_are_reported(tmp_path, out, page_index):
     """pyarrow puts filters before the page index, whose place the footer states and compacting does not change."""
     options = {"id": {"ndv": 100}, "name": {"ndv": 100, "fpp": 0.1}}

@@ -15,6 +15,7 @@ import pytest
 from sbbf_tool import add_filters, remove_filters, repair, resize_filters
 from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UsageError
 from support.defects import miss_values, unreadable_filter, wrong_block, wrong_length
+from support.tables import each
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "add": lambda path: add_filters(path, "name", in_place=True),
@@ -32,8 +33,8 @@ def path(fixtures: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(fixtures / "datafusion-one-column.parquet", tmp_path / "file.parquet"))
 
 
-@pytest.mark.parametrize("second", CHANGES)
-@pytest.mark.parametrize("first", CHANGES)
+@each("second", list(CHANGES))
+@each("first", list(CHANGES))
 def test_the_bytes_are_those_from_before_the_first_change(first: str, second: str, path: Path) -> None:
     old = path.read_bytes()
     CHANGES[first](path)
@@ -49,8 +50,8 @@ def test_the_bytes_are_those_from_before_the_first_change(first: str, second: st
         remove_filters(path, ours=True, in_place=True)
 
 
-@pytest.mark.parametrize("defect", [miss_values, unreadable_filter, wrong_block, wrong_length])
-@pytest.mark.parametrize("drop", [False, True])
+@each("defect", [miss_values, unreadable_filter, wrong_block, wrong_length])
+@each("drop", [False, True])
 def test_a_wrong_filter_that_a_repair_removed_does_not_come_back(defect: Callable[[Path], None], drop: bool, path: Path) -> None:
     defect(path)
     repair(path, in_place=True, drop=drop)
@@ -81,7 +82,7 @@ def test_columns_are_not_chosen(path: Path) -> None:
             remove_filters(path, ours=True, in_place=True, **options)
 
 
-@pytest.mark.parametrize("ours", [False, True])
+@each("ours", [False, True])
 def test_a_repeated_footer_of_a_file_without_row_groups_goes(ours: bool, tmp_path: Path) -> None:
     path = tmp_path / "empty.parquet"
     pq.ParquetWriter(path, pa.schema([("id", pa.int64())])).close()

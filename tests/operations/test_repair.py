@@ -39,6 +39,7 @@ from sbbf_tool.storage.append import journal_of
 from support.corpus_edits import edit_footer
 from support.defects import DEFECTS, SOUND
 from support.samples import footer_start, listing, places
+from support.tables import each
 
 # Takes a key: see test_encrypted_files.
 UNDER_A_KEY = {"damaged-encrypted-filter"}
@@ -61,7 +62,7 @@ def test_every_fix_belongs_to_a_rule():
     assert FIXES.keys() <= {rule.name for rule in RULES}
 
 
-@pytest.mark.parametrize("rule", LIGHT)
+@each("rule", list(LIGHT))
 def test_findings_that_the_footer_alone_fixes(rule, path):
     DEFECTS[rule].make(path)
     old, rows = path.read_bytes(), pq.read_table(path) if rule != "interval-not-normalised" else None
@@ -78,7 +79,7 @@ def test_findings_that_the_footer_alone_fixes(rule, path):
         assert pq.read_table(path).equals(rows)
 
 
-@pytest.mark.parametrize("rule", sorted(FIXES.keys() - OTHERS_TOO - UNDER_A_KEY))
+@each("rule", sorted(FIXES.keys() - OTHERS_TOO - UNDER_A_KEY))
 def test_findings_that_rebuilding_fixes(rule, path):
     DEFECTS[rule].make(path)
     had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}

@@ -15,6 +15,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
 from support.stored_values import stored
+from support.tables import each
 
 
 def write_repeated(path: Path, entries: list[str], repeated: str, first: str, indices: list[int]) -> list[str]:
@@ -28,12 +29,12 @@ def write_repeated(path: Path, entries: list[str], repeated: str, first: str, in
     return [first if entries[index] == repeated else entries[index] for index in indices]
 
 
-@pytest.mark.parametrize(
+@each(
     "indices",
-    [
-        pytest.param([0, 1, 2] * 50, id="pyarrow decodes other values without an error"),
-        pytest.param([0, 1, 2, 3] * 50, id="pyarrow decodes indices past the end of its dictionary"),
-    ],
+    {
+        "pyarrow decodes other values without an error": [0, 1, 2] * 50,
+        "pyarrow decodes indices past the end of its dictionary": [0, 1, 2, 3] * 50,
+    },
 )
 def test_values_of_a_dictionary_with_repeated_entries(tmp_path: Path, indices: list[int]) -> None:
     path = tmp_path / "f.parquet"

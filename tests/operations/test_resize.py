@@ -12,6 +12,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import OpenEdit
 from sbbf_tool.operations import resize
 from support.samples import events, filter_at, listing, places, write_events
+from support.tables import each
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def bits(path: Path) -> dict[tuple[int, str], bytes]:
     return {key: bytes(filter_at(path, place).bitset) for key, place in places(path).items()}
 
 
-@pytest.mark.parametrize("size", [64, 128, 1024])
+@each("size", [64, 128, 1024])
 def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tmp_path, size):
     direct = tmp_path / "built.parquet"
     remove_filters(large, output=direct)
@@ -88,7 +89,7 @@ def test_removing_cuts_back_through_it(plain):
     assert plain.read_bytes() == old
 
 
-@pytest.mark.parametrize("name", ["spark-1000-bytes", "spark-96-bytes"])
+@each("name", ["spark-1000-bytes", "spark-96-bytes"])
 def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"
     with pytest.raises(RefusedError, match="cannot be folded"):
@@ -106,7 +107,7 @@ def test_an_even_number_of_blocks_folds_whatever_it_is(plain, tmp_path):
     assert (folded.num_bytes, why) == (96, None)
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [{}, {"fpp": 0.1, "num_bytes": 64}, {"fpp": 0.0}, {"fpp": 1.0}, {"num_bytes": 32}, {"num_bytes": 96}, {"num_bytes": 1 << 28}],
 )

@@ -11,6 +11,7 @@ import pytest
 from sbbf_tool import probe
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
+from support.tables import each
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def test_the_same_question_is_put_into_words_once(column):
     assert reuse.question_of(column, (1, "2", None)) is reuse.question_of(copy.copy(column), (1, "2", None))
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
+@each(
+    "first, second",
     [
         ((1,), (True,)),
         ((1,), (2,)),
@@ -42,7 +43,6 @@ def test_the_same_question_is_put_into_words_once(column):
         ((0.0,), (-0.0,)),
         ((datetime(2026, 10, 25, 2, 30, fold=0),), (datetime(2026, 10, 25, 2, 30, fold=1),)),
     ],
-    ids=repr,
 )
 def test_equal_values_are_not_always_the_same_question(column, first, second):
     reuse = Reuse()

@@ -28,6 +28,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     TimeUnit,
 )
 from support.corpus_edits import edit_footer
+from support.tables import each
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -153,8 +154,8 @@ def assert_each_command_ends_well(path: Path, name: str, capfd: pytest.CaptureFi
         assert os.listdir(path.parent) == [path.name], command
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("fields", SENSELESS.values(), ids=list(SENSELESS))
+@each("name", list(COLUMNS))
+@each("fields", SENSELESS)
 def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
     path = with_types(plain, tmp_path / "it.parquet", fields)
     if name != "f" or fields.get("type_length", 4) == 4:
@@ -172,15 +173,13 @@ def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
     assert probe(path, "sound", [5]).column == "sound"
 
 
-@pytest.mark.parametrize(
-    "fields", [SENSELESS["precision -1"], SENSELESS["length 0"], SENSELESS["largest precision"]], ids=["-1", "0", "largest"]
-)
-@pytest.mark.parametrize("name", COLUMNS)
+@each("fields", {"-1": SENSELESS["precision -1"], "0": SENSELESS["length 0"], "largest": SENSELESS["largest precision"]})
+@each("name", list(COLUMNS))
 def test_every_command(plain, tmp_path, capfd, name, fields):
     assert_each_command_ends_well(with_types(plain, tmp_path / "it.parquet", fields), name, capfd)
 
 
-@pytest.mark.heavy
+@pytest.mark.nightly
 def test_every_command_on_every_type(plain, tmp_path, capfd):
     output = tmp_path / "made"
     output.mkdir()
@@ -211,8 +210,8 @@ def test_such_a_file_does_not_stop_a_run_over_many_files(plain, tmp_path, capfd)
     assert {row.column for row in inspect(tmp_path / "zz.parquet").filters} == {"i", "f"}
 
 
-@pytest.mark.parametrize("name", ["i", "l", "b"])
-@pytest.mark.parametrize("fields", [fields for fields in SENSELESS.values() if "type_length" not in fields])
+@each("name", ["i", "l", "b"])
+@each("fields", [fields for fields in SENSELESS.values() if "type_length" not in fields])
 def test_warnings_come_before_the_file_is_replaced(plain, tmp_path, capfd, name, fields):
     path = with_types(plain, tmp_path / "it.parquet", fields)
     assert run(["add-filter", str(path), "-c", name, "--in-place"]) == 0
@@ -221,8 +220,8 @@ def test_warnings_come_before_the_file_is_replaced(plain, tmp_path, capfd, name,
     assert {row.column for row in inspect(path).filters} == {name}
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "arguments"),
+@each(
+    "module, function, arguments",
     [
         ("add", "_engine_warnings", ["add-filter", "-c", "sound", "--rebuild", "all"]),
         ("add", "report_of", ["add-filter", "-c", "sound", "--rebuild", "all"]),

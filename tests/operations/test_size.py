@@ -10,6 +10,7 @@ from sbbf_tool import UsageError, size_filter
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.parquet.filters import build_header
+from support.tables import each
 
 MIB = 1 << 20
 
@@ -52,9 +53,7 @@ def test_the_formula_of_the_first_draft_is_too_low() -> None:
     assert (report.formula_bytes, report.bitset_bytes) == (32, 64)
 
 
-@pytest.mark.parametrize(
-    ("ndv", "fpp", "size"), [(100_000, 0.01, 131_072), (1_000_000, 0.01, 2 * MIB), (1_048_576, 0.05, MIB), (10**9, 0.01, 128 * MIB)]
-)
+@each("ndv, fpp, size", [(100_000, 0.01, 131_072), (1_000_000, 0.01, 2 * MIB), (1_048_576, 0.05, MIB), (10**9, 0.01, 128 * MIB)])
 def test_writers_that_use_the_formula_choose_a_power_of_two(ndv: int, fpp: float, size: int) -> None:
     assert size_filter(ndv=ndv, fpp=fpp).formula_bytes == size
 
@@ -71,8 +70,8 @@ def test_drafts_have_other_headers() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "choices"),
+@each(
+    "options, choices",
     [
         ({"ndv": 1}, ["chosen", "next larger"]),
         ({"num_bytes": 32}, ["chosen", "next larger"]),
@@ -86,8 +85,8 @@ def test_sizes_that_may_not_be_written_are_left_out(options: dict[str, Any], cho
     assert [size.choice for size in size_filter(**options).sizes] == choices
 
 
-@pytest.mark.parametrize("fpp", [0.999, 1 - 1e-16, sizing.LEAST_FPP])
-@pytest.mark.parametrize("size", [{"ndv": 1}, {"ndv": 2**63 - 1}, {"num_bytes": 128 * MIB}])
+@each("fpp", [0.999, 1 - 1e-16, sizing.LEAST_FPP])
+@each("size", [{"ndv": 1}, {"ndv": 2**63 - 1}, {"num_bytes": 128 * MIB}])
 def test_extreme_rates_have_sizes(size: dict[str, int], fpp: float) -> None:
     report = size_filter(**size, fpp=fpp)
     (chosen,) = (each for each in report.sizes if each.choice == "chosen")
@@ -95,8 +94,8 @@ def test_extreme_rates_have_sizes(size: dict[str, int], fpp: float) -> None:
     assert 0 < report.formula_bits_per_value <= report.bits_per_value * 1.01
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({}, "give ndv, a size in bytes, or both"),
         ({"fpp": 0.01}, "give ndv, a size in bytes, or both"),

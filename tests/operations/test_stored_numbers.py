@@ -8,21 +8,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool import add_filters, check, explain, probe, prune, verify
-from sbbf_tool.parquet.idl.ttypes import (
-    ConvertedType,
-    DateType,
-    IntType,
-    LogicalType,
-    MicroSeconds,
-    MilliSeconds,
-    TimeType,
-    TimeUnit,
-)
+from sbbf_tool.parquet.idl.ttypes import ConvertedType, DateType, IntType, LogicalType, MicroSeconds, MilliSeconds, TimeType, TimeUnit
 from support.corpus_edits import annotate, decimal
 from support.defects import Edit, bloom_of
+from support.tables import each
 
 HOUR = 3_600_000
 
@@ -63,10 +54,8 @@ def _write(path: Path, kind: pa.DataType, annotation: dict[str, Any], stored: li
     return annotate(path, {"t": annotation})
 
 
-@pytest.mark.parametrize(
-    "options", [{"use_dictionary": False, "write_statistics": False}, {"use_dictionary": True}], ids=["plain", "dictionary"]
-)
-@pytest.mark.parametrize("case", CASES)
+@each("options", {"plain": {"use_dictionary": False, "write_statistics": False}, "dictionary": {"use_dictionary": True}})
+@each("case", list(CASES))
 def test_what_readers_show_is_found_with_filters_of_ours(tmp_path: Path, case: str, options: dict[str, Any]) -> None:
     kind, annotation, stored, found, queried, absent = CASES[case]
     path = _write(tmp_path / "a.parquet", kind, annotation, stored, **options)

@@ -15,6 +15,7 @@ from sbbf_tool.file import membership
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.rules import facts
 from sbbf_tool.rules.facts import Reads, gather
+from support.tables import each
 
 GROUPS = 6
 
@@ -29,7 +30,7 @@ def path(tmp_path, monkeypatch):
     return path
 
 
-@pytest.mark.parametrize("jobs", [2, 5, None])
+@each("jobs", [2, 5, None])
 def test_the_report_is_the_same(path, jobs):
     assert verify(path, jobs=jobs) == verify(path, jobs=1)
     assert check(path, jobs=jobs) == check(path, jobs=1)
@@ -43,7 +44,7 @@ def test_progress_adds_up(path):
     assert calls[-1][1] == calls[-1][2]
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
+@each("jobs", [1, 4])
 def test_the_first_error_in_the_order_of_the_chunks_is_raised(path, jobs):
     with pytest.raises(OversizedPageError) as caught:
         verify(path, jobs=jobs, max_page_bytes=100)
@@ -68,7 +69,7 @@ def test_no_more_than_so_many_are_in_memory(path):
     assert most == 3
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@each("error", [KeyboardInterrupt, MemoryError])
 def test_after_an_error_no_chunk_is_begun(path, error):
     # Threads that fetch from stores outlive the tests that started them.
     begun, before = [], set(threading.enumerate())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
+from support.tables import each
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
@@ -101,17 +101,17 @@ def test_every_fixture_is_known():
     assert {path.stem for path in FIXTURES.glob("*.parquet")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each("name", list(EXPECTED))
 def test_fixture(name: str):
     assert_expected(FIXTURES / f"{name}.parquet", EXPECTED[name])
 
 
-@pytest.mark.parametrize("name", CONFORMANCE)
+@each("name", list(CONFORMANCE))
 def test_conformance(name: str, conformance: Path):
     assert_expected(conformance / name, CONFORMANCE[name])
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "encrypted/columns_encfooter.parquet",
@@ -130,7 +130,7 @@ def test_filters_in_paimon_tables_have_no_false_negatives(conformance: Path):
     assert all(verify(path).is_sound for path in files)
 
 
-@pytest.mark.parametrize("name", [name for name, expected in EXPECTED.items() if expected.filters])
+@each("name", [name for name, expected in EXPECTED.items() if expected.filters])
 def test_the_measured_fpp_is_the_estimated_fpp(name: str):
     """The measured FPP is within five standard deviations for so many keys."""
     for result in verify(FIXTURES / f"{name}.parquet").filters:
@@ -140,19 +140,6 @@ def test_the_measured_fpp_is_the_estimated_fpp(name: str):
         assert result.absent_keys > 200
         deviation = math.sqrt(result.estimated_fpp * (1 - result.estimated_fpp) / result.absent_keys)
         assert abs(result.measured_fpp - result.estimated_fpp) <= 5 * deviation + 1 / result.absent_keys
-
-
-def test_two_processes_give_the_same_report():
-    """The absent keys are computed once a process: a second report in the same one would have the same keys whatever they were."""
-    program = f"from sbbf_tool import verify\nprint(vars(verify({str(FIXTURES / 'pyarrow-filters.parquet')!r})))"
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert "measured_fpp=0." in runs[0]
-    assert runs[0] == runs[1]
 
 
 def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
@@ -287,8 +274,8 @@ def serialized(metadata: object) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("zero", [False, True])
-@pytest.mark.parametrize("union", ["algorithm", "hash", "compression"])
+@each("zero", [False, True])
+@each("union", ["algorithm", "hash", "compression"])
 def test_a_header_of_another_kind_is_neither_verified_nor_false(tmp_path: Path, union: str, zero: bool):
     """Whatever the bits are, they have another meaning."""
     path = tmp_path / "f.parquet"
@@ -317,7 +304,7 @@ def test_files_that_are_not_parquet(tmp_path: Path):
         verify(tmp_path / "text")
 
 
-@pytest.mark.heavy(minutes=3)
+@pytest.mark.nightly(minutes=3)
 def test_memory_does_not_grow_with_the_data(tmp_path: Path):
     """A row group of 160 MB is verified in a fraction of that memory."""
     path = tmp_path / "large.parquet"

@@ -13,6 +13,7 @@ from sbbf_tool import RefusedError, add_filters, check, inspect, open_files, rep
 from sbbf_tool.bloom import sizing
 from sbbf_tool.reports.findings import ERROR, WARNING
 from support.samples import places, write_events
+from support.tables import each
 
 ROWS = 20_000
 
@@ -137,8 +138,7 @@ def column_of(kind: str, values: list[object]) -> pa.Array:
     return pa.array(items, pa.int64()).cast(of_type) if kind.startswith("timestamp") else pa.array(items, of_type)
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("rows", SIZES, ids=str)
+@each("writer, rows", [*(("plain", rows) for rows in SIZES), *((writer, (500, 100)) for writer in WRITERS if writer != "plain")])
 def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path, writer, rows):
     kinds = [kind for kind in TYPES if writer != "delta" or kind in ("int32", "int64", "timestamp[us]")]
     columns = {

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import shutil
+import stat
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +17,8 @@ import pytest
 def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Call a test with each row of a table as the arguments `names`, like `pytest.mark.parametrize`, but as a single case.
 
-    The rows of a mapping have its keys as names. Each row has its own `tmp_path` and `monkeypatch`, and starts with nothing captured;
-    all rows share the other fixtures. A row that is skipped hides no row that fails.
+    The rows of a mapping have its keys as names. Each row has its own `monkeypatch`, starts with nothing captured, and finds `tmp_path` as
+    the fixtures left it; all rows share the other fixtures. A row that is skipped hides no row that fails.
     """
     fields = [name.strip() for name in names.split(",")]
     table = list(rows.items()) if isinstance(rows, Mapping) else [(None, row) for row in rows]
@@ -22,21 +26,32 @@ def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Cal
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         assert not hasattr(test, "hypothesis"), "draw the rows with st.sampled_from"
+        signature = inspect.signature(test)
+        parameters = {name: parameter for name, parameter in signature.parameters.items() if name not in fields}
 
         @functools.wraps(test)
-        def walk(*args: Any, **fixtures: Any) -> None:
+        def walk(*args: Any, request: pytest.FixtureRequest, **fixtures: Any) -> None:
+            if "request" in parameters:
+                fixtures["request"] = request
+            folder = request.node.funcargs.get("tmp_path")
+            before = None if folder is None else read_folder(folder)
             errors: list[BaseException] = []
             skips: list[str] = []
-            for number, (name, row) in enumerate(table):
+            for name, row in table:
                 values = dict(zip(fields, row if len(fields) > 1 else (row,), strict=True))
+                for capture in fixtures.keys() & {"capfd", "capsys", "capfdbinary", "capsysbinary"}:
+                    fixtures[capture].readouterr()
                 with pytest.MonkeyPatch.context() as patch:
+                    own = {"monkeypatch": patch} if "monkeypatch" in fixtures else {}
                     try:
-                        test(*args, **_of_row(fixtures, number, patch), **values)
+                        test(*args, **{**fixtures, **own}, **values)
                     except pytest.skip.Exception as skip:
                         skips.append(str(skip))
                     except (Exception, pytest.fail.Exception) as error:
                         error.add_note(f"row: {values if name is None else name}")
                         errors.append(error)
+                if before is not None:
+                    restore_folder(folder, before)
             if len(errors) == 1:
                 raise errors[0]
             if errors:
@@ -44,22 +59,41 @@ def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Cal
             if skips:
                 pytest.skip(skips[0])
 
-        signature = inspect.signature(test)
-        others = [parameter for name, parameter in signature.parameters.items() if name not in fields]
-        walk.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        fixture = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY)
+        walk.__signature__ = signature.replace(parameters=[*parameters.values(), *([] if "request" in parameters else [fixture])])  # type: ignore[attr-defined]
         return walk
 
     return decorate
 
 
-def _of_row(fixtures: dict[str, Any], number: int, patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the fixtures of a test with those of this row."""
-    own = dict(fixtures)
-    if "monkeypatch" in own:
-        own["monkeypatch"] = patch
-    if "tmp_path" in own:
-        own["tmp_path"] = own["tmp_path"] / f"row{number}"
-        own["tmp_path"].mkdir()
-    for name in own.keys() & {"capfd", "capsys", "capfdbinary", "capsysbinary"}:
-        own[name].readouterr()
-    return own
+def _entry(path: Path) -> tuple[int, str | bytes | None]:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return mode, os.readlink(path)
+    return mode, path.read_bytes() if stat.S_ISREG(mode) else None
+
+
+def read_folder(folder: Path) -> dict[Path, tuple[int, str | bytes | None]]:
+    """Return the mode and the content of everything below a folder, folders before what they hold."""
+    below = [Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files)]
+    return {path: _entry(path) for path in below}
+
+
+def restore_folder(folder: Path, before: dict[Path, tuple[int, str | bytes | None]]) -> None:
+    """Make everything below a folder what `read_folder` returned; folders that are still there stay the same."""
+    after = read_folder(folder)
+    for path in reversed(after):
+        kept = before.get(path)
+        if kept is None or (kept != after[path] and (not stat.S_ISDIR(kept[0]) or not stat.S_ISDIR(after[path][0]))):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    for path, (mode, content) in before.items():
+        if isinstance(content, str) and not path.is_symlink():
+            path.symlink_to(content)
+        elif isinstance(content, bytes) and not path.exists():
+            path.write_bytes(content)
+        elif stat.S_ISDIR(mode):
+            path.mkdir(exist_ok=True)
+        elif stat.S_ISFIFO(mode) and not path.exists():
+            os.mkfifo(path)
+        if path.lstat().st_mode != mode:
+            path.chmod(stat.S_IMODE(mode))
