@@ -26,13 +26,14 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, least_bytes, statistics_warnings
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
-from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, sink_warnings, table_warnings, undo_append
+from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, sink_warnings, table_warnings
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
+from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import ELSEWHERE
@@ -131,7 +132,8 @@ class Edit:
         errors of `target_of`, UnreadableError and WriteError.
         """
         target = self.target_of(path)
-        warnings, truncated_to = undo_append(path, target, self.keys, self.dry_run)
+        name = os.fsdecode(path)
+        warnings, truncated_to = interrupted.undo(name, target, ring_of(name, self.keys), self.dry_run)
         with ExitStack() as stack:
             try:
                 file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit, self.reuse))

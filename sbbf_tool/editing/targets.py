@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UsageError
-from sbbf_tool.file import interrupted
-from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.storage import places
-
-if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
 
 
 def choose_target(
@@ -127,29 +122,6 @@ def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[
     effect = "fails if the file is shorter now" if growth < 0 else "does not see the new footer"
     log = f"{sink}/_spark_metadata, the log of Spark's file sink, records the size of each file"
     return [] if sink is None else [f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, and {effect}"]
-
-
-def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None, dry_run: bool = False) -> tuple[list[str], int | None]:
-    """Undo an interrupted append to this file, and remove temporary files of killed commands beside it.
-
-    Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing and only warns. Raises
-    WriteError, and RefusedError if the file would have to change although the result is written to another `target`.
-    """
-    name = os.fsdecode(path)
-    outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name and not dry_run)
-    if dry_run:
-        undone = f"{name}: an append to it was not finished: the next command that changes it, such as repair, undoes the append"
-        return [undone] if outcome.truncated_to is not None else list(outcome.warnings), None
-    if target != name and outcome.truncated_to is not None:
-        hint = "repair the file in place first"
-        raise RefusedError("an append to the file was interrupted, and undoing it would change the file", file=name, hint=hint)
-    places.sweep(name)
-    message = (
-        f"{name}: an append to the file had been interrupted; the file was truncated to {outcome.truncated_to:,} bytes"
-        if outcome.truncated_to
-        else None
-    )
-    return [*filter(None, [message]), *outcome.warnings], outcome.truncated_to
 
 
 def check_changeable(file: ParquetFile) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.display import redact
@@ -21,29 +21,31 @@ if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
 
 
-class InterruptedAppend(NamedTuple):
-    """The outcome for an interrupted append: the length to which the file was truncated, or would be; None without such an append."""
+def undo(name: str, target: str, ring: KeyRing | None, dry_run: bool = False) -> tuple[list[str], int | None]:
+    """Undo an interrupted append to a file, and remove temporary files of killed commands beside it.
 
-    truncated_to: int | None
-    warnings: tuple[str, ...] = ()
-
-
-def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppend:
-    """Undo an interrupted append to a file, or only report it if the command does not change this file.
-
-    Raises ChangedError if the append is still running, WriteError and, if the command changes the file, RefusedError for its journal.
+    Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing, and returns the length of
+    the real run. Raises ChangedError if the append is still running, WriteError, and RefusedError if the file would have to change although
+    the result is written to another `target`, or if its journal cannot be trusted.
     """
-    if changes:
-        length = places.recover(name, partial(ensure_footer, ring))
-        if length is not None:
-            log.info("undid an interrupted append to %s: %s", redact(name), format_count(length, "byte"))
-        return InterruptedAppend(length)
+    changes, warnings, length = target == name and not dry_run, [], None
     try:
-        return InterruptedAppend(places.interrupted_length(name, partial(ensure_footer, ring)))
-    except ChangedError:
-        raise
+        length = places.recover(name, partial(ensure_footer, ring), changes=changes)
     except RefusedError as error:
-        return InterruptedAppend(None, (str(error),))
+        if changes or isinstance(error, ChangedError):
+            raise
+        warnings.append(str(error))
+    if length is not None and dry_run:
+        warnings.append(f"{name}: an append to it was not finished: the next command that changes it, such as repair, undoes the append")
+    elif length is not None and not changes:
+        hint = "repair the file in place first"
+        raise RefusedError("an append to the file was interrupted, and undoing it would change the file", file=name, hint=hint)
+    elif length is not None:
+        warnings.append(f"{name}: an append to the file had been interrupted; the file was truncated to {length:,} bytes")
+        log.info("undid an interrupted append to %s: %s", redact(name), format_count(length, "byte"))
+    if not dry_run:
+        places.sweep(name)
+    return warnings, length
 
 
 def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: int) -> None:
@@ -65,7 +67,7 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
 def explain(error: UnreadableError, name: str) -> None:
     """Add to the error of an unreadable file that an unfinished append is the reason, if that is the case."""
     try:
-        length = places.interrupted_length(name, partial(ensure_footer, None))
+        length = places.recover(name, partial(ensure_footer, None), changes=False)
     except ChangedError as running:
         error.message, error.hint = f"{running.message} ({error.message})", running.hint
     except SbbfError:

@@ -128,7 +128,7 @@ def repair(
     edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
     if dry_run:
         name, target = os.fsdecode(path), edit.target_of(path)
-        length = interrupted.finish(name, ring_of(name, keys), changes=False).truncated_to
+        _, length = interrupted.undo(name, target, ring_of(name, keys), dry_run=True)
         if length is not None:
             with places.open_source(path) as source:
                 sizes, hashes = (source.size, length), (hash_end(source, source.size), hash_end(source, length))

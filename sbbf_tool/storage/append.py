@@ -1,7 +1,7 @@
 """Append to a file in place: nothing is copied, and a journal beside the file restores it after a crash.
 
     lock        lock the descriptor that writes; without a lock, nothing is appended
-    journal     write the journal to disk before the first byte of the file changes; see `journal`
+    journal     write the journal to disk before the first byte of the file changes
     append      write the new bytes, and call fsync before and after the last eight: no reader finds a footer without its filters
     verify      read the file as any other reader would
     forget      remove the journal: only now is the change final
@@ -18,18 +18,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.journal import (
-    TAIL_BYTES,
-    EnsureFooter,
-    Journal,
-    build_journal,
-    ensure_footer_there,
-    journal_of,
-    read_journal,
-    status_of,
-)
+from sbbf_tool.storage.journal import TAIL_BYTES, EnsureFooter, Journal, build_journal, journal_of, read_journal
 from sbbf_tool.storage.local import LocalSource, remove_stale_checksum
 from sbbf_tool.storage.locks import is_locked, is_open_file, leads_to, lock, open_to_change
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
@@ -43,28 +34,25 @@ _END_BYTES = 8
 
 
 def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]) -> list[str]:
-    """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the result.
+    """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the result. Returns warnings as text.
 
-    Returns warnings as text. Raises RefusedError (another writer, source changed, no permission, no lock, several names) and WriteError
-    (such as a full disk). In both cases the file is truncated to its old length; if even that fails, the next `recover` truncates it. Bytes
-    that another writer added in the meantime stay.
+    Raises RefusedError and WriteError. In both cases the file is truncated to its old length; if even that fails, the next `recover`
+    truncates it. Bytes that another writer added in the meantime stay.
     """
     real = os.path.realpath(source.name)
     with _lock_file(source.name, real) as fd:
         # The path may name another file than when the source was opened.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
             raise ChangedError.after_open(source.name)
-        tail = _Tail(source, fd, pieces)
+        tail = _Tail(source, real, fd, pieces)
         try:
-            with _keep_journal(source, real, tail):
+            with _keep_journal(tail):
                 try:
-                    tail.write(real)
-                    _ensure_unchanged(source, real, fd, tail)
+                    tail.write()
                     with LocalSource(source.name) as new_file:
-                        if not is_open_file(new_file._stat, fd):
-                            raise ChangedError.after_open(source.name)
+                        tail.ensure_whole(new_file)
                         verify(new_file)
-                    _ensure_unchanged(source, real, fd, tail)
+                        tail.ensure_whole(new_file)
                 except BaseException as error:
                     tail.undo()
                     if isinstance(error, OSError):
@@ -88,29 +76,35 @@ def ensure_appendable(name: str) -> None:
             pass
 
 
-def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
-    """Truncate a file to the length that the journal of an interrupted append records.
+def recover(path: str, ensure_footer: EnsureFooter, *, changes: bool = True) -> int | None:
+    """Truncate a file to the length that the journal of an interrupted append records; without `changes`, only determine this length.
 
-    Returns that length, or None if there is nothing to do. If the file was replaced after the append, its journal is removed and the file
-    does not change. Raises WriteError, and RefusedError if the journal cannot be trusted or the append is still running.
+    Returns that length, or None if there is nothing to do. If another writer has changed the file since, its journal is removed and the
+    file does not change. Raises WriteError, RefusedError if the journal cannot be trusted, and ChangedError if the append is still running.
     """
-    if status_of(path) is None:
+    # Read before opening the file for writing, so that a forged journal is reported even if this user may not write the file.
+    if read_journal(path) is None:
         return None
-    ensure_can_change(path)
     real = os.path.realpath(path)
+    if changes:
+        ensure_can_change(path)
     try:
-        # Read before opening the file for writing, so that a forged journal is reported even if this user may not write the file.
-        read_journal(path, os.stat(real).st_uid)
-        fd = open_to_change(real)
+        fd = open_to_change(real) if changes else os.open(real, READ)
     except OSError as error:
         reason = f"an append was interrupted, and the file cannot be truncated to its old length: {reason_of(error)}"
         raise WriteError(reason, file=path, hint="make it writable") from error
     try:
-        _lock(fd, path, "appending to", "without a lock, sbbf cannot determine whether the append is still running")
+        if changes:
+            _lock(fd, path, "appending to")
+        elif is_locked(fd):
+            hint = "wait until it has finished, and run the command again"
+            raise ChangedError("another process is appending to this file", file=path, hint=hint)
         # The process that held the lock until now may have finished.
-        if (journal := read_journal(path, os.fstat(fd).st_uid)) is None:
+        if (journal := read_journal(path, fd)) is None:
             return None
-        length = _old_length(path, journal, fd, ensure_footer)
+        length = journal.old_length(path, fd, ensure_footer)
+        if not changes:
+            return length
         if not leads_to(real, fd):
             raise ChangedError("another process replaced the file", file=path, hint="run the command again")
         if length is not None:
@@ -125,35 +119,6 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         close(fd)
 
 
-def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
-    """Return the length that `recover` would truncate this file to, or None if it would not change the file. Changes nothing.
-
-    Raises ChangedError if the append is still running, and RefusedError if the journal cannot be trusted.
-    """
-    if status_of(path) is None:
-        return None
-    try:
-        fd = os.open(path, READ)
-        try:
-            if read_journal(path, os.fstat(fd).st_uid) is not None and is_locked(fd):
-                hint = "wait until it has finished, and run the command again"
-                raise ChangedError("another process is appending to this file", file=path, hint=hint)
-            # The append may have ended, and removed its journal, since the journal was read.
-            journal = read_journal(path, os.fstat(fd).st_uid)
-            return None if journal is None else _old_length(path, journal, fd, ensure_footer)
-        finally:
-            close(fd)
-    except OSError as error:
-        raise UnreadableError(reason_of(error), file=path) from error
-
-
-def _old_length(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> int | None:
-    length = journal.old_length(fd, ensure_footer)
-    if length is not None:
-        ensure_footer_there(path, journal, fd, ensure_footer)
-    return length
-
-
 @contextmanager
 def _lock_file(name: str, real: str) -> Iterator[int]:
     """Yield a descriptor of the file, open for appending and locked. Raises RefusedError."""
@@ -162,11 +127,7 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
     except OSError as error:
         raise RefusedError(f"the file cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
     try:
-        _lock(fd, name, "writing", "without a lock, concurrent appends could overwrite each other; do not append")
-        try:
-            names = os.fstat(fd).st_nlink
-        except OSError as error:
-            raise RefusedError(f"the file cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
+        names = _lock(fd, name, "writing").st_nlink
         if names > 1:
             # The journal is beside one of the names.
             reason = f"the file has {names} names (hard links), and an interrupted append can be undone through only one of them"
@@ -176,36 +137,30 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
         close(fd)
 
 
-def _lock(fd: int, name: str, work: str, hint: str) -> None:
+def _lock(fd: int, name: str, work: str) -> os.stat_result:
+    """Lock a file and return its status."""
     try:
         lock(fd, name, work)
+        return os.fstat(fd)
     except OSError as error:
+        hint = "without a lock, two processes could change the file at the same time"
         raise RefusedError(f"the file cannot be locked: {reason_of(error)}", file=name, hint=hint) from error
-
-
-def _ensure_unchanged(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
-    """Raise ChangedError if the path now names another file, or if the file is not the old one followed by the tail."""
-    if not leads_to(real, fd) or os.fstat(fd).st_size != tail.new.size:
-        raise ChangedError.after_open(source.name)
 
 
 class _Tail:
     """The bytes to append to a file, and whether any of them are written. `fd` is open for appending."""
 
-    def __init__(self, source: LocalSource, fd: int, pieces: Sequence[Piece]) -> None:
-        self.source, self.fd = source, fd
+    def __init__(self, source: LocalSource, real: str, fd: int, pieces: Sequence[Piece]) -> None:
+        self.source, self.real, self.fd = source, real, fd
         self.new = PlannedSource(source.name, source, source.size, pieces)
         self.is_written = False
-        self._old_end = _last_bytes(source, 0)
+        self.journal = Journal(source.size, _last_bytes(source, 0), self.new.size, _last_bytes(self.new, source.size))
         # Where the bytes that this process has written begin and end, and how far from their place in `new`.
         self._start, self._end, self._shift = source.size, self.new.size, 0
 
-    def journal(self) -> Journal:
-        return Journal(self.source.size, self._old_end, self.new.size, _last_bytes(self.new, self.source.size))
-
-    def write(self, real: str) -> None:
+    def write(self) -> None:
         """Write the blocks at the end of the file. Raises ChangedError if the file changed after it was locked, and OSError."""
-        remove_stale_checksum(real)
+        remove_stale_checksum(self.real)
         if not self.source.is_unchanged():
             raise ChangedError.after_open(self.source.name)
         self.is_written = True
@@ -224,6 +179,12 @@ class _Tail:
                 raise ChangedError.after_open(self.source.name)
         sync(self.fd)
 
+    def ensure_whole(self, new_file: LocalSource) -> None:
+        """Raise ChangedError if the path names another file than the one that is open, or its size is not that of the new file."""
+        is_same = is_open_file(new_file._stat, self.fd) and leads_to(self.real, self.fd)
+        if not is_same or os.fstat(self.fd).st_size != self.new.size:
+            raise ChangedError.after_open(self.source.name)
+
     def undo(self) -> None:
         """Truncate the written bytes. Raises ChangedError if another writer changed the file (its bytes stay), and OSError."""
         if not self.is_written:
@@ -232,7 +193,7 @@ class _Tail:
         if is_own:
             _truncate(self.fd, self._start)
         self.is_written = False
-        size, old_end = self.source.size, self._old_end
+        size, old_end = self.source.size, self.journal.ends_with
         if not is_own or self._start != size or read_at(self.fd, len(old_end), size - len(old_end)) != old_end:
             reason = "another process wrote to the file during the append; its bytes are still there"
             raise ChangedError(reason, file=self.source.name, hint="wait until it has finished, check the file, and run the command again")
@@ -249,14 +210,14 @@ class _Tail:
 
 
 @contextmanager
-def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
+def _keep_journal(tail: _Tail) -> Iterator[None]:
     """Keep the journal on disk while the block runs; it stays if the process dies or the file cannot be truncated."""
-    path = journal_of(real)
+    path, source = journal_of(tail.real), tail.source
     is_placed = is_accepted = False
     try:
         try:
-            with temporary_file(*os.path.split(real)) as (temporary, fd):
-                write_all(fd, build_journal(tail.journal()))
+            with temporary_file(*os.path.split(tail.real)) as (temporary, fd):
+                write_all(fd, build_journal(tail.journal))
                 with suppress(OSError):
                     # The file's owner can then undo an append that another user began. Only root may change the owner.
                     os.fchown(fd, source._stat.st_uid, -1)

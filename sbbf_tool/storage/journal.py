@@ -40,18 +40,23 @@ class Journal(NamedTuple):
     new_length: int
     new_ends_with: bytes
 
-    def old_length(self, fd: int, ensure_footer: EnsureFooter) -> int | None:
-        """Return the length to truncate this file to, or None if another writer replaced the file or wrote after its old bytes."""
+    def old_length(self, path: str, fd: int, ensure_footer: EnsureFooter) -> int | None:
+        """Return the length to truncate the open file to, or None if another writer replaced the file or wrote after its old bytes.
+
+        Raises RefusedError if no footer ends at that length.
+        """
         size = os.fstat(fd).st_size
         if not self.length <= size <= self.new_length or _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
             return None
-        if size == self.length or self._is_own_end(fd, size):
-            return self.length
-        if _bytes_before(fd, size, _MAGICS[0]) != self.ends_with[-4:]:
-            return self.length
-        with suppress(UnreadableError):
-            ensure_footer(partial(_read, fd), size)
-            return None
+        if not (size == self.length or self._is_own_end(fd, size)) and _bytes_before(fd, size, _MAGICS[0]) == self.ends_with[-4:]:
+            with suppress(UnreadableError):
+                ensure_footer(partial(_read, fd), size)
+                return None
+        try:
+            ensure_footer(partial(_read, fd), self.length)
+        except UnreadableError as error:
+            rule = f"its length is {self.length:,} bytes, but no footer ends there ({error.message})"
+            raise trust_error(path, None, rule) from error
         return self.length
 
     def _is_own_end(self, fd: int, size: int) -> bool:
@@ -66,39 +71,29 @@ def journal_of(path: str) -> str:
     return os.path.join(folder, f".{base}.sbbf-journal")
 
 
-def read_journal(path: str, owner: int) -> Journal | None:
-    """Read the journal of the file at `path`, of the user `owner`; None if there is none. Raises RefusedError if it breaks a rule."""
-    status = status_of(path)
-    if status is None:
-        return None
-    _ensure_ours(path, status, owner)
+def read_journal(path: str, fd: int | None = None) -> Journal | None:
+    """Read the journal of the file at `path`, which may be open as `fd`; None if there is none. Raises RefusedError if it breaks a rule."""
+    status = None
     try:
-        # Another file may have replaced the journal since it was checked.
-        fd = os.open(journal_of(path), READ | NO_FOLLOW)
+        status = os.lstat(journal_of(path))
+        owner = os.stat(path if fd is None else fd).st_uid
+        _ensure_ours(path, status, owner)
+        # Another file may replace the journal after this check.
+        journal_fd = os.open(journal_of(path), READ | NO_FOLLOW)
         try:
-            status = os.fstat(fd)
+            status = os.fstat(journal_fd)
             if status.st_nlink == 0:
                 return None  # its append has ended in the meantime
             _ensure_ours(path, status, owner)
-            return parse_journal(read_at(fd, _LARGEST + 1, 0))
+            return parse_journal(read_at(journal_fd, _LARGEST, 0))
         finally:
-            close(fd)
-    except FileNotFoundError:
-        return None
+            close(journal_fd)
     except OSError as error:
-        raise _trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
+        if isinstance(error, FileNotFoundError) or (status is None and error.errno in _ABSENT):
+            return None
+        raise trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
     except ValueError as error:
-        raise _trust_error(path, status, str(error)) from None
-
-
-def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:
-    """Raise RefusedError if no footer ends at the length that the journal of this open file records."""
-    try:
-        ensure_footer(partial(_read, fd), journal.length)
-    except UnreadableError as error:
-        if (status := status_of(path)) is not None:
-            rule = f"its length is {journal.length:,} bytes, but no footer ends there ({error.message})"
-            raise _trust_error(path, status, rule) from error
+        raise trust_error(path, status, str(error)) from None
 
 
 def build_journal(journal: Journal) -> bytes:
@@ -106,64 +101,41 @@ def build_journal(journal: Journal) -> bytes:
 
 
 def parse_journal(data: bytes) -> Journal:
-    """Parse a journal. Raises ValueError with the rule that these bytes break."""
-    if len(data) > _LARGEST:
-        raise ValueError(f"it has more than {_LARGEST:,} bytes")
+    """Parse a journal. Raises ValueError."""
     try:
         entry = json.loads(data.decode("ascii"))
         journal = Journal(entry["length"], bytes.fromhex(entry["ends_with"]), entry["new_length"], bytes.fromhex(entry["new_ends_with"]))
+        is_sound = (
+            type(journal.length) is type(journal.new_length) is int
+            and _SMALLEST_FILE <= journal.length <= journal.new_length
+            and len(journal.ends_with) == min(TAIL_BYTES, journal.length)
+            and journal.ends_with.endswith(_MAGICS)
+        )
     except (ValueError, RecursionError, LookupError, TypeError):
-        raise ValueError("it is not a journal as sbbf writes it") from None
-    if type(journal.length) is not int or type(journal.new_length) is not int:
-        raise ValueError("its length is not an integer")
-    if journal.length < _SMALLEST_FILE:
-        raise ValueError(f"its length is {journal.length:,} bytes, but the smallest Parquet file has {_SMALLEST_FILE}")
-    if journal.new_length < journal.length:
-        raise ValueError("its new length is less than the old one")
-    if len(journal.ends_with) != min(TAIL_BYTES, journal.length):
-        raise ValueError(f"it stores {len(journal.ends_with)} of the file's last bytes instead of {min(TAIL_BYTES, journal.length)}")
-    if not journal.ends_with.endswith(_MAGICS):
-        raise ValueError("its last bytes do not end in PAR1 or PARE")
+        is_sound = False
+    if not is_sound:
+        raise ValueError("it is not a journal as sbbf writes it")
     return journal
-
-
-def status_of(path: str) -> os.stat_result | None:
-    """Return the status of a file's journal; None if there is none. Raises RefusedError if this cannot be determined."""
-    try:
-        return os.lstat(journal_of(path))
-    except OSError as error:
-        if error.errno in _ABSENT:
-            return None
-        reason = f"the journal {journal_of(path)} cannot be examined: {reason_of(error)}"
-        raise RefusedError(reason, file=path, hint="run the command again") from error
 
 
 def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
     rules = (
-        (stat.S_ISLNK(status.st_mode), "it is a symbolic link"),
-        (not stat.S_ISREG(status.st_mode), "it is not a regular file"),
-        (status.st_uid not in (owner, user_id(), 0), "it belongs neither to the file's owner, nor to you, nor to root"),
-        (status.st_mode & 0o022, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})"),
-        (status.st_nlink != 1, f"it has {status.st_nlink} names (hard links)"),
-        (status.st_size > _LARGEST, f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}"),
+        (stat.S_ISREG(status.st_mode), "it is not a regular file"),
+        (status.st_uid in (owner, user_id(), 0), "it belongs neither to the file's owner, nor to you, nor to root"),
+        (not status.st_mode & 0o022, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})"),
+        (status.st_nlink == 1, f"it has {status.st_nlink} names (hard links)"),
+        (status.st_size <= _LARGEST, f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}"),
     )
-    for is_broken, rule in rules:
-        if is_broken:
-            raise _trust_error(path, status, rule)
+    for is_kept, rule in rules:
+        if not is_kept:
+            raise trust_error(path, status, rule)
 
 
-def _trust_error(path: str, status: os.stat_result, rule: str) -> RefusedError:
-    reason = f"the journal {journal_of(path)}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}"
+def trust_error(path: str, status: os.stat_result | None, rule: str) -> RefusedError:
+    """Return the error for a journal that breaks a rule."""
+    owner = "" if status is None else f", which belongs to user {status.st_uid},"
+    reason = f"the journal {journal_of(path)}{owner} cannot be trusted: {rule}"
     return RefusedError(reason, file=path, hint=f"if no append was interrupted, remove it: rm {quote_word(journal_of(path))}")
-
-
-def _user(number: int) -> str:
-    try:
-        import pwd
-
-        return f"{pwd.getpwuid(number).pw_name} (user {number})"
-    except (ImportError, KeyError, OverflowError):
-        return f"user {number}"
 
 
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:

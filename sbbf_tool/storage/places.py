@@ -356,14 +356,9 @@ def sweep(name: str) -> None:
         temporary.sweep(_locate(name))
 
 
-def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """Undo an interrupted append; return the length that the file was truncated to, or None. Raises RefusedError, WriteError."""
-    return None if is_url(name) else local_append.recover(_locate(name), ensure_footer)
-
-
-def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """Return the length that `recover` would truncate this file to, or None. Changes nothing. Raises RefusedError."""
-    return None if is_url(name) else local_append.interrupted_length(_locate(name), ensure_footer)
+def recover(name: str, ensure_footer: EnsureFooter, *, changes: bool) -> int | None:
+    """Undo an interrupted append to a local file: see `storage.append`."""
+    return None if is_url(name) else local_append.recover(_locate(name), ensure_footer, changes=changes)
 
 
 def absolute(name: str) -> str:

@@ -33,7 +33,7 @@ def assert_told_and_whole(before: Before, folder, code: int, case: str) -> None:
     expected, actual = before.expected(folder, done=done), contents(folder)
     if actual != expected and before.path.appends:
         # What could not be undone then is undone now.
-        interrupted.finish(str(folder / FILE), None, changes=True)
+        interrupted.undo(str(folder / FILE), str(folder / FILE), None)
         actual = contents(folder)
     assert {name: data for name, data in actual.items() if not name.startswith(".")} == expected, case
     if actual != expected:

@@ -100,7 +100,7 @@ def problem_of(before: Before, folder: Path) -> Problem:
         lay_out(state, folder)
         try:
             if before.path.appends:
-                interrupted.finish(str(folder / FILE), None, changes=True)
+                interrupted.undo(str(folder / FILE), str(folder / FILE), None)
             actual = contents(folder)
             if is_done and actual.get(before.path.target) != before.new:
                 return "the command had ended, but its result is lost"
@@ -147,7 +147,7 @@ def test_only_the_last_bytes_of_an_append_reached_the_disk(befores, tmp_path, le
     before, path = befores["append"], tmp_path / FILE
     path.write_bytes(before.old + bytes(len(before.new) - len(before.old) - length) + before.new[-length:])
     place(path, entry_of(before.old, before.new))
-    assert interrupted.finish(str(path), None, changes=True).truncated_to == len(before.old)
+    assert interrupted.undo(str(path), str(path), None)[1] == len(before.old)
     assert contents(tmp_path) == {FILE: before.old}
 
 
@@ -155,7 +155,7 @@ def test_garbage_that_ends_in_a_magic_is_no_other_writers_file(befores, tmp_path
     before, path = befores["append"], tmp_path / FILE
     path.write_bytes(before.old + b"\xff" * 100 + b"PAR1")
     place(path, entry_of(before.old, before.new))
-    assert interrupted.finish(str(path), None, changes=True).truncated_to == len(before.old)
+    assert interrupted.undo(str(path), str(path), None)[1] == len(before.old)
     assert contents(tmp_path) == {FILE: before.old}
 
 
@@ -173,7 +173,7 @@ def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_pr
 
     def problem(state: State, is_done: bool) -> str | None:
         lay_out(state, tmp_path / "replay")
-        interrupted.finish(str(tmp_path / "replay" / FILE), None, changes=True)
+        interrupted.undo(*[str(tmp_path / "replay" / FILE)] * 2, None)
         return None if contents(tmp_path / "replay") == {FILE: before.old} else "the file is not the old one"
 
     replay = Replay(problem, most)

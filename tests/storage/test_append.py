@@ -14,7 +14,7 @@ import time
 import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
-from sbbf_tool.editing.targets import undo_append
+from sbbf_tool.file import interrupted
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource
@@ -263,7 +263,7 @@ class TestOfRealFiles:
             time.sleep(usual * (0.6 + 0.06 * number))
             process.kill()
             process.wait()
-            undo_append(events, str(events))  # as the next command does
+            interrupted.undo(str(events), str(events), None)  # as the next command does
             assert events.read_bytes() in (before, whole)
             assert not [name for name in os.listdir(events.parent) if name.startswith(".")]
 
@@ -276,8 +276,10 @@ def test_a_file_without_write_permission_is_refused(path):
         append(source, [b"new"], accept)
 
 
-def test_write_error_is_what_a_failed_cut_is_called(path):
+def test_a_journal_whose_file_is_gone_is_not_followed(path):
     killed_while(path, "writing")
     os.rename(path, path.with_name("elsewhere"))
+    assert recover(str(path), any_footer) is None
+    path.mkdir()
     with pytest.raises(WriteError, match="cannot be truncated"):
         recover(str(path), any_footer)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage.append import interrupted_length, recover
+from sbbf_tool.storage.append import recover
 from sbbf_tool.storage.journal import Journal, build_journal, parse_journal, read_journal
 from support.journals import STRANGER, entry_of, place
 from support.places import needs_root
@@ -80,11 +80,12 @@ def path(tmp_path):
 
 
 def test_a_file_without_a_footer_at_the_old_length_is_not_truncated(path):
-    for work in (recover, interrupted_length):
+    for changes in (True, False):
         with pytest.raises(RefusedError, match=r"no footer ends there \(no footer\)"):
-            work(str(path), refuse)
+            recover(str(path), refuse, changes=changes)
         assert path.read_bytes() == NEW[:-3]
-    assert interrupted_length(str(path), accept) == len(OLD)
+    assert recover(str(path), accept, changes=False) == len(OLD)
+    assert path.read_bytes() == NEW[:-3]
     assert recover(str(path), accept) == len(OLD)
     assert path.read_bytes() == OLD
 
@@ -106,7 +107,7 @@ def test_the_longest_path_that_has_a_journal(tmp_path):
     """A name may have 255 bytes, and that of a journal has 14 more than the file's."""
     path = tmp_path / ("n" * 255)
     path.write_bytes(OLD)
-    assert read_journal(str(path), os.geteuid()) is None
+    assert read_journal(str(path)) is None
 
 
 @needs_root

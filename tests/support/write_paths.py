@@ -164,7 +164,7 @@ def assert_whole(before: Before, folder: Path) -> None:
     actual = contents(folder)
     whole = (before.expected(folder, done=False), before.expected(folder, done=True))
     if before.path.appends:
-        interrupted.finish(str(folder / FILE), None, changes=True)
+        interrupted.undo(str(folder / FILE), str(folder / FILE), None)
         actual = contents(folder)
     assert {name: data for name, data in actual.items() if name in (FILE, OUT)} in whole
     was_done = actual.get(OUT if before.path.target == OUT else FILE) == before.new
