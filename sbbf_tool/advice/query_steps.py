@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sbbf_tool.advice.queries import Query
+from sbbf_tool.extensions.report.contents import EngineSteps, QuerySteps
 from sbbf_tool.query_engines.verdicts import load_table
-from sbbf_tool.reports.contents import EngineSteps, QuerySteps
 from sbbf_tool.reports.explain import ExplainReport
 
 _STATISTICS, _FILTER, _READ, _HARM = "statistics", "filter", "read", "harm"

@@ -34,11 +34,15 @@ COMMANDS = {
     "resize": CommandEntry("sbbf_tool.cli.resize", "Make filters smaller without reading the data."),
     "advise": CommandEntry("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
     "explain": CommandEntry("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines."),
-    "report": CommandEntry("sbbf_tool.cli.html_report", "Write an HTML page with pictures of the filters."),
+    "report": CommandEntry("sbbf_tool.extensions.report.command", "Write an HTML page with pictures of the filters."),
     "engines": CommandEntry("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
     "size": CommandEntry("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
-    "paimon": CommandEntry("sbbf_tool.cli.paimon", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."),
-    "conformance": CommandEntry("sbbf_tool.cli.conformance", "Test any reader or writer of filters with a corpus of files."),
+    "paimon": CommandEntry(
+        "sbbf_tool.extensions.paimon.commands", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."
+    ),
+    "conformance": CommandEntry(
+        "sbbf_tool.extensions.conformance.commands", "Test any reader or writer of filters with a corpus of files."
+    ),
     "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
 }
 

@@ -16,10 +16,10 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.extensions.tables.table import Table
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.works import Work
-    from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -124,10 +124,10 @@ class Change:
         may_lack_columns: bool,
     ) -> None:
         """Prepare the change of a table, and print what it costs."""
-        from sbbf_tool.cli.table_changes import OPERATIONS, Commits, show_cost
-        from sbbf_tool.runner.table_cost import estimate_cost
-        from sbbf_tool.runner.table_run import TableRun
-        from sbbf_tool.tables.table import Change as TableChange
+        from sbbf_tool.extensions.tables.table import Change as TableChange
+        from sbbf_tool.extensions.tables.table_changes import OPERATIONS, Commits, show_cost
+        from sbbf_tool.extensions.tables.table_cost import estimate_cost
+        from sbbf_tool.extensions.tables.table_run import TableRun
 
         selection = self.files.selection
         run = TableRun(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.table_changes import Commits, show_cost
+from sbbf_tool.extensions.tables.table_changes import Commits, show_cost
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
+    from sbbf_tool.extensions.tables.table import Table
+    from sbbf_tool.extensions.tables.table_run import TableRun
     from sbbf_tool.runner.declared_files import DeclaredFiles
-    from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
-    from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -65,9 +65,9 @@ class DeclaredRun(Files):
             complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")
 
     def _table_run(self, part: Files, table: Table, changes: bool, files_per_commit: int | None, conditional_put: bool) -> TableRun:
-        from sbbf_tool.runner.table_cost import estimate_cost
-        from sbbf_tool.runner.table_run import TableRun
-        from sbbf_tool.tables.table import Change
+        from sbbf_tool.extensions.tables.table import Change
+        from sbbf_tool.extensions.tables.table_cost import estimate_cost
+        from sbbf_tool.extensions.tables.table_run import TableRun
 
         run = TableRun(
             table,

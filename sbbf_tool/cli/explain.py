@@ -113,7 +113,7 @@ def command(
 
     files, column, value = _split_arguments(files, column, named_values, ask_null)
     if runs:
-        from sbbf_tool.cli.engine_runs import run_engines
+        from sbbf_tool.extensions.engine_runs.command import run_engines
 
         if engine_name is not None:
             raise click.UsageError("give one of --engine and --run")

@@ -16,16 +16,16 @@ from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.extensions.tables.table import Table
+    from sbbf_tool.extensions.tables.table_run import TableRun
     from sbbf_tool.reports.rows import ListedFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.state import State
-    from sbbf_tool.runner.table_run import TableRun
     from sbbf_tool.runner.works import Work
     from sbbf_tool.spark.runner import SparkRunner
-    from sbbf_tool.tables.table import Table
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -186,7 +186,7 @@ class Files:
 
         Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
         """
-        from sbbf_tool.tables.locate import find_table, is_table
+        from sbbf_tool.extensions.tables.locate import find_table, is_table
 
         if self.catalog_table is not None and not self.as_files:
             paths = self._paths_of_catalog_table

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.abandoned import DURATION, repair_abandoned
 from sbbf_tool.cli.changes import Change, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
@@ -17,6 +16,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extensions.tables.abandoned_command import DURATION, repair_abandoned
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 

@@ -35,8 +35,8 @@ from sbbf_tool.reports.rows import (
 )
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.table_changes import Commits
     from sbbf_tool.cli.undo import Undo
+    from sbbf_tool.extensions.tables.table_changes import Commits
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)

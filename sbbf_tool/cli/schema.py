@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -18,28 +19,6 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.render import SCHEMA_VERSION
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports import (
-    abandoned,
-    add,
-    advise,
-    apply,
-    conformance,
-    engine_runs,
-    engines,
-    explain,
-    findings,
-    lookup,
-    page,
-    paimon,
-    probe,
-    remove,
-    repair,
-    resize,
-    rules,
-    size,
-    verify,
-)
-from sbbf_tool.reports import inspect as inspection
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -88,37 +67,38 @@ class Summary:
     """Number of files whose outcome is that of the state, with `--state`."""
 
 
-DOCUMENTS: dict[str, type] = {
-    "inspect": inspection.InspectReport,
-    "probe": probe.ProbeReport,
-    "lookup": lookup.LookupReport,
-    "explain": explain.ExplainReport,
-    "explain-run": engine_runs.EngineRunsReport,
-    "verify": verify.VerifyReport,
-    "check": findings.CheckReport,
-    "rules": rules.RulesReport,
-    "advise": advise.AdviceReport,
-    "apply": apply.ApplyReport,
-    "add-filter": add.AddReport,
-    "remove-filter": remove.RemoveReport,
-    "resize": resize.ResizeReport,
-    "repair": repair.RepairReport,
-    "abandoned": abandoned.AbandonedReport,
-    "report": page.PageReport,
-    "engines": engines.EnginesReport,
-    "size": size.SizeReport,
-    "conformance-make": conformance.MadeCorpus,
-    "conformance-run": conformance.ConformanceReport,
-    "paimon-inspect": paimon.InspectReport,
-    "paimon-probe": paimon.ProbeReport,
-    "paimon-verify": paimon.VerifyReport,
-    "paimon-build": paimon.BuildReport,
-    "paimon-check": findings.CheckReport,
-    "paimon-add-index": paimon.AddIndexReport,
-    "paimon-remove-index": paimon.RemoveIndexReport,
-    "file": FileWithoutReport,
-    "summary": Summary,
+DOCUMENTS = {
+    "inspect": "sbbf_tool.reports.inspect:InspectReport",
+    "probe": "sbbf_tool.reports.probe:ProbeReport",
+    "lookup": "sbbf_tool.reports.lookup:LookupReport",
+    "explain": "sbbf_tool.reports.explain:ExplainReport",
+    "explain-run": "sbbf_tool.extensions.engine_runs.reports:EngineRunsReport",
+    "verify": "sbbf_tool.reports.verify:VerifyReport",
+    "check": "sbbf_tool.reports.findings:CheckReport",
+    "rules": "sbbf_tool.reports.rules:RulesReport",
+    "advise": "sbbf_tool.reports.advise:AdviceReport",
+    "apply": "sbbf_tool.reports.apply:ApplyReport",
+    "add-filter": "sbbf_tool.reports.add:AddReport",
+    "remove-filter": "sbbf_tool.reports.remove:RemoveReport",
+    "resize": "sbbf_tool.reports.resize:ResizeReport",
+    "repair": "sbbf_tool.reports.repair:RepairReport",
+    "abandoned": "sbbf_tool.extensions.tables.abandoned:AbandonedReport",
+    "report": "sbbf_tool.extensions.report.page_report:PageReport",
+    "engines": "sbbf_tool.reports.engines:EnginesReport",
+    "size": "sbbf_tool.reports.size:SizeReport",
+    "conformance-make": "sbbf_tool.extensions.conformance.reports:MadeCorpus",
+    "conformance-run": "sbbf_tool.extensions.conformance.reports:ConformanceReport",
+    "paimon-inspect": "sbbf_tool.extensions.paimon.reports:InspectReport",
+    "paimon-probe": "sbbf_tool.extensions.paimon.reports:ProbeReport",
+    "paimon-verify": "sbbf_tool.extensions.paimon.reports:VerifyReport",
+    "paimon-build": "sbbf_tool.extensions.paimon.reports:BuildReport",
+    "paimon-check": "sbbf_tool.reports.findings:CheckReport",
+    "paimon-add-index": "sbbf_tool.extensions.paimon.reports:AddIndexReport",
+    "paimon-remove-index": "sbbf_tool.extensions.paimon.reports:RemoveIndexReport",
+    "file": "sbbf_tool.cli.schema:FileWithoutReport",
+    "summary": "sbbf_tool.cli.schema:Summary",
 }
+"""The class of each document, by the name that follows `sbbf.`: its module, and its name in it."""
 
 
 @click.command(cls=Command)
@@ -139,7 +119,8 @@ def command(name: str | None) -> None:
 def build_schema(name: str) -> dict[str, Any]:
     """Build the JSON Schema of the document `sbbf.<name>`."""
     definitions: dict[str, Any] = {}
-    body = _object(DOCUMENTS[name], definitions)
+    module, _, kind = DOCUMENTS[name].partition(":")
+    body = _object(getattr(import_module(module), kind), definitions)
     head = {"schema": {"const": f"sbbf.{name}"}, "version": {"const": SCHEMA_VERSION}}
     return {
         "$schema": _DIALECT,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.extensions.paimon.rules import INDEX_RULES, IndexRule
 from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -24,7 +25,6 @@ from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
 from sbbf_tool.rules.filter_spec import request_filters
-from sbbf_tool.rules.index_rules import INDEX_RULES, IndexRule
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, find_all
 from sbbf_tool.rules.selection import ensure_valid

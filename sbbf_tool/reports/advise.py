@@ -11,7 +11,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
 if TYPE_CHECKING:
-    from sbbf_tool.pictures.figure import Figure
+    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class AdviceReport(Tabular):
         return self.columns
 
     def _figures(self, key: str) -> Iterable[Figure]:
-        from sbbf_tool.pictures.folds import Curve, build_folds_figure
+        from sbbf_tool.extensions.report.pictures.folds import Curve, build_folds_figure
 
         curves = [
             Curve(column.column, tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes))

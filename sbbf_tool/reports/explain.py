@@ -13,7 +13,7 @@ from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 if TYPE_CHECKING:
-    from sbbf_tool.pictures.figure import Figure
+    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class ExplainReport(Tabular):
         return self.row_groups
 
     def _figures(self, key: str) -> Iterable[Figure]:
-        from sbbf_tool.pictures.tiles import build_steps_figure
+        from sbbf_tool.extensions.report.pictures.tiles import build_steps_figure
 
         steps_by_engine = {engine.name: engine.steps for engine in self.engines}
         names = [f"row group {row.row_group}" for row in self.row_groups]

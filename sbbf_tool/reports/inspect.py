@@ -12,7 +12,7 @@ from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 if TYPE_CHECKING:
-    from sbbf_tool.pictures.figure import Figure
+    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class InspectReport(Tabular):
         return self.filters
 
     def _figures(self, key: str) -> Iterable[Figure]:
-        from sbbf_tool.reports.filter_figures import build_figures
+        from sbbf_tool.extensions.report.filter_figures import build_figures
 
         return build_figures(key, self.filters, self.row_groups)
 

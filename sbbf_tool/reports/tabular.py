@@ -16,7 +16,7 @@ from sbbf_tool.numbers import format_count, format_number
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sbbf_tool.pictures.figure import Figure
+    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 _HTML_ROWS = 20
 _BATCH_ROWS = 10_000
@@ -108,8 +108,8 @@ class Tabular(ABC):
         # A notebook shows several reports on one page.
         figures = list(self._figures(f"sbbf_{crc32(summary.encode('utf-8', 'backslashreplace')):08x}"))
         if figures:
-            from sbbf_tool.pictures.figure import render_figure
-            from sbbf_tool.pictures.style import load_style
+            from sbbf_tool.extensions.report.pictures.figure import render_figure
+            from sbbf_tool.extensions.report.pictures.style import load_style
 
             yield f'<div class="sbbf"><style>{load_style()}</style>'
             yield from map(render_figure, figures)

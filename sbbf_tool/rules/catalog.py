@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pkgutil import get_data
 
+from sbbf_tool.extensions.paimon.rules import INDEX_RULES, IndexRule
 from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules import correctness, efficiency, encryption, policy
 from sbbf_tool.rules import format as format_rules
-from sbbf_tool.rules.index_rules import INDEX_RULES, IndexRule
 from sbbf_tool.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *encryption.RULES, *efficiency.RULES, *policy.RULES)
@@ -40,8 +40,8 @@ HARMED_READERS: Mapping[str, tuple[str, ...]] = {
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
     """Read the examples: those of Parquet files are in the golden reports of the tests."""
     examples: dict[str, Mapping[str, str | None]] = {}
-    for name in ("examples.json", "index_examples.json"):
-        data = get_data(__package__, name)
+    for package in ("sbbf_tool.rules", "sbbf_tool.extensions.paimon"):
+        data = get_data(package, "examples.json")
         assert data is not None
         examples |= json.loads(data)
     return examples

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
+from sbbf_tool.extensions.tables.locate import find_table
+from sbbf_tool.extensions.tables.table import Table
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner.selection import Selection
@@ -16,8 +18,6 @@ from sbbf_tool.storage.globs import has_wildcard, literal_base
 from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.table_names import is_in_catalog
-from sbbf_tool.tables.locate import find_table
-from sbbf_tool.tables.table import Table
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     import os
 
+    from sbbf_tool.extensions.report.page_report import PageReport
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.hints import Rebuild
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.explain import ExplainReport
     from sbbf_tool.reports.findings import CheckReport
     from sbbf_tool.reports.inspect import InspectReport
-    from sbbf_tool.reports.page import PageReport
     from sbbf_tool.reports.probe import ProbeReport
     from sbbf_tool.reports.remove import RemoveReport
     from sbbf_tool.reports.repair import RepairReport
@@ -143,7 +143,7 @@ class Files:
 
     def write_report(self, output: str | os.PathLike[str], **options: Any) -> PageReport:
         """Write one HTML page about all files together, with the options of `sbbf_tool.write_report`."""
-        from sbbf_tool.runner.write_page import write_page
+        from sbbf_tool.extensions.report.write_page import write_page
 
         names = self.selection.name_list()
         selection = Selection(names, self.selection.where, file=self._single_file(names), table=self.selection.table)

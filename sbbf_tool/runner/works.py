@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Query
     from sbbf_tool.advice.survey import FileSurvey
     from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.extensions.report.contents import ContentsRow
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.check import PolicyOfFiles
     from sbbf_tool.reports.add import AddRow
     from sbbf_tool.reports.apply import ApplyRow
-    from sbbf_tool.reports.contents import ContentsRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckReport, CheckRow
     from sbbf_tool.reports.inspect import InspectRow
@@ -291,8 +291,8 @@ def contents(
     strict: bool = True,
 ) -> Work[ContentsRow]:
     """Gather what the HTML report shows of each file."""
-    from sbbf_tool.reports.contents import ContentsRow
-    from sbbf_tool.runner.contents import GatherContents
+    from sbbf_tool.extensions.report.contents import ContentsRow
+    from sbbf_tool.extensions.report.gather import GatherContents
 
     parsed_queries = tuple(as_iterable(queries))
     columns = tuple(dict.fromkeys(condition.column for query in parsed_queries for condition in query.conditions))

@@ -32,6 +32,7 @@ from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.tables.locate import find_table
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.partitions import PathPredicate, parse_predicate
 from sbbf_tool.file.table_file import TableFiles
@@ -66,7 +67,6 @@ from sbbf_tool.spark.lookup import combine_answers, look_up_keys
 from sbbf_tool.spark.progress import Progress, Tally, report_progress
 from sbbf_tool.spark.rows import bundle_units, combine_by_file, compute_once, cores_of, map_units, materialize, rows_of
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.tables.locate import find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -150,8 +150,8 @@ class PaimonIndexes:
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
 
+        from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
         from sbbf_tool.reports.arrow import schema_of
-        from sbbf_tool.reports.paimon import IndexFigures, InspectedFile
 
         index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
         findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
@@ -162,7 +162,7 @@ class PaimonIndexes:
         return map(ListedFile, names)
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
-        from sbbf_tool.operations.paimon.inspect import inspect_paimon
+        from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
         from sbbf_tool.reports.plain import to_plain
 
         report = inspect_paimon(path)

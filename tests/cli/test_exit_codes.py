@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import pytest
 
 from sbbf_tool.cli import COMMANDS
-from sbbf_tool.cli.paimon import COMMANDS as PAIMON_COMMANDS
 from sbbf_tool.errors import describe_unexpected
+from sbbf_tool.extensions.paimon.commands import COMMANDS as PAIMON_COMMANDS
 
 pytestmark = pytest.mark.slow
 

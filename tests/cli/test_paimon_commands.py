@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.cli.paimon import COMMANDS
-from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.commands import COMMANDS
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from support.paimon_answers import Answers, bloom_answers, format_value
 from support.paimon_tables import NewFile, TableMaker
 from support.places import open_folder, without_privileges
@@ -370,7 +370,7 @@ class TestAddIndex:
 
     def test_another_commit_that_came_first(self, plain, monkeypatch, capfd):
         """The report is true even where another commit deleted or indexed the files."""
-        from sbbf_tool.operations.paimon import add_index
+        from sbbf_tool.extensions.paimon.verbs import add_index
 
         build_index = add_index.build_index
 

@@ -16,11 +16,11 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.tables.delta.table import DeltaTable
+from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner.table_run import TableRun
-from sbbf_tool.tables.delta.table import DeltaTable
 
 RUN = "0123456789abcdef"
 
@@ -260,7 +260,7 @@ def test_a_hudi_table_is_files_and_its_changes_are_refused(tmp_path, capsys, fix
 
 def test_commits_before_an_error_are_printed(table, capsys, monkeypatch):
     from sbbf_tool.errors import RefusedError
-    from sbbf_tool.tables.delta.table import DeltaTable
+    from sbbf_tool.extensions.tables.delta.table import DeltaTable
 
     commit, calls = DeltaTable.commit, []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import make_corpus
-from sbbf_tool.conformance.corpus import Corpus
+from sbbf_tool.extensions.conformance.corpus import Corpus
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, make_corpus, probe, probe_paimon
-from sbbf_tool.conformance.corpus import Corpus
-from sbbf_tool.conformance.kinds import BY_NAME, KINDS
-from sbbf_tool.conformance.manifest import Manifest, parse_manifest
-from sbbf_tool.conformance.readers import Answer, judge
+from sbbf_tool.extensions.conformance.corpus import Corpus
+from sbbf_tool.extensions.conformance.kinds import BY_NAME, KINDS
+from sbbf_tool.extensions.conformance.manifest import Manifest, parse_manifest
+from sbbf_tool.extensions.conformance.readers import Answer, judge
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES
 from sbbf_tool.parquet.idl.ttypes import LogicalType

@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool import UsageError, run_conformance
 from sbbf_tool.cli import run
-from sbbf_tool.reports.conformance import ConformanceReport
+from sbbf_tool.extensions.conformance.reports import ConformanceReport
 
 pytestmark = pytest.mark.slow
 
@@ -175,9 +175,9 @@ def test_writers_that_do_less(program, corpus_folder: Path, code: str, verdict: 
 
 
 FILTER = """
-from sbbf_tool.conformance.corpus_file import FileMaker
-from sbbf_tool.conformance.kinds import BY_NAME
-from sbbf_tool.conformance.parquet_writer import StoredBytes, build_filter
+from sbbf_tool.extensions.conformance.corpus_file import FileMaker
+from sbbf_tool.extensions.conformance.kinds import BY_NAME
+from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes, build_filter
 maker = FileMaker(BY_NAME["int32"])
 values = maker.stored()
 def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filters=filters).build())

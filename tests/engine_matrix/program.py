@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from sbbf_tool.engine_runs import dialects
+from sbbf_tool.extensions.engine_runs import dialects
 from sbbf_tool.query_engines.terms import EQUAL, NULL_SAFE
 
 REPOSITORY = Path(__file__).parents[2]

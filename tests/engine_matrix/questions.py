@@ -16,10 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sbbf_tool.conformance import kinds
-from sbbf_tool.conformance.kinds import BITSET_BYTES, BOOLEAN, BY_NAME, Kind
-from sbbf_tool.conformance.parquet_writer import REQUIRED, Cell, CorpusTable, StoredBytes, build_filter, build_parquet, build_root
-from sbbf_tool.engine_runs.copies import page_ranges, zero_ranges
+from sbbf_tool.extensions.conformance import kinds
+from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BOOLEAN, BY_NAME, Kind
+from sbbf_tool.extensions.conformance.parquet_writer import (
+    REQUIRED,
+    Cell,
+    CorpusTable,
+    StoredBytes,
+    build_filter,
+    build_parquet,
+    build_root,
+)
+from sbbf_tool.extensions.engine_runs.copies import page_ranges, zero_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.query_engines.terms import EQUAL, IN, IN_MANY, NULL_SAFE

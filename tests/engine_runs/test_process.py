@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.engine_runs.measure import Job, Request, Rows, count_row_groups
-from sbbf_tool.engine_runs.process import run_jobs
+from sbbf_tool.extensions.engine_runs.measure import Job, Request, Rows, count_row_groups
+from sbbf_tool.extensions.engine_runs.process import run_jobs
 from support.tables import each
 
 pytestmark = pytest.mark.slow

@@ -16,10 +16,10 @@ import pytest
 
 from sbbf_tool import UsageError, add_filters, inspect, run_engines
 from sbbf_tool.cli import run as run_cli
-from sbbf_tool.cli.engine_runs import conclude
-from sbbf_tool.engine_runs import catalog, copies
+from sbbf_tool.extensions.engine_runs import catalog, copies
+from sbbf_tool.extensions.engine_runs.command import conclude
+from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.reports.engine_runs import EngineRun, EngineRunsReport, Measurement
 from support.delta_logs import add, metadata, protocol, write_version
 from support.facts import FIXTURES
 from support.json_schemas import validate

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.operations.paimon.verify import verify_paimon
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from support.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
 from support.write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders

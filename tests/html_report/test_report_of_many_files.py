@@ -16,9 +16,9 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
-from sbbf_tool.html_report.page import Page
-from sbbf_tool.pictures.svg import MOST_MARKS
-from sbbf_tool.reports.contents import FileContents
+from sbbf_tool.extensions.report.contents import FileContents
+from sbbf_tool.extensions.report.page import Page
+from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS
 from sbbf_tool.runner import works
 from support.html_pages import parse_page
 

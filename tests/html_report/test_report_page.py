@@ -18,7 +18,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.pictures.folds import Curve, draw_folds
+from sbbf_tool.extensions.report.pictures.folds import Curve, draw_folds
 from support.defects import DEFECTS
 from support.html_pages import ParsedPage, parse_page
 from support.tables import each
@@ -363,4 +363,4 @@ def test_only_a_report_imports_the_template_engine(tmp_path, command, is_importe
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True)
     modules = set(done.stderr.split())
     assert ("jinja2" in modules) == is_imported
-    assert ("sbbf_tool.html_report.page" in modules) == is_imported
+    assert ("sbbf_tool.extensions.report.page" in modules) == is_imported

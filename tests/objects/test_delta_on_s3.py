@@ -11,13 +11,13 @@ from obstore.store import MemoryStore
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError
+from sbbf_tool.extensions.tables.copies import delete_abandoned, find_abandoned
+from sbbf_tool.extensions.tables.delta.table import DeltaTable
+from sbbf_tool.extensions.tables.table import Commit, Replacement
 from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.folders import ObjectFolders
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.places import open_folders
-from sbbf_tool.tables.copies import delete_abandoned, find_abandoned
-from sbbf_tool.tables.delta.table import DeltaTable
-from sbbf_tool.tables.table import Commit, Replacement
 from support.buckets import Bucket
 from support.counting_proxy import Exchange, Fault
 from support.delta_logs import CHANGE, before_create

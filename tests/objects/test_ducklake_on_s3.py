@@ -7,12 +7,12 @@ import pytest
 from sbbf_tool import inspect
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import WriteError
+from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
+from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.table_run import TableRun
-from sbbf_tool.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.tables.table import Replacement
 from support.ducklakes import CHANGE, SmallLake
 
 pytestmark = pytest.mark.slow

@@ -43,7 +43,7 @@ def test_filters_are_added_in_one_commit(bucket, url, capsys):
 
 def test_copies_of_a_refused_commit_are_deleted(bucket, url, capsys, monkeypatch):
     from sbbf_tool.errors import RefusedError
-    from sbbf_tool.tables.delta.table import DeltaTable
+    from sbbf_tool.extensions.tables.delta.table import DeltaTable
 
     def refuse(*words: object) -> None:
         raise RefusedError("other commits come first in all attempts")

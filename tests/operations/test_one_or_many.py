@@ -25,15 +25,15 @@ import pytest
 import sbbf_tool
 from sbbf_tool import open_files
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
-from sbbf_tool.paimon.index_options import IndexRequest
-from sbbf_tool.reports.engine_runs import EngineRunsReport
+from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
+from sbbf_tool.extensions.paimon.build_index import build_index
+from sbbf_tool.extensions.paimon.index_options import IndexRequest
+from sbbf_tool.extensions.tables.open_table import TableFiles
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.open_files import Files as OpenFiles
-from sbbf_tool.runner.open_table import TableFiles
 from support.paimon_tables import NewFile, TableMaker
 from support.tables import each
 

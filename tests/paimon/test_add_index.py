@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sbbf_tool.avro.file import iter_values, parse_header
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
-from sbbf_tool.operations.paimon.add_index import add_paimon_index
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.operations.paimon.verify import verify_paimon
-from sbbf_tool.paimon.binary_row import parse_row
-from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.index_options import IndexRequest
-from sbbf_tool.paimon.table import open_table
-from sbbf_tool.reports.paimon import AddIndexReport
+from sbbf_tool.extensions.avro.file import iter_values, parse_header
+from sbbf_tool.extensions.paimon.binary_row import parse_row
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.index_options import IndexRequest
+from sbbf_tool.extensions.paimon.reports import AddIndexReport
+from sbbf_tool.extensions.paimon.table import open_table
+from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import FILE_FIELDS, NewFile, TableMaker, nullable
 

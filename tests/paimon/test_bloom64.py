@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon import bloom64_spec as spec
-from sbbf_tool.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.paimon.bloom64_sizing import Sizing, compute_sizing
-from sbbf_tool.paimon.fast_hash import hash_bytes
+from sbbf_tool.extensions.paimon import bloom64_spec as spec
+from sbbf_tool.extensions.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
+from sbbf_tool.extensions.paimon.bloom64_sizing import Sizing, compute_sizing
+from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
 
 hashes64 = st.integers(0, 2**64 - 1)
 awkward = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 0x80000000_80000000])

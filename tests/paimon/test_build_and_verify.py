@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from sbbf_tool.editing.paimon_index import DistinctHashes, build
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.paimon.verify import verify_paimon, verify_pair
-from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
-from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.fast_hash import hash_bytes
-from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.index_options import IndexRequest
+from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_options import IndexRequest
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon, verify_pair
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
 

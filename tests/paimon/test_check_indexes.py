@@ -15,16 +15,16 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.paimon.add_index import add_paimon_index
-from sbbf_tool.operations.paimon.check import check_paimon
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.operations.paimon.verify import verify_paimon
-from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.paimon.fast_hash import Hashes, hash_bytes, hash_longs
-from sbbf_tool.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.fast_hash import Hashes, hash_bytes, hash_longs
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.rules import INDEX_RULES
+from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+from sbbf_tool.extensions.paimon.verbs.check import check_paimon
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import RULES
-from sbbf_tool.rules.index_rules import INDEX_RULES
 from support.paimon_tables import NewFile, TableMaker
 
 NewTable = Callable[..., TableMaker]

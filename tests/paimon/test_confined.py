@@ -13,11 +13,11 @@ from pyarrow import orc
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.operations.paimon.add_index import add_paimon_index
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.operations.paimon.verify import verify_paimon
-from sbbf_tool.paimon.table import PATH_DIRECTORY, is_below, open_table
+from sbbf_tool.extensions.paimon.table import PATH_DIRECTORY, is_below, open_table
+from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
 

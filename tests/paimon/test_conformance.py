@@ -8,21 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbbf_tool.avro.file import build_file, iter_values, parse_header
-from sbbf_tool.editing.paimon_index import build
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.operations.paimon.probe import probe_table
-from sbbf_tool.operations.paimon.verify import verify_table
-from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.paimon.bloom64_sizing import compute_sizing
-from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.fast_hash import key_of
-from sbbf_tool.paimon.file_index import find_index
-from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
-from sbbf_tool.paimon.literals import parse_literal
-from sbbf_tool.paimon.table import Table, open_table
+from sbbf_tool.extensions.avro.file import build_file, iter_values, parse_header
+from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
+from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
+from sbbf_tool.extensions.paimon.build_index import build
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.fast_hash import key_of
+from sbbf_tool.extensions.paimon.file_index import find_index
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
+from sbbf_tool.extensions.paimon.literals import parse_literal
+from sbbf_tool.extensions.paimon.table import Table, open_table
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_table
+from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_answers import Answers, bloom_answers, format_value
 

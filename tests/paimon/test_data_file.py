@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from sbbf_tool.avro.file import AvroHeader, build_file
-from sbbf_tool.avro.schema import parse_schema
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.arrow_columns import combine_int96, infer_type
-from sbbf_tool.paimon.bloom64_spec import wang_hash
-from sbbf_tool.paimon.data_file import hash_columns
-from sbbf_tool.paimon.data_types import DataType, parse_type_text
-from sbbf_tool.paimon.fast_hash import hash_bytes
-from sbbf_tool.paimon.hash_batch import HashBatch
-from sbbf_tool.paimon.orc_zones import is_written_in_utc
-from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
+from sbbf_tool.extensions.avro.file import AvroHeader, build_file
+from sbbf_tool.extensions.avro.schema import parse_schema
+from sbbf_tool.extensions.paimon.arrow_columns import combine_int96, infer_type
+from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
+from sbbf_tool.extensions.paimon.data_file import hash_columns
+from sbbf_tool.extensions.paimon.data_types import DataType, parse_type_text
+from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
+from sbbf_tool.extensions.paimon.hash_batch import HashBatch
+from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
+from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, parse_indexed_column
 from support.paimon_tables import SYNC
 
 

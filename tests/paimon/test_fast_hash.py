@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbbf_tool.paimon.bloom64_spec import wang_hash
-from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.fast_hash import Key, deduplicate, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.fast_hash import Key, deduplicate, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
 
 longs = st.integers(-(2**63), 2**63 - 1)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon import index_container
-from sbbf_tool.paimon.index_container import EMPTY, Container, build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon import index_container
+from sbbf_tool.extensions.paimon.index_container import EMPTY, Container, build_container, lay_out, parse_container
 
 bodies = st.none() | st.binary(max_size=20)
 contents = st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), bodies, max_size=3), max_size=4)

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.paimon.inspect import inspect_container, inspect_paimon
-from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
-from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.index_options import IndexRequest
-from sbbf_tool.reports.paimon import InspectReport, ProbeReport
+from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.build_index import build_index
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.index_options import IndexRequest
+from sbbf_tool.extensions.paimon.reports import InspectReport, ProbeReport
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_container, inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
 

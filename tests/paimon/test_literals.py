@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.paimon import literals
-from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.literals import parse_literal
+from sbbf_tool.extensions.paimon import literals
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.literals import parse_literal
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbbf_tool.editing.paimon_index import build
-from sbbf_tool.operations.paimon.add_index import add_paimon_index
-from sbbf_tool.operations.paimon.inspect import inspect_table
-from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.operations.paimon.remove_index import remove_paimon_index
-from sbbf_tool.operations.paimon.verify import verify_table
-from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.paimon.commit_plan import IndexChange
-from sbbf_tool.paimon.file_index import find_index
-from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
-from sbbf_tool.paimon.publish import publish
-from sbbf_tool.paimon.table import open_table
+from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.build_index import build
+from sbbf_tool.extensions.paimon.commit_plan import IndexChange
+from sbbf_tool.extensions.paimon.file_index import find_index
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
+from sbbf_tool.extensions.paimon.publish import publish
+from sbbf_tool.extensions.paimon.table import open_table
+from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table
+from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
+from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
+from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
 from support.paimon_engines import run_rust, rust_python

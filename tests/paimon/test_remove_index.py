@@ -16,15 +16,15 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations.paimon.add_index import add_paimon_index
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.operations.paimon.remove_index import remove_paimon_index
-from sbbf_tool.operations.paimon.verify import verify_paimon
-from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.manifest import ADD, DELETE
-from sbbf_tool.paimon.table import open_table
+from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.manifest import ADD, DELETE
+from sbbf_tool.extensions.paimon.table import open_table
+from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
+from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
 

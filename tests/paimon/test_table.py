@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from sbbf_tool.avro.file import build_file
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
-from sbbf_tool.operations.paimon.inspect import inspect_paimon
-from sbbf_tool.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.paimon.snapshot import build_snapshot, parse_snapshot
-from sbbf_tool.paimon.table import open_table, table_around
+from sbbf_tool.extensions.avro.file import build_file
+from sbbf_tool.extensions.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
+from sbbf_tool.extensions.paimon.snapshot import build_snapshot, parse_snapshot
+from sbbf_tool.extensions.paimon.table import open_table, table_around
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker, avro_header, manifest_header
 

@@ -16,8 +16,8 @@ from engine_matrix.environments import PACKAGES
 from engine_matrix.outcomes import EngineError, judge, put_questions
 from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
 from parts.engines import describe_change
-from sbbf_tool.engine_runs.catalog import RUNNABLE
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.engines import engines
 from sbbf_tool.operations.probe import probe

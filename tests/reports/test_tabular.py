@@ -18,7 +18,7 @@ import pytest
 
 import sbbf_tool
 import sbbf_tool.reports
-from sbbf_tool.reports.abandoned import AbandonedCopy, AbandonedReport
+from sbbf_tool.extensions.tables.abandoned import AbandonedCopy, AbandonedReport
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rules import RulesReport

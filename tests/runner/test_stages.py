@@ -18,6 +18,7 @@ from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extensions.report.contents import ContentsRow
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
@@ -25,7 +26,6 @@ from sbbf_tool.operations.probe import probe
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
-from sbbf_tool.reports.contents import ContentsRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
 from sbbf_tool.reports.inspect import InspectRow

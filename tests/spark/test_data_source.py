@@ -204,7 +204,7 @@ def test_limits_and_what_could_not_be_read_are_findings_too(read, lake):
 
 
 def test_indexes_of_a_paimon_table(read, fixtures):
-    inspect_paimon = pytest.importorskip("sbbf_tool.operations.paimon.inspect").inspect_paimon
+    inspect_paimon = pytest.importorskip("sbbf_tool.extensions.paimon.verbs.inspect").inspect_paimon
     table = str(fixtures / "paimon" / "orders")
     report = inspect_paimon(table)
     rows = rows_of(read(table, paimon="true"))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from sbbf_tool.engine_runs.dialects import (
+from sbbf_tool.extensions.engine_runs.dialects import (
     ClickHouseDialect,
     DataFusionDialect,
     Dialect,

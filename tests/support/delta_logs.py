@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from sbbf_tool.tables.delta.table import DeltaTable
-from sbbf_tool.tables.table import Change, Commit, LiveFile, Replacement
+from sbbf_tool.extensions.tables.delta.table import DeltaTable
+from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement
 
 CHANGE = Change("ADD BLOOM FILTERS", ("id",))
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool import add_filters
-from sbbf_tool.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.tables.table import Change, Commit, LiveFile, Replacement
+from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
+from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement
 from support.environments import install_python
 
 PROGRAM = Path(__file__).parent / "ducklake_program.py"

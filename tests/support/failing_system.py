@@ -131,14 +131,6 @@ def _serve() -> None:
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import sbbf_tool.file.membership
-    import sbbf_tool.operations.add
-    import sbbf_tool.operations.paimon.add_index
-    import sbbf_tool.operations.remove
-    import sbbf_tool.operations.repair
-    import sbbf_tool.operations.resize
-    import sbbf_tool.parquet.values
-    import sbbf_tool.tables.delta.table  # noqa: F401
     from support.lake_paths import LAKE_PATHS
     from support.write_paths import TABLE_PATHS, WRITE_PATHS
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sbbf_tool.encryption.key_material import parse_material, parse_material_file
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
-from sbbf_tool.paimon.index_container import build_container, parse_container
-from sbbf_tool.paimon.manifest import parse_manifest
+from sbbf_tool.extensions.paimon.bloom64 import KIND, parse_bloom64
+from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
+from sbbf_tool.extensions.paimon.manifest import parse_manifest
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header

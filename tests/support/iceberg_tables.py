@@ -15,14 +15,14 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table import Table as PyTable
 
 import sbbf_tool
-from sbbf_tool.tables.iceberg import scan
-from sbbf_tool.tables.iceberg.catalog import CatalogSource
-from sbbf_tool.tables.iceberg.commit_plan import NewSnapshot, build_manifest_list
-from sbbf_tool.tables.iceberg.manifest import ADDITION, FILE_PATH_ID, build_entry, build_manifest, parse_manifest_list
-from sbbf_tool.tables.iceberg.paths import join
-from sbbf_tool.tables.iceberg.source import MetadataSource, State
-from sbbf_tool.tables.iceberg.table import IcebergTable
-from sbbf_tool.tables.table import Change, Commit, LiveFile, Replacement
+from sbbf_tool.extensions.tables.iceberg import scan
+from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
+from sbbf_tool.extensions.tables.iceberg.commit_plan import NewSnapshot, build_manifest_list
+from sbbf_tool.extensions.tables.iceberg.manifest import ADDITION, FILE_PATH_ID, build_entry, build_manifest, parse_manifest_list
+from sbbf_tool.extensions.tables.iceberg.paths import join
+from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, State
+from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
+from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement
 
 ADD = Change("ADD BLOOM FILTERS", ("id",))
 
@@ -188,7 +188,7 @@ def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], 
 
 
 def _append_record(data: bytes, record: dict[str, Any], format_version: int) -> bytes:
-    from sbbf_tool.tables.iceberg.manifest import build_manifest_list as build_list
+    from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
 
     header, manifests = parse_manifest_list(data)
     return build_list(header, [*(manifest.record for manifest in manifests), record], format_version, {})

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.errors import RefusedError
+from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.tables.table import Change, Commit, LiveFile, Replacement, Table
 
 
 class JsonTable(Table):

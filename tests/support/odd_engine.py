@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 
-from sbbf_tool.engine_runs.measure import Counts, Job, Request, Rows
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
 
 
 class Driver:

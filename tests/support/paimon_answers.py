@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from sbbf_tool.extensions.paimon.bloom64 import KIND
+from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.gregorian import date_of
-from sbbf_tool.paimon.bloom64 import KIND
-from sbbf_tool.paimon.data_types import DataType
 
 Answers = dict[str, Any]
 

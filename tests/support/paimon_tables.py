@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool.avro.file import AvroHeader, build_file
-from sbbf_tool.avro.schema import parse_schema
-from sbbf_tool.paimon.binary_row import build_row
-from sbbf_tool.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.avro.file import AvroHeader, build_file
+from sbbf_tool.extensions.avro.schema import parse_schema
+from sbbf_tool.extensions.paimon.binary_row import build_row
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
 
 EMPTY_ROW = bytes(12)
 SYNC = bytes(range(16))

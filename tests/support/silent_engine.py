@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sbbf_tool.engine_runs.drivers import duckdb
-from sbbf_tool.engine_runs.measure import Counts, Job, Rows
+from sbbf_tool.extensions.engine_runs.drivers import duckdb
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Rows
 
 
 class Driver(duckdb.Driver):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import WriteError
+from sbbf_tool.extensions.tables import copies
+from sbbf_tool.extensions.tables.copies import RunMarker, delete_abandoned, find_abandoned, find_unreferenced
 from sbbf_tool.file.table_file import new_run
-from sbbf_tool.tables import copies
-from sbbf_tool.tables.copies import RunMarker, delete_abandoned, find_abandoned, find_unreferenced
 from tests.support.json_table import copies_in, make_table
 
 RUN = "0123456789abcdef"

@@ -13,16 +13,16 @@ from sbbf_tool import add_filters, inspect
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.extensions.tables.copies import delete_abandoned, find_abandoned
+from sbbf_tool.extensions.tables.ducklake import catalog
+from sbbf_tool.extensions.tables.ducklake.name import TableName, parse_name
+from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
+from sbbf_tool.extensions.tables.table import Change, Replacement
+from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.table_run import TableRun
-from sbbf_tool.tables.copies import delete_abandoned, find_abandoned
-from sbbf_tool.tables.ducklake import catalog
-from sbbf_tool.tables.ducklake.name import TableName, parse_name
-from sbbf_tool.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.tables.table import Change, Replacement
 from support.ducklakes import CHANGE, SmallLake, copy_file, copy_with_filters, fill
 
 

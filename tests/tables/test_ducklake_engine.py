@@ -20,8 +20,8 @@ import pytest
 
 from sbbf_tool import probe
 from sbbf_tool.errors import ChangedError, UnreadableError
-from sbbf_tool.tables.ducklake import catalog
-from sbbf_tool.tables.ducklake.table import DuckLakeTable
+from sbbf_tool.extensions.tables.ducklake import catalog
+from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
 

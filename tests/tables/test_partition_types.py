@@ -17,13 +17,13 @@ from pyiceberg.types import LongType, NestedField, TimestamptzType
 
 import sbbf_tool
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
+from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
+from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.tables.iceberg.metadata import PartitionField
-from sbbf_tool.tables.iceberg.partition import PartitionTexts
-from sbbf_tool.tables.iceberg.table import IcebergTable
 from support.ducklakes import SmallLake
 from support.iceberg_tables import source_of, sql_catalog
 

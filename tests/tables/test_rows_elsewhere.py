@@ -79,8 +79,8 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
         f"catalog:\n  c:\n    type: sql\n    uri: sqlite:///{tmp_path}/catalog.db\n    warehouse: file://{tmp_path}/warehouse\n"
     )
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    monkeypatch.setattr("sbbf_tool.tables.locate.find_catalog", lambda name: "lake" if name == "lake:n.t" else None)
-    monkeypatch.setattr("sbbf_tool.tables.iceberg.table.open_in_catalog", lambda name: open_table(catalog))
+    monkeypatch.setattr("sbbf_tool.extensions.tables.locate.find_catalog", lambda name: "lake" if name == "lake:n.t" else None)
+    monkeypatch.setattr("sbbf_tool.extensions.tables.iceberg.table.open_in_catalog", lambda name: open_table(catalog))
     for command, code in (
         (("add-filter", "-c", "id", "--in-place"), 0),
         (("inspect",), 0),

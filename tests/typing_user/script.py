@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import assert_type
 
 import sbbf_tool
+from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuildReport, RemoveIndexReport
+from sbbf_tool.extensions.paimon.reports import InspectReport as PaimonInspectReport
+from sbbf_tool.extensions.paimon.reports import ProbeReport as PaimonProbeReport
+from sbbf_tool.extensions.paimon.reports import VerifyReport as PaimonVerifyReport
 from sbbf_tool.reports.add import AddReport, BuiltFilter
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
 from sbbf_tool.reports.engines import EnginesReport
 from sbbf_tool.reports.explain import ExplainReport, RowGroupExplanation
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.inspect import FilterReport, InspectReport
-from sbbf_tool.reports.paimon import AddIndexReport, BuildReport, RemoveIndexReport
-from sbbf_tool.reports.paimon import InspectReport as PaimonInspectReport
-from sbbf_tool.reports.paimon import ProbeReport as PaimonProbeReport
-from sbbf_tool.reports.paimon import VerifyReport as PaimonVerifyReport
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.prune import PruneReport
 from sbbf_tool.reports.remove import RemoveReport

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.paimon.index_options import parse_bloom_columns
+from sbbf_tool.extensions.paimon.index_options import parse_bloom_columns
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.writers import datafusion, iceberg, paimon, parquet_java, trino
 from sbbf_tool.writers.properties import declare

@@ -14,9 +14,9 @@ from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape
+from sbbf_tool.extensions.paimon.rules import IndexRule
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.rules.catalog import CATALOGS, report_rule
-from sbbf_tool.rules.index_rules import IndexRule
 from sbbf_tool.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.tables.delta.table import DeltaTable
 from support.delta_logs import CHANGE, add, copies_of, metadata, protocol, remove, write_version
 from support.delta_tables import make_table, rows_of
 

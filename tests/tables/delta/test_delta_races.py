@@ -13,7 +13,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from sbbf_tool.tables.delta.table import DeltaTable
+from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from support.delta_logs import (
     CHANGE,
     actions_of,

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.extensions.tables.delta.log import Log
+from sbbf_tool.extensions.tables.delta.segment import plan_segment, split_names, uncovered_checkpoints
+from sbbf_tool.extensions.tables.delta.statistics import statistics_text
+from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.tables.delta.log import Log
-from sbbf_tool.tables.delta.segment import plan_segment, split_names, uncovered_checkpoints
-from sbbf_tool.tables.delta.statistics import statistics_text
-from sbbf_tool.tables.delta.table import DeltaTable
 from support.delta_logs import add, metadata, protocol, remove, write_version
 from support.delta_tables import copy_table, make_table
 

@@ -19,12 +19,12 @@ from pyiceberg.table.update import UpgradeFormatVersionUpdate
 
 import sbbf_tool
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.extensions.tables.iceberg import publish
+from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
+from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_in_catalog
+from sbbf_tool.extensions.tables.locate import find_table
+from sbbf_tool.extensions.tables.table import Change, Replacement
 from sbbf_tool.storage import places
-from sbbf_tool.tables.iceberg import publish
-from sbbf_tool.tables.iceberg.catalog import CatalogSource
-from sbbf_tool.tables.iceberg.table import IcebergTable, open_in_catalog
-from sbbf_tool.tables.locate import find_table
-from sbbf_tool.tables.table import Change, Replacement
 from support.buckets import environment, forget_clients
 from support.environments import NotInstallableError
 from support.iceberg_rest import KEYS, RestServer, start_rest

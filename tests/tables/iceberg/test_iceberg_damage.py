@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
-from sbbf_tool.avro.file import build_file, iter_values, parse_header
-from sbbf_tool.avro.schema import parse_schema
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.tables.iceberg.metadata import parse_metadata
-from sbbf_tool.tables.iceberg.table import open_folder
+from sbbf_tool.extensions.avro.file import build_file, iter_values, parse_header
+from sbbf_tool.extensions.avro.schema import parse_schema
+from sbbf_tool.extensions.tables.iceberg.metadata import parse_metadata
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import ADD, delete_by_position, edit_metadata, make_copies, newest_metadata, open_table, source_of, to_hadoop
 
 pytestmark = pytest.mark.slow

@@ -17,9 +17,9 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from sbbf_tool import advise, inspect
-from sbbf_tool.tables.iceberg import scan
-from sbbf_tool.tables.iceberg.folder import FolderSource
-from sbbf_tool.tables.iceberg.table import IcebergTable, open_folder
+from sbbf_tool.extensions.tables.iceberg import scan
+from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
+from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from support.environments import NotInstallableError
 from support.iceberg_java import JavaIceberg, start_iceberg
 from support.iceberg_tables import ADD, RacingSource, convert, make_copies
@@ -87,7 +87,7 @@ def test_equality_deletes_reach_the_copies(java, tmp_path, version):
 
 def test_a_new_sequence_number_would_bring_rows_back(java, tmp_path, monkeypatch):
     """The control: the copies inherit the number of the commit, as files of an ordinary overwrite do."""
-    from sbbf_tool.tables.iceberg import commit_plan
+    from sbbf_tool.extensions.tables.iceberg import commit_plan
 
     folder = tmp_path / "t"
     table = java.create(folder, 2)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.avro.file import AvroHeader, build_file
-from sbbf_tool.avro.schema import parse_schema
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.tables.iceberg.manifest import (
+from sbbf_tool.extensions.avro.file import AvroHeader, build_file
+from sbbf_tool.extensions.avro.schema import parse_schema
+from sbbf_tool.extensions.tables.iceberg.manifest import (
     ADDITION,
     DELETION,
     EXISTING,
@@ -23,11 +23,11 @@ from sbbf_tool.tables.iceberg.manifest import (
     parse_manifest,
     parse_manifest_list,
 )  # fmt: skip
-from sbbf_tool.tables.iceberg.metadata import PartitionField, build_metadata, parse_metadata
-from sbbf_tool.tables.iceberg.partition import PartitionTexts
-from sbbf_tool.tables.iceberg.paths import identity, is_below, location_of, open_name
-from sbbf_tool.tables.iceberg.position_deletes import Reach, find_reachable
-from sbbf_tool.tables.iceberg.schema import build_column_names
+from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField, build_metadata, parse_metadata
+from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
+from sbbf_tool.extensions.tables.iceberg.paths import identity, is_below, location_of, open_name
+from sbbf_tool.extensions.tables.iceberg.position_deletes import Reach, find_reachable
+from sbbf_tool.extensions.tables.iceberg.schema import build_column_names
 
 NESTED = {
     "type": "struct",
@@ -225,7 +225,7 @@ def test_metadata_keeps_what_it_does_not_know():
 
 
 def test_a_small_file_cannot_take_much_memory(monkeypatch):
-    from sbbf_tool.tables.iceberg import metadata
+    from sbbf_tool.extensions.tables.iceberg import metadata
 
     monkeypatch.setattr(metadata, "MAX_METADATA", 1000)
     with pytest.raises(UnreadableError, match="decompresses to more than"):

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
-from sbbf_tool.tables.iceberg.table import open_folder
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import convert, ids_of, make_copies, open_static, open_table, rows, to_hadoop
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ CONVERTER = """
 import os, sys
 from pathlib import Path
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.tables.iceberg.table import open_folder
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import ADD, make_copies, open_table, sql_catalog
 total = 0
 while True:
@@ -93,8 +93,8 @@ def test_converters_of_a_hadoop_table_at_the_same_time(catalog, table):
 KILLS = """
 import os, signal, sys
 from support.iceberg_tables import ADD
-from sbbf_tool.tables.iceberg.table import open_folder
-from sbbf_tool.tables.table import Replacement
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from sbbf_tool.extensions.tables.table import Replacement
 remaining = int(sys.argv[2])
 def kill_at(name, function):
     def step(*arguments, **options):

@@ -16,7 +16,7 @@ pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from pyiceberg.transforms import IdentityTransform
 
-from sbbf_tool.tables.iceberg import commit_plan
+from sbbf_tool.extensions.tables.iceberg import commit_plan
 from support.environments import NotInstallableError, install_python
 from support.iceberg_tables import convert, delete_by_position, delete_by_value, ids_of, open_table, rows, source_of
 

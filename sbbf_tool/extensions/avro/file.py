@@ -1,0 +1,198 @@
+"""Avro object container files (Avro 1.11 specification, "Object Container Files"): manifests of Paimon and Iceberg, data files of Paimon.
+
+    Obj 01
+    map of bytes   avro.schema, avro.codec, ...
+    16 bytes       the sync marker
+    blocks         number of values, size in bytes, the (compressed) values, the sync marker again
+
+Only one block is held in memory. Its unpacked size is limited, so that a small file cannot take much memory.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extensions.avro.schema import Schema, parse_schema
+from sbbf_tool.extensions.avro.values import Encoding, open_values
+
+MAGIC = b"Obj\x01"
+MAX_BLOCK = 64 << 20
+"""Maximum number of unpacked bytes in a block."""
+
+WRITABLE_CODECS = frozenset(("null", "deflate", "zstandard"))
+
+_SYNC = 16
+_BLOCK = 64 << 10
+"""Bytes of values after which a block is written."""
+_PART = 1 << 20
+_INFLATERS: dict[str, Callable[[], Any]] = {
+    "deflate": partial(zlib.decompressobj, wbits=-15),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+}
+_META: Schema = {"type": "map", "values": "bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class AvroHeader:
+    """Header of a file: its schema, as text and parsed, the codec of its blocks, the offset of the first block, and its other metadata."""
+
+    schema_text: str
+    schema: Schema
+    codec: str
+    sync: bytes
+    blocks_at: int
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def parse_header(data: bytes) -> AvroHeader:
+    """Parse the header of an Avro file. Raises UnreadableError if `data` is not an Avro file."""
+    if not data.startswith(MAGIC):
+        raise UnreadableError("not an Avro file: the magic bytes differ", place="offset 0")
+    stream = open_values(data)
+    stream.seek(len(MAGIC))
+    meta = Encoding(_META).read(stream)
+    sync = data[stream.tell() : stream.tell() + _SYNC]
+    if len(sync) < _SYNC:
+        raise UnreadableError("the Avro file ends inside its header", place=f"offset {stream.tell()}")
+    try:
+        text = meta["avro.schema"].decode()
+        codec = meta.get("avro.codec", b"null").decode()
+    except (KeyError, UnicodeDecodeError):
+        raise UnreadableError("the Avro file has no readable schema", place="offset 4") from None
+    metadata = {key: value for key, value in meta.items() if key not in ("avro.schema", "avro.codec")}
+    return AvroHeader(text, parse_schema(text), codec, sync, stream.tell() + _SYNC, metadata)
+
+
+def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
+    """Yield the values of a file; with `raw_strings` a string may hold any bytes: see `Encoding.read`.
+
+    Raises UnreadableError, with the block's offset, if the bytes contradict the format or the codec is not an Avro codec.
+    """
+    encoding, number = Encoding(header.schema), Encoding("long")
+    outer = BytesIO(data)
+    outer.seek(header.blocks_at)
+    while (start := outer.tell()) < len(data):
+        try:
+            count, size = number.read(outer), number.read(outer)
+            at = outer.tell()
+            if not 0 <= size <= len(data) - at - _SYNC:
+                raise UnreadableError(f"the block states {size} bytes, but {len(data) - at} remain in the file")
+            block = unpack(outer.read(size), header.codec)
+            if outer.read(_SYNC) != header.sync:
+                raise UnreadableError("the block does not end with the sync marker")
+            if not 0 <= count <= len(block):
+                raise UnreadableError(f"the block states {count} values, but has {len(block)} bytes")
+            inner = open_values(block)
+            for _ in range(count):
+                yield encoding.read(inner, raw_strings=raw_strings)
+            if inner.tell() != len(block):
+                raise UnreadableError(f"{len(block) - inner.tell()} bytes remain after the last value")
+        except UnreadableError as error:
+            raise UnreadableError(error.message, place=f"block at offset {start}") from None
+
+
+def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: bool = True) -> bytes:
+    """Build a file of these values with the schema (its text unchanged), codec (of WRITABLE_CODECS), metadata and sync marker of a header.
+
+    Raises UsageError for a value that does not fit the schema; see `Encoding.build`.
+    """
+    meta = {**header.metadata, "avro.schema": header.schema_text.encode(), "avro.codec": header.codec.encode()}
+    encoding = Encoding(header.schema)
+    parts = [MAGIC + Encoding(_META).build(meta) + header.sync]
+    datums: list[bytes] = []
+    size = 0
+    for value in values:
+        datums.append(encoding.build(value, validate_first=validate_first))
+        size += len(datums[-1])
+        if size >= _BLOCK:
+            parts.append(_build_block(datums, header))
+            datums, size = [], 0
+    if datums:
+        parts.append(_build_block(datums, header))
+    return b"".join(parts)
+
+
+def _build_block(datums: list[bytes], header: AvroHeader) -> bytes:
+    block = pack(b"".join(datums), header.codec)
+    number = Encoding("long")
+    return number.build(len(datums)) + number.build(len(block)) + block + header.sync
+
+
+def pack(block: bytes, codec: str) -> bytes:
+    """Compress the bytes of a block."""
+    if codec == "null":
+        return block
+    if codec == "deflate":
+        deflater = zlib.compressobj(wbits=-15)
+        return deflater.compress(block) + deflater.flush()
+    if codec == "zstandard":
+        import pyarrow as pa
+
+        compressed: bytes = pa.Codec("zstd").compress(block, asbytes=True)
+        return compressed
+    raise UsageError(f"cannot write Avro codec {codec!r:.40}; supported: deflate, null, zstandard")
+
+
+def unpack(block: bytes, codec: str) -> bytes:
+    """Decompress the bytes of a block. Raises UnreadableError when they are corrupt, or unpack to more than MAX_BLOCK bytes."""
+    if codec == "null":
+        return block
+    try:
+        if codec == "snappy":
+            return _unsnap(block)
+        unpacked = _unzstd(block) if codec == "zstandard" else _inflate(block, codec)
+    except (OSError, zlib.error, lzma.LZMAError, EOFError, ValueError):
+        raise UnreadableError(f"the block cannot be decompressed with {codec}") from None
+    if len(unpacked) > MAX_BLOCK:
+        raise UnreadableError(f"the block decompresses to more than {MAX_BLOCK} bytes")
+    return unpacked
+
+
+def _inflate(block: bytes, codec: str) -> bytes:
+    if codec not in _INFLATERS:
+        raise UnreadableError(f"cannot read Avro codec {codec!r:.40}; supported: bzip2, deflate, null, snappy, xz, zstandard")
+    inflater = _INFLATERS[codec]()
+    unpacked: bytes = inflater.decompress(block, MAX_BLOCK + 1)
+    if not inflater.eof and len(unpacked) <= MAX_BLOCK:
+        raise EOFError
+    return unpacked
+
+
+def _unzstd(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    # Read in parts: pyarrow allocates all the bytes that a read requests, and most blocks are small.
+    unpacked = bytearray()
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        while len(unpacked) <= MAX_BLOCK and (part := stream.read(_PART)):
+            unpacked += part
+    return bytes(unpacked)
+
+
+def _unsnap(block: bytes) -> bytes:
+    """Decompress raw snappy, which begins with its unpacked size and is followed by a CRC-32 of the unpacked bytes."""
+    import pyarrow as pa
+
+    size = shift = 0
+    for at, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+        if at == 4:
+            raise UnreadableError("the snappy block does not state its size")
+    if size > MAX_BLOCK or len(block) < 5:
+        raise UnreadableError(f"the snappy block has {len(block)} bytes and states {size} decompressed bytes")
+    unpacked: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
+    if zlib.crc32(unpacked) != int.from_bytes(block[-4:], "big"):
+        raise UnreadableError("the checksum of the snappy block does not match")
+    return unpacked

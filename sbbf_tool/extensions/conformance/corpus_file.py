@@ -1,0 +1,111 @@
+"""One file of the corpus and what is known of it: its bytes, the questions about it, and the answer that the format requires for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sbbf_tool.bloom import spec
+from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME, Kind, cells_of
+from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, MAYBE, Question
+from sbbf_tool.extensions.conformance.parquet_writer import (
+    AT_END,
+    CorpusTable,
+    Encrypter,
+    StoredBytes,
+    build_filter,
+    build_parquet,
+)
+
+ABSENT_VALUES = 3
+_REGULAR_VALUES = 2
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file of the corpus before it is written."""
+
+    name: str
+    """Path below the folder of the corpus, with /."""
+    about: str
+    """What the file shows, as a sentence."""
+    data: bytes
+    questions: tuple[Question, ...] = ()
+    keys: str | None = None
+    """Path of the keys of an encrypted file."""
+    extra: Mapping[str, bytes] = field(default_factory=dict)
+    """Other files that belong to it, by path: those of a table."""
+    format: str = "parquet"
+
+
+@dataclass(frozen=True)
+class FileMaker:
+    """A file of one column of a kind in two row groups: what it differs in from a sound file with a filter in each."""
+
+    kind: Kind
+    num_bytes: int = BITSET_BYTES
+    values: Sequence[Sequence[bytes]] | None = None
+    filters: Mapping[int, StoredBytes] | None = None
+    """By row group; None means sound ones."""
+    place: str = AT_END
+    encrypter: Encrypter | None = None
+
+    def stored(self) -> Sequence[Sequence[bytes]]:
+        return [self.kind.stored(number) for number in (0, 1)] if self.values is None else self.values
+
+    def bitsets(self) -> dict[int, bytes]:
+        return {number: build_filter(values, self.num_bytes, header=b"") for number, values in enumerate(self.stored())}
+
+    def sound_filters(self) -> dict[int, StoredBytes]:
+        return {number: StoredBytes(build_filter(values, self.num_bytes)) for number, values in enumerate(self.stored())}
+
+    def build(self) -> bytes:
+        filters = self.sound_filters() if self.filters is None else self.filters
+        row_groups = [[cells_of(values)] for values in self.stored()]
+        by_chunk = {(number, 0): stored for number, stored in filters.items()}
+        return build_parquet(CorpusTable(self.kind.schema, row_groups, by_chunk, self.place, self.encrypter))
+
+    def questions(self, name: str, answer: str | None = None, count: int = _REGULAR_VALUES) -> tuple[Question, ...]:
+        """Return questions for some stored and some absent values. `answer` is that for all of them; None means what the filters answer."""
+        stored = list(dict.fromkeys(plain for values in self.stored() for plain in values))
+        regular = [plain for plain in stored if plain not in self.kind.extremes]
+        chosen = [plain for plain in stored if plain in self.kind.extremes]
+        chosen += [*regular[: count - count // 2], *regular[len(regular) - count // 2 :]]
+        absent = [plain for plain in self.kind.absent(255) if plain not in stored][:ABSENT_VALUES]
+        bitsets = self.bitsets()
+        return tuple(
+            question_of(self.kind, name, plain, stored=plain in stored, answer=answer or answer_of(bitsets.values(), plain))
+            for plain in (*chosen, *absent)
+        )
+
+
+def answer_of(bitsets: Iterable[bytes], plain: bytes) -> str:
+    """Return what filters of all row groups answer for a value: absent if each excludes it."""
+    h = spec.xxh64(plain)
+    holds = any(spec.filter_check(bitset, len(bitset) // spec.BLOCK_BYTES, h) for bitset in bitsets)
+    return MAYBE if holds else ABSENT
+
+
+def question_of(kind: Kind, file: str, plain: bytes, *, stored: bool, answer: str) -> Question:
+    column = kind.column
+    return Question(
+        file=file,
+        column=column.name,
+        path=column.path,
+        type=column.type_name,
+        value=kind.text(plain),
+        plain=plain.hex(),
+        stored=stored,
+        answer=answer,
+    )
+
+
+def make_file(name: str, about: str, maker: FileMaker, answer: str | None = None, keys: str | None = None) -> CorpusFile:
+    """Make a file and its questions."""
+    return CorpusFile(name, about, maker.build(), maker.questions(name, answer), keys)
+
+
+def make_unusable(name: str, about: str, filters: Mapping[int, StoredBytes], maker: FileMaker | None = None) -> CorpusFile:
+    """Make a file whose filters no reader may use. A reader that uses them answers that stored values are absent."""
+    maker = replace(maker or FileMaker(BY_NAME["int64"]), filters=filters)
+    return make_file(name, about, maker, CANNOT_SAY)

@@ -1,0 +1,179 @@
+"""Write the corpus to a folder, the same bytes each time."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from sbbf_tool.display import redact
+from sbbf_tool.errors import RefusedError, UsageError, WriteError
+from sbbf_tool.extensions.conformance import encrypted_files, nested_files, paimon_files, sound_files, unusable_files
+from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
+from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
+from sbbf_tool.extensions.conformance.manifest import FILE_NAME, Manifest, ManifestFile, Question, WriterInput
+from sbbf_tool.extensions.conformance.reports import MadeCorpus
+from sbbf_tool.storage.system_errors import reason_of
+
+_BLOCK = 1 << 20
+_ZEROS = bytes(_BLOCK)
+
+_MAKERS = (
+    sound_files.make_types,
+    nested_files.make_nested,
+    sound_files.make_sizes,
+    sound_files.make_headers,
+    sound_files.make_places,
+    sound_files.make_contents,
+    sound_files.make_floats,
+    sound_files.make_booleans,
+    encrypted_files.make_encrypted,
+    unusable_files.make_headers,
+    unusable_files.make_drafts,
+    unusable_files.make_lengths,
+    unusable_files.make_sizes,
+    unusable_files.make_places,
+    paimon_files.make_paimon,
+)
+
+
+def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
+    """Write the corpus to `folder`, or the files of it that match one of `patterns`. Every file has the same bytes on every machine.
+
+    Raises RefusedError for a folder that has files but no corpus, and without the package cryptography; UsageError for a pattern that
+    matches no file.
+    """
+    if "://" in folder:
+        raise UsageError("a corpus is written to a folder of this machine", file=folder)
+    root = Path(folder)
+    if root.exists() and not root.is_dir():
+        raise UsageError("a corpus is written to a folder, and this is a file", file=folder)
+    try:
+        if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
+            raise RefusedError("the folder has files, but no corpus", file=folder, hint="name a new folder")
+        root.mkdir(parents=True, exist_ok=True)
+        return _write(root, _Selection(patterns))
+    except OSError as error:
+        raise WriteError(reason_of(error), file=str(error.filename or folder)) from error
+
+
+def _has_corpus(root: Path) -> bool:
+    """Return whether the folder has a corpus, or part of one whose writer was interrupted: the file of keys is the first."""
+    path = root / encrypted_files.KEYS_FILE
+    return (root / FILE_NAME).is_file() or (path.is_file() and path.read_bytes() == encrypted_files.build_keys())
+
+
+def _write(root: Path, selection: _Selection) -> MadeCorpus:
+    files: list[ManifestFile] = []
+    questions: list[Question] = []
+    inputs: list[WriterInput] = []
+    size = 0
+    if selection:
+        for name in _list_names(selection):
+            selection.takes(name)
+        selection.ensure_use()
+    _write_file(root / encrypted_files.KEYS_FILE, encrypted_files.build_keys())
+    (root / FILE_NAME).unlink(missing_ok=True)
+    for file in _make_files(selection):
+        if selection.takes(file.name):
+            contents = dict(file.extra) if file.extra else {file.name: file.data}
+            for name, data in contents.items():
+                _write_file(root / PurePosixPath(name), data)
+            files.append(_describe(file, contents))
+            questions += file.questions
+            size += files[-1].bytes
+    for row, data in _make_inputs():
+        if selection.takes(row.file):
+            _write_file(root / PurePosixPath(row.file), data)
+            inputs.append(row)
+            size += len(data)
+    manifest = Manifest(tuple(files), tuple(questions), tuple(inputs))
+    built_manifest = manifest.build()
+    _write_file(root / FILE_NAME, built_manifest)  # the last, so that a folder with a manifest is complete
+    return MadeCorpus(
+        folder=redact(str(root)),
+        corpus_version=manifest.version,
+        files=len(files) + len(inputs),
+        questions=len(questions),
+        inputs=len(inputs),
+        bytes=size,
+        sha256=hashlib.sha256(built_manifest).hexdigest(),
+    )
+
+
+def _make_files(selection: _Selection) -> Iterator[CorpusFile]:
+    for maker in _MAKERS:
+        yield from maker()
+    if selection.takes(sound_files.LARGE):
+        yield sound_files.make_large()
+
+
+def _list_names(selection: _Selection) -> Iterator[str]:
+    yield from (file.name for file in _make_files(selection))
+    yield from (row.file for row, _ in _make_inputs())
+
+
+class _Selection:
+    """Patterns of names of files; without any, every file is selected."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._matches = dict.fromkeys(patterns, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self._matches)
+
+    def takes(self, name: str) -> bool:
+        for pattern in self._matches:
+            self._matches[pattern] += fnmatchcase(name, pattern)
+        return not self._matches or any(fnmatchcase(name, pattern) for pattern in self._matches)
+
+    def ensure_use(self) -> None:
+        """Raise UsageError if a pattern matches no file."""
+        for pattern, count in self._matches.items():
+            if not count:
+                raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
+
+
+def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> ManifestFile:
+    """Describe a file, or a folder of files by the checksum of all in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(contents):
+        digest.update(contents[name])
+    size = sum(len(data) for data in contents.values())
+    return ManifestFile(file.name, file.format, file.about, size, digest.hexdigest(), file.keys)
+
+
+def _make_inputs() -> Iterator[tuple[WriterInput, bytes]]:
+    for kind in KINDS:
+        maker = FileMaker(kind, filters={})
+        column = kind.column
+        values = tuple(kind.text(plain) for stored in maker.stored() for plain in stored)
+        absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
+        yield WriterInput(f"inputs/{kind.name}.parquet", column.name, column.path, column.type_name, values, absent), maker.build()
+    for name, layout in (("float", "<f"), ("double", "<d")):
+        kind = BY_NAME[name]
+        more = kind.stored(0)[:4]
+        data = FileMaker(kind, values=[[*more, struct.pack(layout, 0.0)]], filters={}).build()
+        values = (*(kind.text(plain) for plain in more), "0.0")
+        absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
+        column, equal = kind.column, (struct.pack(layout, -0.0).hex(),)
+        yield WriterInput(f"inputs/{name}-zero.parquet", column.name, column.path, column.type_name, values, absent, equal), data
+    column = BOOLEAN.column
+    data = FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={}).build()
+    values = ("true", "false", "true")
+    yield WriterInput("inputs/boolean.parquet", column.name, column.path, column.type_name, values, ()), data
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    """Write a file; long runs of zeros become holes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        for start in range(0, len(data), _BLOCK):
+            block = data[start : start + _BLOCK]
+            if block == _ZEROS:
+                file.seek(_BLOCK, 1)
+            else:
+                file.write(block)
+        file.truncate(len(data))

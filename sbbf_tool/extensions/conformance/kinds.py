@@ -1,0 +1,306 @@
+"""The types of the corpus: for each physical and logical type of the format a column, with values that are stored and values that are not.
+
+Values are plain bytes (Encodings.md, "Plain"), computed from a number. Even numbers are stored, odd ones are absent, and extremes are
+stored too: the least and the largest value, and what readers often confuse.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sbbf_tool.bloom import spec
+from sbbf_tool.extensions.conformance.parquet_writer import OPTIONAL, Cell, build_root
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
+from sbbf_tool.parquet.idl.ttypes import (
+    BsonType,
+    ConvertedType,
+    DateType,
+    DecimalType,
+    EnumType,
+    Float16Type,
+    GeographyType,
+    GeometryType,
+    IntType,
+    JsonType,
+    LogicalType,
+    MicroSeconds,
+    MilliSeconds,
+    NanoSeconds,
+    SchemaElement,
+    StringType,
+    TimestampType,
+    TimeType,
+    TimeUnit,
+    UUIDType,
+)
+from sbbf_tool.parquet.literals import format_plain
+
+NAME = "v"
+"""Name of the column of most files."""
+VALUES = 24
+"""Values of each of the two row groups of a type, besides nulls and extremes."""
+BITSET_BYTES = 256
+JULIAN_DAY_OF_2024 = 2_460_311
+
+Plain = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of a column. `value(n)` differs for each n from 0 to 255."""
+
+    name: str
+    physical: str
+    value: Plain
+    extremes: Sequence[bytes] = ()
+    logical: LogicalType | None = None
+    converted: int | None = None
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+
+    def element(self, name: str = NAME, repetition: int = OPTIONAL) -> SchemaElement:
+        return SchemaElement(
+            type=PHYSICAL_TYPES.index(self.physical),
+            type_length=self.length,
+            repetition_type=repetition,
+            name=name,
+            converted_type=self.converted,
+            scale=self.scale,
+            precision=self.precision,
+            logicalType=self.logical,
+        )
+
+    @property
+    def schema(self) -> list[SchemaElement]:
+        return [build_root(1), self.element()]
+
+    @property
+    def column(self) -> Column:
+        return leaf_columns(self.schema)[0]
+
+    def stored(self, row_group: int) -> list[bytes]:
+        """Return the values of one of two row groups: half of the regular ones, and every other extreme."""
+        regular = [self.value(n) for n in range(2 * row_group, 4 * VALUES, 4)]
+        return list(dict.fromkeys([*regular, *self.extremes[row_group::2]]))
+
+    def absent(self, count: int) -> list[bytes]:
+        """Return values that are in neither row group."""
+        stored = {*self.stored(0), *self.stored(1)}
+        return [plain for n in range(1, 4 * VALUES, 2) if (plain := self.value(n)) not in stored][:count]
+
+    def text(self, plain: bytes) -> str:
+        return format_plain(self.column, plain)
+
+
+def cells_of(values: Sequence[bytes]) -> list[Cell]:
+    """Return the cells of a flat column: a null after the first value, so that positions differ from those of the values."""
+    cells = [Cell(plain) for plain in values]
+    return [*cells[:1], Cell(None, definition=0), *cells[1:]]
+
+
+def _ints(width: int, step: int = 1, offset: int = 0, *, signed: bool = True) -> Plain:
+    return lambda n: (n * step + offset).to_bytes(width, "little", signed=signed)
+
+
+def _big(width: int, step: int, offset: int) -> Plain:
+    return lambda n: (n * step + offset).to_bytes(width, "big", signed=True)
+
+
+def _int_limits(width: int, least: int, most: int, *more: int) -> list[bytes]:
+    return [(number % (1 << 8 * width)).to_bytes(width, "little") for number in (least, *more, most)]
+
+
+def _minimal(number: int) -> bytes:
+    """Encode as the fewest bytes of big-endian two's complement."""
+    return number.to_bytes(number.bit_length() // 8 + 1 if number >= 0 else (number + 1).bit_length() // 8 + 1, "big", signed=True)
+
+
+def _digest(n: int) -> bytes:
+    return spec.xxh64(n.to_bytes(8, "little")).to_bytes(8, "little") + spec.xxh64(n.to_bytes(8, "little"), 1).to_bytes(8, "little")
+
+
+def _point(n: int) -> bytes:
+    return struct.pack("<BIdd", 1, 1, n / 2, -n / 4)
+
+
+def _int96(n: int) -> bytes:
+    return struct.pack("<qi", n * 1_000_000_007, JULIAN_DAY_OF_2024 + n)
+
+
+def _unit(name: str) -> TimeUnit:
+    return TimeUnit(**{name: {"MILLIS": MilliSeconds, "MICROS": MicroSeconds, "NANOS": NanoSeconds}[name]()})
+
+
+def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
+    width = 8 if bits == 64 else 4
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    middle = (-1, 0) if signed else (most // 2, most // 2 + 1)
+    step = 1 if bits == 8 else most // 300
+    return Kind(
+        name,
+        f"INT{8 * width}",
+        _ints(width, step, 5) if signed or bits < 32 else lambda n: (n * step + 5).to_bytes(width, "little"),
+        _int_limits(width, least, most, *middle),
+        LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed)),
+        converted,
+    )
+
+
+def _decimal(name: str, physical: str, value: Plain, extremes: Sequence[bytes], precision: int, scale: int, length: int | None) -> Kind:
+    logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
+    return Kind(name, physical, value, extremes, logical, ConvertedType.DECIMAL, length, precision, scale)
+
+
+def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> Kind:
+    width = 4 if unit == "MILLIS" else 8
+    return Kind(
+        name,
+        f"INT{8 * width}",
+        _ints(width, 331 * per_second + 1),
+        _int_limits(width, 0, 86_400 * per_second - 1),
+        LogicalType(TIME=TimeType(isAdjustedToUTC=utc, unit=_unit(unit))),
+        converted,
+    )
+
+
+def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> Kind:
+    return Kind(
+        name,
+        "INT64",
+        _ints(8, 25_201 * per_second + 1, 1_700_000_000 * per_second),
+        _int_limits(8, -1, 0, -62_135_596_800 * per_second if per_second < 10**9 else -(2**63) + 1),
+        LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=utc, unit=_unit(unit))),
+        converted,
+    )
+
+
+def _float(name: str, physical: str, layout: str, extremes: Sequence[float], logical: LogicalType | None = None) -> Kind:
+    length = 2 if layout == "<e" else None
+    return Kind(
+        name,
+        physical,
+        lambda n: struct.pack(layout, n / 4 + 0.125),
+        [struct.pack(layout, number) for number in (*extremes, float("inf"), float("-inf"), 1.0, -1.0)],
+        logical,
+        length=length,
+    )
+
+
+def _text(prefix: str) -> Plain:
+    return lambda n: f"{prefix}{n}".encode()
+
+
+_TEXTS = [text.encode() for text in ("", " ", "null", "0x00", "Gr\u00fc\u00dfe \U0001f44b", "x" * 500)]
+_BLOBS = [b"", b"\0", b"\xff\xfe", bytes(100)]
+
+KINDS = [
+    Kind("int32", "INT32", _ints(4, 1_000_003, -20_000_000), _int_limits(4, -(2**31), 2**31 - 1, -1, 0)),
+    _int("int8", 8, True, ConvertedType.INT_8),
+    _int("int16", 16, True, ConvertedType.INT_16),
+    _int("int32-annotated", 32, True, ConvertedType.INT_32),
+    _int("uint8", 8, False, ConvertedType.UINT_8),
+    _int("uint16", 16, False, ConvertedType.UINT_16),
+    _int("uint32", 32, False, ConvertedType.UINT_32),
+    Kind("int64", "INT64", _ints(8, 10**16, -(10**17)), _int_limits(8, -(2**63), 2**63 - 1, -1, 0)),
+    _int("int64-annotated", 64, True, ConvertedType.INT_64),
+    _int("uint64", 64, False, ConvertedType.UINT_64),
+    _decimal("decimal-int32", "INT32", _ints(4, 131, -1000), _int_limits(4, -999_999_999, 999_999_999, -1, 0), 9, 2, None),
+    _decimal("decimal-int64", "INT64", _ints(8, 10**12 + 7, -(10**13)), _int_limits(8, -(10**18) + 1, 10**18 - 1, -1, 0), 18, 4, None),
+    _decimal(
+        "decimal-fixed",
+        "FIXED_LEN_BYTE_ARRAY",
+        _big(16, 10**30 + 7, -(10**31)),
+        [number.to_bytes(16, "big", signed=True) for number in (0, -1, 10**38 - 1, -(10**38) + 1)],
+        38,
+        10,
+        16,
+    ),
+    _decimal(
+        "decimal-fixed-5",
+        "FIXED_LEN_BYTE_ARRAY",
+        _big(5, 131, -1000),
+        [number.to_bytes(5, "big", signed=True) for number in (0, -1, 10**11 - 1, -(10**11) + 1)],
+        11,
+        3,
+        5,
+    ),
+    _decimal(
+        "decimal-bytes",
+        "BYTE_ARRAY",
+        lambda n: _minimal(n * 10**17 - 10**18),
+        [_minimal(number) for number in (0, -1, 127, 128, -128, -129, 10**20 - 1)],
+        20,
+        3,
+        None,
+    ),
+    Kind(
+        "date",
+        "INT32",
+        _ints(4, 3, 19_000),
+        _int_limits(4, -719_162, 2_932_896, -1, 0),
+        LogicalType(DATE=DateType()),
+        ConvertedType.DATE,
+    ),
+    _time("time-millis", "MILLIS", 10**3, ConvertedType.TIME_MILLIS, utc=True),
+    _time("time-micros", "MICROS", 10**6, ConvertedType.TIME_MICROS, utc=True),
+    _time("time-nanos", "NANOS", 10**9, None, utc=True),
+    _time("time-micros-local", "MICROS", 10**6, None, utc=False),
+    _timestamp("timestamp-millis", "MILLIS", 10**3, ConvertedType.TIMESTAMP_MILLIS, utc=True),
+    _timestamp("timestamp-micros", "MICROS", 10**6, ConvertedType.TIMESTAMP_MICROS, utc=True),
+    _timestamp("timestamp-nanos", "NANOS", 10**9, None, utc=True),
+    _timestamp("timestamp-millis-local", "MILLIS", 10**3, None, utc=False),
+    _timestamp("timestamp-micros-local", "MICROS", 10**6, None, utc=False),
+    _timestamp("timestamp-nanos-local", "NANOS", 10**9, None, utc=False),
+    Kind("int96", "INT96", _int96, [struct.pack("<qi", 0, JULIAN_DAY_OF_2024 - 1)]),
+    _float("float", "FLOAT", "<f", (3.4028234663852886e38, 1.401298464324817e-45)),
+    _float("double", "DOUBLE", "<d", (1.7976931348623157e308, 5e-324, 0.1)),
+    _float("float16", "FIXED_LEN_BYTE_ARRAY", "<e", (65504.0, 6e-8), LogicalType(FLOAT16=Float16Type())),
+    Kind("byte-array", "BYTE_ARRAY", lambda n: _digest(n)[: n % 9 + 3], _BLOBS),
+    Kind("string", "BYTE_ARRAY", _text("text "), _TEXTS, LogicalType(STRING=StringType()), ConvertedType.UTF8),
+    Kind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], LogicalType(ENUM=EnumType()), ConvertedType.ENUM),
+    Kind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], LogicalType(JSON=JsonType()), ConvertedType.JSON),
+    Kind(
+        "bson",
+        "BYTE_ARRAY",
+        lambda n: struct.pack("<iB2siB", 12, 0x10, b"n\0", n, 0),
+        [struct.pack("<iB", 5, 0)],
+        LogicalType(BSON=BsonType()),
+        ConvertedType.BSON,
+    ),
+    Kind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], LogicalType(GEOMETRY=GeometryType())),
+    Kind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], LogicalType(GEOGRAPHY=GeographyType())),
+    Kind("fixed", "FIXED_LEN_BYTE_ARRAY", lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
+    Kind("uuid", "FIXED_LEN_BYTE_ARRAY", _digest, [bytes(16), b"\xff" * 16], LogicalType(UUID=UUIDType()), length=16),
+    Kind(
+        "interval",
+        "FIXED_LEN_BYTE_ARRAY",
+        lambda n: struct.pack("<3I", n, 7 * n % 30, n * 86_399),
+        [bytes(12), struct.pack("<3I", 1, 0, 0), b"\xff" * 12],
+        converted=ConvertedType.INTERVAL,
+        length=12,
+    ),
+    Kind("string-converted", "BYTE_ARRAY", _text("text "), _TEXTS, converted=ConvertedType.UTF8),
+    Kind("uint32-converted", "INT32", _ints(4, 11, 5), _int_limits(4, 0, 2**32 - 1, 2**31), converted=ConvertedType.UINT_32),
+    Kind(
+        "timestamp-millis-converted",
+        "INT64",
+        _ints(8, 25_201_001, 1_700_000_000_000),
+        _int_limits(8, -1, 0),
+        converted=ConvertedType.TIMESTAMP_MILLIS,
+    ),
+    Kind(
+        "decimal-converted",
+        "INT32",
+        _ints(4, 131, -1000),
+        _int_limits(4, -999_999_999, 999_999_999),
+        converted=ConvertedType.DECIMAL,
+        precision=9,
+        scale=2,
+    ),
+]
+BOOLEAN = Kind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))
+"""Not among `KINDS`, because the format does not define its hash."""
+BY_NAME = {kind.name: kind for kind in KINDS}

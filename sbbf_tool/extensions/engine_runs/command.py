@@ -1,0 +1,116 @@
+"""`sbbf explain --run`: print what query engines measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.formats import Outputs, Run
+from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.render import value as render_value
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Column
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
+
+_COLUMNS = (
+    Column("engine", SENTENCE),
+    Column("filters", WORD),
+    Column("rows", COUNT),
+    Column("row groups read", COUNT, 1),
+    Column("bytes read", BYTES, 2),
+    Column("seconds", WORD, 3),
+)
+
+
+def run_engines(files: Files, column: str, value: str | None, names: tuple[str, ...], seconds: float, outputs: Outputs) -> int:
+    """Run the query in these engines, print the report, and return its exit code."""
+    from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
+    from sbbf_tool.extensions.engine_runs.run import run_on_selection
+
+    if files.keys is not None:
+        raise click.UsageError("query engines are run without keys: --run and --keys exclude each other")
+    if files.spark is not None:
+        raise click.UsageError("--run runs engines on this machine, and --runner spark does not apply to it")
+    engines = [name.strip() for text in names for name in text.split(",") if name.strip()]
+    with show_progress("running query engines"):
+        report = run_on_selection(files.selection, tuple(files.names), column, value, engines, seconds=seconds)
+    outputs.print(Run(_RunsView(), EngineRunsReport, is_single=True), "explain-run", report)
+    for run in report.engines:
+        _say_problem(run)
+    rows = {run.name: run.without_filters.rows for run in report.engines if run.without_filters is not None}
+    if len(set(rows.values())) > 1:
+        counts = ", ".join(f"{name} {number:,}" for name, number in rows.items())
+        complain(f"sbbf: warning: even without filters, the engines return different numbers of rows: {counts}", kind="warning")
+    stop_if_unread()
+    return report.exit_code
+
+
+def _say_problem(run: EngineRun) -> None:
+    """Print to standard error what is wrong with a run: filters that change the result, an engine that fails or is not installed."""
+    if run.outcome == "rows differ":
+        hint = f"run sbbf verify, and sbbf engines --engine {run.engine}"
+        complain(f"sbbf: {run.name} {run.version}: WRONG RESULT with filters: {run.reason}; {hint}")
+    elif run.outcome == "fails with filters":
+        complain(f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: {run.reason}")
+    elif run.outcome == "failed":
+        complain(f"sbbf: {run.name}: {run.reason}")
+    elif run.outcome == "not installed":
+        complain(f"sbbf: {run.name} is not installed; to install it: {run.install}", kind="note")
+
+
+class _RunsView(View["EngineRunsReport"]):
+    schema = "explain-run"
+    command = "explain"
+
+    def show(self, page: Page, report: EngineRunsReport) -> None:
+        kind = "" if report.table_format is None else f", {report.table_format} table"
+        size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
+        page.say(f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}")
+        excluded = format_count(report.excluded_by_filters, "row group")
+        excludes = "it excludes" if report.filters == 1 else "they exclude"
+        page.say(f"{format_count(report.filters, 'filter')}; {excludes} {excluded} that min and max and dictionaries leave")
+        if report.note is not None:
+            page.say(f"note: {report.note}")
+        rows = []
+        for run in report.engines:
+            for kind, measurement in (("without", run.without_filters), ("with", run.with_filters)):
+                if measurement is not None:
+                    rows.append((f"{run.name} {run.version}", kind, *_cells(measurement)))
+        page.table(_COLUMNS, rows)
+        for run in report.engines:
+            page.say(f"{run.name}: {conclude(run)}")
+
+
+def _cells(measurement: Measurement) -> tuple[object, ...]:
+    return measurement.rows, measurement.row_groups_read, measurement.bytes_read, f"{measurement.seconds:.3f}"
+
+
+def conclude(run: EngineRun) -> str:
+    """Say in one line whether the result is right, and whether the engine uses the filters."""
+    if run.outcome != "equal":
+        reason = f": {run.reason}" if run.reason else ""
+        return f"{run.outcome}{reason}"
+    on = " (read as a table)" if run.reads == "table" else ""
+    if run.columns_left_out:
+        plural = "s" if len(run.columns_left_out) > 1 else ""
+        on += f", without column{plural} {', '.join(run.columns_left_out)}, whose type{plural} it cannot read"
+    if run.uses_filters is None:
+        return f"equal rows{on}; whether it uses the filters is unknown{f': {run.reason}' if run.reason else ''}"
+    evidence = ", shown by zeroed pages" if run.evidence == "zeroed pages" else ""
+    if not run.uses_filters:
+        return f"equal rows{on}; it does not use the filters{evidence}"
+    skipped = f" and skips {format_count(run.row_groups_skipped, 'row group')} by them" if run.row_groups_skipped else ""
+    with_filters = None if run.with_filters is None else run.with_filters.bytes_read
+    without = None if run.without_filters is None else run.without_filters.bytes_read
+    read = ""
+    if with_filters is not None and without is not None:
+        saves = with_filters < without
+        read = f", reading {with_filters:,} bytes instead of {without:,}{'' if saves else ': the filters take more than they save'}"
+    return f"equal rows{on}; it uses the filters{skipped}{read}{evidence}"

@@ -1,0 +1,35 @@
+"""pyarrow's datasets: prune by statistics only, and report nothing about it."""
+
+from __future__ import annotations
+
+import pyarrow
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sbbf_tool.extensions.engine_runs.dialects import parse_texts
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
+
+
+class Driver:
+    version = pyarrow.__version__
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def run(self, job: Job, rows: Rows) -> Counts:
+        dataset = ds.dataset(job.files) if job.table is None else _open_table(job.table)
+        kind = dataset.schema.field(self._request.path[0]).type
+        for name in self._request.path[1:]:
+            kind = kind.field(name).type
+        condition = pc.field(*self._request.path) == parse_texts([self._request.text], kind)[0]
+        scanner = dataset.scanner(filter=condition, batch_readahead=1, fragment_readahead=1)
+        with rows.timed():
+            rows.add_batches(scanner.to_batches())
+        return Counts()
+
+
+def _open_table(path: str) -> ds.Dataset:
+    """Return a Delta table as a dataset. Raises ImportError without the package deltalake."""
+    from deltalake import DeltaTable
+
+    return DeltaTable(path).to_pyarrow_dataset()

@@ -1,0 +1,62 @@
+"""Program that runs one query engine: `python -m sbbf_tool.extensions.engine_runs.program DESCRIPTOR`.
+
+Standard input has the request, one line of JSON, and stays open as long as the parent lives. The answers are lines of JSON, written to the
+file descriptor, because engines may print to standard output: first the version of the engine, then one line per job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from importlib import import_module
+from typing import Any
+
+from sbbf_tool.extensions.engine_runs.measure import Driver, Job, Request, measure
+
+
+def main(descriptor: str) -> None:
+    request = json.loads(sys.stdin.readline())
+    # At the end: a module in the folder of a user's script, such as types.py, must not hide one of the standard library.
+    sys.path += [entry for entry in request["path"] if entry and entry not in sys.path]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with open(int(descriptor), "w", buffering=1) as answers:
+        try:
+            module = import_module(request["driver"])
+            driver: Driver = module.Driver(Request(**request["request"]))
+        except Exception as error:
+            _write(answers, {"error": describe(error)})
+            os._exit(1)
+        _write(answers, {"version": driver.version})
+        for fields in request["jobs"]:
+            job = Job(**fields)
+            try:
+                answer: dict[str, Any] = {"job": job.name, "measurement": measure(driver, job)}
+            except Exception as error:
+                answer = {"job": job.name, "error": describe(error)}
+            _write(answers, answer)
+    # Some engines crash or wait when they end in order.
+    os._exit(0)
+
+
+def _write(answers: Any, answer: dict[str, Any]) -> None:
+    answers.write(f"{json.dumps(answer)}\n")
+    answers.flush()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
+def describe(error: BaseException) -> str:
+    """Return the first lines of an error as one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
+
+
+_MOST_LETTERS = 300
+
+if __name__ == "__main__":
+    main(sys.argv[1])

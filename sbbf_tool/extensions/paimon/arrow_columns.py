@@ -1,0 +1,269 @@
+"""Hashes of the columns of Parquet and ORC data files, read with pyarrow.
+
+A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its precision. An ORC schema does not: all ORC
+timestamps have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC
+reader does. `combine_int96` handles INT96 timestamps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extensions.paimon.data_types import MAX_LENGTH, DataType
+from sbbf_tool.extensions.paimon.fast_hash import Key, Keys, Longs, double_keys, float_keys, hash_keys, key_of, timestamp_keys
+from sbbf_tool.extensions.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
+from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
+from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+_BATCH_ROWS = 1 << 16
+_TYPES = {
+    **dict.fromkeys(("string", "large_string"), DataType("VARCHAR", MAX_LENGTH)),
+    **dict.fromkeys(("binary", "large_binary", "fixed_size_binary"), DataType("VARBINARY", MAX_LENGTH)),
+    **dict.fromkeys(("time32", "time64"), DataType("TIME")),
+    **dict.fromkeys(("list", "large_list"), DataType("ARRAY")),
+    "int8": DataType("TINYINT"),
+    "int16": DataType("SMALLINT"),
+    "int32": DataType("INT"),
+    "int64": DataType("BIGINT"),
+    "float": DataType("FLOAT"),
+    "double": DataType("DOUBLE"),
+    "date32": DataType("DATE"),
+    "bool": DataType("BOOLEAN"),
+    "map": DataType("MAP"),
+    "struct": DataType("ROW"),
+}
+"""The Paimon type of each Arrow type, by the first word of the Arrow type's name."""
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_WRAP_MICROS, _WRAP_REST = divmod(1 << 64, 1000)
+_LAST_NANO_MICROS = (1 << 63) // 1000
+_DAY_MICROS = 86_400_000_000
+_YEAR_1901_NANOS = -25_202 * _DAY_MICROS * 1000
+_YEAR_ONE_MICROS = -719_162 * _DAY_MICROS
+_ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not state the precision of a timestamp"
+_PARQUET_HINT = "give its type"
+
+
+def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
+    """Hash the requested columns of a Parquet file.
+
+    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the file is broken or contradicts a type.
+    """
+    file = _open_parquet(data, "us")
+    names = sorted({indexed.column for indexed in columns})
+    types = _resolve_types(file.schema_arrow, columns, orc=False)
+    batches = file.iter_batches(_BATCH_ROWS, columns=names)
+    if not _has_int96(file, names):
+        return ColumnHashes(types, _iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
+    pairs = zip(batches, _open_parquet(data, "ns").iter_batches(_BATCH_ROWS, columns=names), strict=True)
+    return ColumnHashes(types, _iterate_batches("Parquet", (_hash_batch(batch, types, nanos_batch=nanos) for batch, nanos in pairs)))
+
+
+def _open_parquet(data: bytes, int96_unit: str) -> parquet.ParquetFile:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with _translate_errors("Parquet"):
+        file = parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit=int96_unit)
+        _ = file.schema_arrow
+    return file
+
+
+def _has_int96(file: parquet.ParquetFile, names: list[str]) -> bool:
+    leaves = (file.schema.column(at) for at in range(len(file.schema)))
+    return any(leaf.physical_type == "INT96" and f"{leaf.path}.".startswith(tuple(f"{name}." for name in names)) for leaf in leaves)
+
+
+def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
+    """Hash the requested columns of an ORC file, as `hash_parquet` does; the type of a timestamp must be given."""
+    import pyarrow as pa
+    from pyarrow import orc
+
+    with _translate_errors("ORC"):
+        file = orc.ORCFile(pa.BufferReader(data))
+        schema = file.schema
+        _ = schema.names  # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError
+    types = _resolve_types(schema, columns, orc=True)
+    names = sorted({indexed.column for indexed in columns})
+    stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
+    timestamps = {indexed: data_type for indexed, data_type in types.items() if data_type.root.startswith("TIMESTAMP")}
+    if timestamps and not is_written_in_utc(data):
+        stripes = _check_time_zones(stripes, timestamps)
+    return ColumnHashes(types, _iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
+
+
+def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file that was not written in UTC; raise UsageError if its timestamps depend on the time zone.
+
+    Paimon's Java code stores a TIMESTAMP_LTZ shifted by the time zone of the writing process. Before 1901, time zones used local mean time,
+    which Java and ORC's C++ library compute differently.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        for indexed, data_type in timestamps.items():
+            earliest = pc.min(_take_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())).as_py()
+            if earliest is not None and (data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS):
+                raise UsageError(f"column {indexed}: the stored {data_type} depends on the time zone of its writer, which is not UTC")
+        yield batch
+
+
+@contextmanager
+def _translate_errors(file_format: str) -> Iterator[None]:
+    """Translate exceptions that pyarrow raises in the block into exceptions of this package."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if "out of range for nanosecond" in str(error):
+            raise UsageError("pyarrow cannot read ORC timestamps before 1677 or after 2262") from None
+        raise UnreadableError(f"the {file_format} file cannot be read: {error!s:.120}") from None
+
+
+def _iterate_batches(file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
+    with _translate_errors(file_format):
+        yield from batches
+
+
+def _resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict[IndexedColumn, DataType]:
+    types = {}
+    for indexed, table_type in columns.items():
+        if schema.names.count(indexed.column) != 1:
+            raise UsageError(f"there is no column {indexed.column!r}", hint=f"the columns of the file are {', '.join(schema.names[:12])}")
+        stored = schema.field(indexed.column).type
+        if indexed.key is not None:
+            if not _is_text_map(stored):
+                raise UsageError(f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}")
+            stored = stored.item_type
+        types[indexed] = resolve_type(indexed, table_type, infer_type(stored, orc=orc), _ORC_HINT if orc else _PARQUET_HINT)
+    return types
+
+
+def _is_text_map(stored: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_map(stored) and (pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type)))
+
+
+def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
+    """Return the Paimon type that determines the hash of a stored column; None if the file does not determine the type."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    if pa.types.is_decimal(stored):
+        return DataType("DECIMAL", stored.precision, stored.scale)
+    if pa.types.is_timestamp(stored):
+        precision = 3 if _PER_SECOND[stored.unit] <= 1000 else 6
+        return None if orc else DataType("TIMESTAMP_LTZ" if stored.tz else "TIMESTAMP", precision)
+    return _TYPES.get(re.split(r"\W", str(stored), maxsplit=1)[0])
+
+
+def _hash_batch(
+    batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, nanos_batch: pa.RecordBatch | None = None, padded: bool = False
+) -> dict[IndexedColumn, HashBatch]:
+    """Hash one batch. `nanos_batch` has the same rows with INT96 in nanoseconds; `padded` means that CHAR values have trailing blanks."""
+    hash_batches = {}
+    for indexed, data_type in types.items():
+        column = batch.column(indexed.column)
+        values = _take_values(batch, indexed)
+        nulls = max(0, len(column) - len(values))
+        if nanos_batch is not None and (nanos := _take_values(nanos_batch, indexed)).type != values.type:
+            values = combine_int96(values, nanos)
+        keys, values = _find_keys(values, data_type, indexed, padded=padded)
+        hash_batches[indexed] = HashBatch(len(column), nulls, hash_keys(keys), values, keys)
+    return hash_batches
+
+
+def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
+    column = batch.column(indexed.column)
+    return (column if indexed.key is None else _take_entries(column, indexed.key)).drop_null()
+
+
+def combine_int96(micros: pa.Array, nanos: pa.Array) -> pa.Array:
+    """Compute INT96 timestamps in microseconds, rounded down, from the two forms in which pyarrow reads them.
+
+    The nanoseconds are correct modulo 2^64, about 584 years. The range of the microseconds is sufficient, but Paimon's Java code writes a
+    time before 1970 (unless it is midnight) with a negative nanosecond of the day, and pyarrow reads that as unsigned: 584 years too late.
+    Two times can share both forms. The result is then the one within the range of nanoseconds (1677 to 2262) or, if neither is, the one
+    that Paimon would have written in this form.
+    """
+    import pyarrow as pa
+
+    low = _to_longs(nanos.view(pa.int64()))
+    near = _to_longs(micros.view(pa.int64()))
+    earlier = near - _WRAP_MICROS
+    beyond_nanos = (near > _LAST_NANO_MICROS) | ((near < -_LAST_NANO_MICROS) & (near % _DAY_MICROS != 0))
+    near = np.where(beyond_nanos & (earlier <= 0) & (earlier >= _YEAR_ONE_MICROS), earlier, near)
+    wraps = np.rint((near - low // 1000) / _WRAP_MICROS).astype(np.int64)
+    return pa.array(wraps * _WRAP_MICROS + (low + wraps * _WRAP_REST) // 1000).view(pa.timestamp("us"))
+
+
+def _take_entries(column: pa.MapArray, key: str) -> pa.Array:
+    """Return the values of a map under one key. A slice shares the children of the whole array, and a null map may have hidden entries."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = column.offsets.to_numpy()
+    start, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
+    validity = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
+    matches = pc.equal(column.keys.slice(start, entries), key)
+    return column.items.slice(start, entries).filter(pc.and_(matches, pa.array(validity)))
+
+
+def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Keys, Any]:
+    """Return the keys to hash and their values, without nulls; repeated text and binary values occur once."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if key_of(data_type) is Key.BYTES:
+        values = values.unique()
+        try:
+            encoded = values.cast(pa.large_binary()).to_pylist()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            # Values of this type have no bytes: the type in the file differs from the type in the table's schema.
+            raise contradiction(indexed, values.type, data_type) from None
+        if padded and data_type.root == "CHAR":
+            encoded = [value.rstrip(b" ") for value in encoded]
+        return encoded, values
+    keys = _convert_keys(values, data_type)
+    if keys is None:
+        raise contradiction(indexed, values.type, data_type)
+    return keys, values
+
+
+def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
+    """Return the 64-bit keys of values other than bytes; None if their stored form contradicts the type."""
+    import pyarrow as pa
+
+    kind, stored = key_of(data_type), values.type
+    if kind is Key.FLOAT:
+        return float_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float32(stored) else None
+    if kind is Key.DOUBLE:
+        return double_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float64(stored) else None
+    if kind is Key.INTEGER or (kind is Key.TIME and pa.types.is_int32(stored)):
+        return _to_longs(values) if pa.types.is_signed_integer(stored) else None
+    if kind is Key.DATE:
+        return _to_longs(values.view(pa.int32())) if pa.types.is_date32(stored) else None
+    if kind is Key.TIME and pa.types.is_time(stored):
+        counts = _to_longs(values.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()))
+        return timestamp_keys(counts, _PER_SECOND[stored.unit], Key.MILLIS)
+    if kind in (Key.MILLIS, Key.MICROS) and pa.types.is_timestamp(stored):
+        return timestamp_keys(_to_longs(values.view(pa.int64())), _PER_SECOND[stored.unit], kind)
+    return None
+
+
+def _to_longs(values: pa.Array) -> Longs:
+    return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)

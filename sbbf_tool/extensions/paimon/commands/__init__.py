@@ -1,0 +1,27 @@
+"""`sbbf paimon`: commands for the file indexes of Apache Paimon tables, one module per command."""
+
+from __future__ import annotations
+
+import click
+
+from sbbf_tool.cli.group import CommandEntry, CommandsByName
+
+COMMANDS = {
+    "inspect": CommandEntry(f"{__name__}.inspect", "Show the indexes of data files, with their estimated false-positive rates."),
+    "probe": CommandEntry(f"{__name__}.probe", "Find the data files of a table that may hold a value."),
+    "build": CommandEntry(f"{__name__}.build", "Build an index file for a data file."),
+    "verify": CommandEntry(f"{__name__}.verify", "Verify indexes against the data."),
+    "check": CommandEntry(f"{__name__}.check", "Check the indexes of a table against rules, as a gate for CI."),
+    "add-index": CommandEntry(f"{__name__}.add_index", "Add indexes to the data files of a table that have none for a column."),
+    "remove-index": CommandEntry(f"{__name__}.remove_index", "Remove indexes from the data files of a table."),
+}
+"""In the order of `--help`."""
+
+
+@click.group(cls=CommandsByName, commands=COMMANDS)
+def command() -> None:
+    """Inspect, query, verify, check, add and remove Bloom filters in the file indexes of Apache Paimon tables.
+
+    A file index is stored in `DATAFILE.index` beside a data file or, if it is small, in the manifest of the table. Its filters are not
+    those of Parquet, but an index type of Paimon for data files in Parquet, ORC and Avro.
+    """

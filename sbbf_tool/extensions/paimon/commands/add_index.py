@@ -1,0 +1,77 @@
+"""`sbbf paimon add-index`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
+from sbbf_tool.extensions.paimon.commands.options import dry_run_option, outside_option
+from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import AddIndexReport
+
+
+@click.command(cls=Command)
+@click.argument("table", metavar="TABLE")
+@columns_option("the table's options")
+@click.option("--replace", is_flag=True, help="Rebuild the filters of data files that have one for the column.")
+@click.option("--force", is_flag=True, help="Also write filters whose false-positive rate is above 50 % and above twice the target.")
+@outside_option
+@dry_run_option
+@page_limit_option
+@output_options()
+def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
+    """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
+
+    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. Indexes
+    of other columns and types stay as they are. An index is stored in the manifest or in DATAFILE.index, depending on the table's
+    file-index.in-manifest-threshold. The snapshot is created atomically and only if no other commit came first; otherwise the commit is
+    planned again on top of that one. Older snapshots stay unchanged. Exit code 3: a data file was skipped because it, or its index, could
+    not be read. Exit code 4: a filter was left out that would exclude hardly any value.
+    """
+    from sbbf_tool.extensions.paimon.reports import AddIndexReport
+    from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+
+    with show_progress("adding indexes"):
+        report = add_paimon_index(table, columns, **options)
+    outputs.print(Run(_AddIndexView(), AddIndexReport, is_single=True), "paimon-add-index", report)
+    code = render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
+    return max(code, RefusedError.exit_code) if report.refused else code
+
+
+class _AddIndexView(View["AddIndexReport"]):
+    schema = "paimon-add-index"
+
+    def show(self, page: Page, report: AddIndexReport) -> None:
+        page.table(
+            (Column("data file", NAME), Column("place", WORD, 8), Column("bytes", BYTES, 9), *COLUMNS),
+            [
+                (index.data_file, index.place, index.size, *format_column(column))
+                for index in report.new_indexes
+                for column in index.columns
+            ],
+        )
+        show_skipped(page, report.skipped)
+        for note in report.notes:
+            page.say(f"note: {note}")
+        files = format_count(len(report.new_indexes), "data file")
+        if report.dry_run:
+            outcome = f"{files} would get an index; nothing was written"
+        elif report.snapshot_after is None:
+            outcome = "no data file needs an index; nothing was written"
+        else:
+            outcome = f"added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}"
+        page.say(f"{report.table}: {outcome}")

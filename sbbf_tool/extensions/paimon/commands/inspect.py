@@ -1,0 +1,123 @@
+"""`sbbf paimon inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
+from sbbf_tool.extensions.paimon.commands.options import table_options
+from sbbf_tool.numbers import format_count, format_percent
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile, InspectReport
+
+_COLUMNS = (
+    Column("data file", NAME),
+    Column("partition", NAME, 5),
+    Column("rows", COUNT, 6),
+    Column("place", WORD, 7),
+    Column("column", NAME),
+    Column("current name", NAME, 2),
+    Column("index", WORD, 3),
+    Column("bytes", BYTES),
+    Column("k", COUNT, 9),
+    Column("bits", COUNT, 8),
+    Column("fill", RATE, 4),
+    Column("fpp", RATE),
+    Column("ndv", ESTIMATE, 1),
+)
+
+
+@click.command(cls=Command)
+@click.argument("target", metavar="TABLE|FILE.index")
+@table_options
+@output_options()
+def command(target: str, outputs: Outputs, **options: Any) -> int:
+    """Show the indexes of the data files of a table, or those in one index file.
+
+    TABLE is the folder of a table. Each row of the output is an index: its place, size in bytes, fill ratio and, estimated from the
+    bits, the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit
+    code 3: an index cannot be read.
+    """
+    from sbbf_tool.extensions.paimon.reports import InspectReport
+    from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+
+    report = inspect_paimon(target, **options)
+    outputs.print(Run(_InspectView(), InspectReport, is_single=True), "paimon-inspect", report)
+    code = render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
+    stop_if_unread()
+    return code
+
+
+class _InspectView(View["InspectReport"]):
+    schema = "paimon-inspect"
+
+    def show(self, page: Page, report: InspectReport) -> None:
+        indexed = sum(file.place != "none" for file in report.files)
+        if report.is_table:
+            state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+            page.say(f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index")
+        else:
+            page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
+        page.table(_COLUMNS, [row for file in report.files for row in _format_rows(file, report.is_table)])
+        page.say_all(_format_totals(page, report) if report.is_table else ())
+        page.say_all(_format_diagnoses(report))
+        if report.is_table and not indexed:
+            page.say("no data file has an index")
+        page.say_all(_format_findings(report))
+
+
+def _format_totals(page: Page, report: InspectReport) -> Iterator[str]:
+    for total in report.columns:
+        files = f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
+        yield f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
+
+
+def _format_diagnoses(report: InspectReport) -> Iterator[str]:
+    """Format one line per column whose filters are too large or too small, about the one that is farthest from half full."""
+    diagnoses: dict[str, list[tuple[float, str, str]]] = {}
+    for file in report.files:
+        for index in file.indexes:
+            if index.bloom is not None and index.bloom.diagnosis is not None:
+                distance = abs(index.bloom.fill_ratio - 0.5)
+                diagnoses.setdefault(index.current_column or index.column, []).append((distance, index.bloom.diagnosis, file.data_file))
+    for column, cases in diagnoses.items():
+        _, diagnosis, data_file = max(cases, key=lambda each: each[0])
+        more = f" and {format_count(len(cases) - 1, 'more data file')}" if len(cases) > 1 else ""
+        yield f"{column}: {diagnosis}" + (f" ({data_file}{more})" if report.is_table else "")
+
+
+def _format_rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[object, ...]]:
+    of_file = (file.data_file, file.partition, file.rows, file.place) if in_table else (None,) * 4
+    if in_table and not file.indexes:
+        yield (*of_file, *(None,) * 9)
+    for index in file.indexes:
+        current_name = None if index.current_column in (None, index.column) else index.current_column
+        yield (*of_file, index.column, current_name, index.kind, *_format_figures(index))
+
+
+def _format_figures(index: IndexFigures) -> tuple[object, ...]:
+    size, bloom = "EMPTY" if index.empty else index.size, index.bloom
+    if bloom is None:
+        return (size, *(None,) * 5)
+    return (size, bloom.k, bloom.num_bits, bloom.fill_ratio, bloom.estimated_fpp, bloom.estimated_ndv)
+
+
+def _format_findings(report: InspectReport) -> Iterator[str]:
+    """Format one line per finding, with the number of data files that it concerns."""
+    by_message: dict[tuple[str, str, str | None, str], list[str]] = {}
+    for finding in report.findings:
+        by_message.setdefault((finding.severity, finding.rule, finding.column, finding.message), []).append(finding.file)
+    for (severity, rule, column, message), files in by_message.items():
+        where = (files[0] if len(files) == 1 else format_count(len(files), "data file")) if report.is_table else None
+        place = f"column {column}" if column is not None else None
+        yield ": ".join(part for part in (severity, where, place, rule, message) if part is not None)

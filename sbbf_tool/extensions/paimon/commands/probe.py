@@ -1,0 +1,94 @@
+"""`sbbf paimon probe`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
+from sbbf_tool.extensions.paimon.commands.options import table_options
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import ProbedFile, ProbeReport, ValueAnswer
+
+_COLUMNS = (
+    Column("value", NAME),
+    Column("data file", NAME),
+    Column("partition", NAME, 2),
+    Column("rows", COUNT, 3),
+    Column("place", WORD, 4),
+    Column("answer", WORD),
+    Column("reason", SENTENCE, 1),
+)
+_REMAINS = "remains"
+
+
+@click.command(cls=NegativeValues)
+@click.argument("table", metavar="TABLE")
+@click.argument("column", metavar="COLUMN")
+@click.argument("values", nargs=-1, metavar="VALUE...")
+@click.option(
+    "--values-file",
+    type=click.Path(),
+    help="Also query for the values in this file, one per line without empty ones; - reads standard input.",
+)
+@click.option("--null", "with_null", is_flag=True, help="Also query for null.")
+@table_options
+@click.option("--stats", is_flag=True, help="Print the number of bytes and files read to standard error.")
+@output_options()
+def command(
+    table: str,
+    column: str,
+    values: tuple[str, ...],
+    values_file: str | None,
+    with_null: bool,
+    stats: bool,
+    outputs: Outputs,
+    **options: Any,
+) -> int:
+    """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
+
+    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the
+    column: 42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are
+    skipped for every value.
+    """
+    from sbbf_tool.extensions.paimon.reports import ProbeReport
+    from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
+    from sbbf_tool.storage.folders import LocalFolders
+
+    files = LocalFolders()
+    report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
+    outputs.print(Run(_ProbeView(), ProbeReport, is_single=True), "paimon-probe", report)
+    if stats:
+        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
+    stop_if_unread()
+    return MAYBE if report.remaining else ABSENT
+
+
+class _ProbeView(View["ProbeReport"]):
+    schema = "paimon-probe"
+
+    def show(self, page: Page, report: ProbeReport) -> None:
+        state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+        page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
+        rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+        page.table(_COLUMNS, rows, matters=lambda row: row[-2] == _REMAINS)
+        remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+        data_files = format_count(len(report.files), "data file")
+        page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
+        if report.unused_reason is not None:
+            page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
+
+
+def _format_row(file: ProbedFile, answer: ValueAnswer) -> tuple[object, ...]:
+    value = "null" if answer.value is None else render.value(answer.value)
+    outcome = _REMAINS if answer.may_hold else "skipped"
+    return (value, file.data_file, file.partition, file.rows, file.place, outcome, answer.reason)

@@ -1,0 +1,73 @@
+"""`sbbf paimon remove-index`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
+from sbbf_tool.extensions.paimon.commands.options import outside_option
+from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import RemoveIndexReport
+
+
+@click.command(cls=Command)
+@click.argument("table", metavar="TABLE")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COL",
+    help="Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the map m.  [default: all columns]",
+)
+@click.option("--unreadable", is_flag=True, help="Remove whole indexes that contradict the format or are missing; Paimon fails on them.")
+@outside_option
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be removed, but write nothing.")
+@output_options()
+def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
+    """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay unchanged, and no row changes.
+
+    TABLE is the folder of a table on a local disk. Use the current names of columns. Indexes of other columns and types stay as they are.
+    Index files stay on disk for the older snapshots; Paimon's remove_orphan_files deletes those that no snapshot needs. Exit code 3: an
+    index was skipped because it could not be read.
+    """
+    from sbbf_tool.extensions.paimon.reports import RemoveIndexReport
+    from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
+
+    report = remove_paimon_index(table, columns, **options)
+    outputs.print(Run(_RemoveIndexView(), RemoveIndexReport, is_single=True), "paimon-remove-index", report)
+    return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
+
+
+class _RemoveIndexView(View["RemoveIndexReport"]):
+    schema = "paimon-remove-index"
+
+    def show(self, page: Page, report: RemoveIndexReport) -> None:
+        page.table(
+            (Column("data file", NAME), Column("removed", NAME), Column("place", WORD, 2), Column("bytes", BYTES, 1)),
+            [
+                (index.data_file, ", ".join(index.columns) or "unreadable index", index.place, index.size)
+                for index in report.removed_indexes
+            ],
+        )
+        show_skipped(page, report.skipped)
+        for note in report.notes:
+            page.say(f"note: {note}")
+        files = format_count(len(report.removed_indexes), "data file")
+        if report.dry_run:
+            outcome = f"indexes would be removed from {files}; nothing was written"
+        elif report.snapshot_after is None:
+            outcome = "no data file has such an index; nothing was written"
+        else:
+            outcome = f"removed indexes from {files}; committed as snapshot {report.snapshot_after}"
+        page.say(f"{report.table}: {outcome}")

@@ -1,0 +1,86 @@
+"""`sbbf paimon verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
+from sbbf_tool.extensions.paimon.commands.options import table_options
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifyReport
+
+_COLUMNS = (
+    Column("data file", NAME),
+    Column("place", WORD, 3),
+    Column("column", NAME),
+    Column("rows", COUNT, 1),
+    Column("nulls", COUNT, 2),
+    Column("false negatives", COUNT),
+    Column("result", WORD),
+)
+_VERIFIED = "all values found"
+
+
+@click.command(cls=Command)
+@click.argument("target", metavar="TABLE|FILE.index")
+@click.argument("data_file", metavar="[DATAFILE]", required=False)
+@table_options
+@page_limit_option
+@output_options()
+def command(target: str, data_file: str | None, outputs: Outputs, **options: Any) -> int:
+    """Verify that an index has no false negatives: query its filters for every value of the data file.
+
+    TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name
+    refers to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
+    """
+    from sbbf_tool.extensions.paimon.reports import VerifyReport
+    from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
+
+    with show_progress("verifying indexes"):
+        report = verify_paimon(target, data_file, **options)
+    outputs.print(Run(_VerifyView(), VerifyReport, is_single=True), "paimon-verify", report)
+    code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
+    stop_if_unread()
+    return code
+
+
+class _VerifyView(View["VerifyReport"]):
+    schema = "paimon-verify"
+
+    def show(self, page: Page, report: VerifyReport) -> None:
+        rows = [
+            (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
+            for file in report.files
+            for column in file.columns
+        ]
+        page.table(_COLUMNS, rows, matters=lambda row: row[-1] != _VERIFIED)
+        page.say_all(_format_false_negatives(report))
+        filters = format_count(len(rows), "filter")
+        count = sum(row[-1] == _VERIFIED for row in rows)
+        page.say(f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}")
+
+
+def _format_result(column: VerifiedColumn) -> str:
+    return "not verified" if column.problem else "false negatives" if column.false_negatives else _VERIFIED
+
+
+def _format_false_negatives(report: VerifyReport) -> Iterator[str]:
+    for file in report.files:
+        for column in file.columns:
+            if count := column.false_negatives:
+                examples = ", ".join(column.examples)
+                cause = f"; {column.cause}" if column.cause else ""
+                yield f"{file.data_file}: column {column.column}: {format_count(count, 'false negative')}, such as {examples}{cause}"

@@ -1,0 +1,206 @@
+"""The container of a file index (fileindex/FileIndexFormat.java): a `.index` file, and the same bytes inside a manifest.
+
+Everything is big-endian.
+
+    i64  magic 00 05 4e 4e d0 1a 35 ae
+    i32  version 1
+    i32  head length: where the body begins, counted from byte 0
+    i32  number of columns, then for each
+           utf  name                     a map's entry is called `column[key]`
+           i32  number of indexes, then for each
+                  utf  kind              bloom-filter, bitmap, bsi, range-bitmap, ...
+                  i32  start             counted from byte 0; -1 for an EMPTY index, which has no values
+                  i32  length
+    i32  redundant length, and that many redundant bytes (none so far)
+    body                                 the bytes of the indexes
+
+Like Paimon's reader, this module takes the end of the head from the head length and ignores the redundant part, but keeps its bytes.
+Unknown kinds are kept too. As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of the same kind,
+the last one is used.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extensions.paimon.modified_utf8 import build_utf, parse_utf
+
+MAGIC = 1493475289347502
+VERSION = 1
+EMPTY = -1
+
+_FIXED = struct.Struct(">qiii")
+_I32 = struct.Struct(">i")
+_SPAN = struct.Struct(">ii")
+_NO_REDUNDANCY = _I32.pack(0)
+_MAX_SIZE = (1 << 31) - 1
+_SMALLEST_COLUMN = 6
+_SMALLEST_INDEX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One index of a column; `start` counts from byte 0 of the container."""
+
+    kind: str
+    start: int
+    length: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether the index has no values: Paimon skips the file for every value."""
+        return self.start == EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEntry:
+    """Column of the container, by its name in the schema of the data file, and its indexes in order."""
+
+    name: str
+    indexes: tuple[IndexEntry, ...]
+
+
+@dataclass(frozen=True)
+class Container:
+    """Container as stored: its directory, the rest of the head, and the body.
+
+    Two containers are equal only if their bytes are equal.
+    """
+
+    columns: tuple[ColumnEntry, ...]
+    body: bytes
+    head_tail: bytes = _NO_REDUNDANCY
+    """The rest of the head: the redundant length and the redundant bytes."""
+
+    @cached_property
+    def head_length(self) -> int:
+        """Number of bytes before the body."""
+        return _FIXED.size + len(_build_directory(self.columns)) + len(self.head_tail)
+
+    @property
+    def size(self) -> int:
+        return self.head_length + len(self.body)
+
+    @cached_property
+    def indexes(self) -> dict[str, dict[str, IndexEntry]]:
+        """Indexes as Paimon finds them: column -> kind -> the last entry of that kind."""
+        indexes_by_name: dict[str, dict[str, IndexEntry]] = {}
+        for column in self.columns:
+            indexes_by_name.setdefault(column.name, {}).update((index.kind, index) for index in column.indexes)
+        return indexes_by_name
+
+    def body_of(self, index: IndexEntry) -> bytes:
+        """Return the bytes of an index; empty for an EMPTY one."""
+        if index.empty:
+            return b""
+        start = index.start - self.head_length
+        return self.body[start : start + index.length]
+
+    @property
+    def bodies(self) -> dict[str, dict[str, bytes | None]]:
+        """The bytes of all indexes, in the form that `lay_out` takes."""
+        return {
+            column: {kind: None if index.empty else self.body_of(index) for kind, index in kinds.items()}
+            for column, kinds in self.indexes.items()
+        }
+
+
+def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
+    """Build a container from indexes (column -> kind -> bytes), in the given order and without gaps; None makes an EMPTY index.
+
+    For one column, the bytes equal those that Paimon writes; Paimon writes several columns in the order of a Java HashMap. Raises
+    UsageError for a name of more than 65,535 bytes or a container of more than 2 GiB.
+    """
+    entries_by_name = {
+        name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()
+    }
+    offset = Container(tuple(ColumnEntry(name, entries) for name, entries in entries_by_name.items()), b"").head_length
+    bodies: list[bytes] = []
+    columns = []
+    for name, kinds in indexes.items():
+        entries = []
+        for kind, body in kinds.items():
+            if body is None:
+                entries.append(IndexEntry(kind, EMPTY, 0))
+                continue
+            entries.append(IndexEntry(kind, offset, len(body)))
+            bodies.append(body)
+            offset += len(body)
+        columns.append(ColumnEntry(name, tuple(entries)))
+    if offset > _MAX_SIZE:
+        raise UsageError(f"the file index would have {offset} bytes; the limit is {_MAX_SIZE}")
+    return Container(tuple(columns), b"".join(bodies))
+
+
+def build_container(container: Container) -> bytes:
+    """Build the bytes of a container; `parse_container` returns an equal one."""
+    fixed = _FIXED.pack(MAGIC, VERSION, container.head_length, len(container.columns))
+    return fixed + _build_directory(container.columns) + container.head_tail + container.body
+
+
+def parse_container(data: bytes) -> Container:
+    """Parse a container from its bytes.
+
+    Raises UnreadableError, with the offset, for bytes that no reader can use: a different magic or version, a head or an index that extends
+    past the end, or an index that starts inside the head.
+    """
+    if len(data) < _FIXED.size:
+        raise UnreadableError(f"a file index has at least {_FIXED.size} bytes, not {len(data)}", place="offset 0")
+    magic, version, head_length, column_count = _FIXED.unpack_from(data)
+    if magic != MAGIC:
+        raise UnreadableError("not a Paimon file index: the magic bytes differ", place="offset 0")
+    if version != VERSION:
+        raise UnreadableError(f"the file index has version {version}; only {VERSION} is supported", place="offset 8")
+    if not _FIXED.size <= head_length <= len(data):
+        raise UnreadableError(f"the header states {head_length} bytes, but the file index has {len(data)}", place="offset 12")
+    columns: list[ColumnEntry] = []
+    offset = _FIXED.size
+    for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
+        name, offset = parse_utf(data, offset, head_length)
+        index_count, offset = _parse_i32(data, offset, head_length)
+        indexes = []
+        for _ in range(_check_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
+            index, offset = _parse_index(data, offset, head_length)
+            indexes.append(index)
+        columns.append(ColumnEntry(name, tuple(indexes)))
+    return Container(tuple(columns), data[head_length:], data[offset:head_length])
+
+
+def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]:
+    kind, offset = parse_utf(data, offset, head_length)
+    if offset + _SPAN.size > head_length:
+        raise UnreadableError("the position of an index is truncated", place=f"offset {offset}")
+    start, length = _SPAN.unpack_from(data, offset)
+    if start != EMPTY and not (head_length <= start <= start + length <= len(data)):
+        raise UnreadableError(
+            f"an index of {length} bytes at offset {start} does not fit into the file index of {len(data)} bytes", place=f"offset {offset}"
+        )
+    return IndexEntry(kind, start, length), offset + _SPAN.size
+
+
+def _parse_i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
+    if offset + _I32.size > end:
+        raise UnreadableError("the header is truncated", place=f"offset {offset}")
+    return _I32.unpack_from(data, offset)[0], offset + _I32.size
+
+
+def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:
+    """Return the count. Raises UnreadableError if that many items do not fit into the rest of the head."""
+    if not 0 <= count <= (end - offset) // smallest:
+        raise UnreadableError(
+            f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header", place=f"offset {offset}"
+        )
+    return count
+
+
+def _build_directory(columns: tuple[ColumnEntry, ...]) -> bytes:
+    parts: list[bytes] = []
+    for column in columns:
+        parts += (build_utf(column.name), _I32.pack(len(column.indexes)))
+        for index in column.indexes:
+            parts += (build_utf(index.kind), _SPAN.pack(index.start, index.length))
+    return b"".join(parts)

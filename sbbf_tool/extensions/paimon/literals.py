@@ -1,0 +1,163 @@
+"""Values written as text, parsed into the keys that Paimon hashes for the type of a column.
+
+| type                   | written                                                                                             |
+|------------------------|-----------------------------------------------------------------------------------------------------|
+| CHAR VARCHAR STRING    | unchanged; no blanks are added or removed                                                           |
+| BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits                                                         |
+| integers               | decimal                                                                                             |
+| FLOAT DOUBLE           | decimal, optionally with an exponent, NaN, Infinity, -Infinity; rounded once, as in Java            |
+| DATE                   | 2024-02-29; years after 9999 with a sign                                                            |
+| TIME                   | 23:59[:59[.999999999]]                                                                              |
+| TIMESTAMP              | a date, T or a blank, a time; Z allowed. A date alone means midnight                                |
+| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one, UTC                                           |
+
+Digits finer than the hashed unit are rounded down, as in Paimon.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.paimon.data_types import INTEGER_BITS, DataType
+from sbbf_tool.extensions.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of
+from sbbf_tool.gregorian import Date, days_of
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_DATE = r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+_OFFSET = r"(?P<offset>Z|[+-][0-9]{2}:?[0-9]{2})?"
+_NANOS_PER_MILLI = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed 64-bit integer for other types."""
+
+    key: bytes | int
+
+    @property
+    def hashes(self) -> Hashes:
+        """The hash, as an array of length 1 for a filter."""
+        return hash_bytes([self.key]) if isinstance(self.key, bytes) else hash_longs(np.array([self.key], np.int64))
+
+    @property
+    def hash64(self) -> int:
+        return int(self.hashes[0])
+
+
+def parse_literal(text: str, data_type: DataType) -> Literal:
+    """Parse a value of a type. Raises UsageError if the text is not a value of the type, or the type has no hash in Paimon."""
+    kind = key_of(data_type)
+    if kind is None:
+        raise UsageError(f"Paimon has no hash for type {data_type}")
+    if kind is Key.BYTES:
+        return Literal(_parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text))
+    if kind is Key.INTEGER:
+        return Literal(_parse_integer(text, data_type))
+    if kind is Key.FLOAT:
+        return Literal(int(float_keys(np.array([_parse_float(text)], np.float32))[0]))
+    if kind is Key.DOUBLE:
+        return Literal(int(double_keys(np.array([_parse_double(text)], np.float64))[0]))
+    if kind is Key.DATE:
+        return Literal(_count_days(_match(_DATE, text, data_type)))
+    if kind is Key.TIME:
+        return Literal(_count_nanos(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
+    per_key = _NANOS_PER_MILLI if kind is Key.MILLIS else 1000
+    return Literal(_check_range(_parse_timestamp(text, data_type) // per_key, 64, text, data_type))
+
+
+def _encode_text(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!r:.60} cannot be encoded as UTF-8") from None
+
+
+def _parse_binary(text: str) -> bytes:
+    if not re.fullmatch(r"0[xX](?:[0-9a-fA-F]{2})*", text):
+        raise UsageError(f"{text!r:.60} is not a binary value", hint="write 0x and two hexadecimal digits per byte")
+    return bytes.fromhex(text[2:])
+
+
+def _parse_integer(text: str, data_type: DataType) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise UsageError(f"{text!r:.60} is not a value of type {data_type}")
+    return _check_range(int(text), INTEGER_BITS[data_type.root], text, data_type)
+
+
+def _check_range(value: int, bits: int, text: str, data_type: DataType) -> int:
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise UsageError(f"{text!r:.60} is out of the range of {data_type}")
+    return value
+
+
+def _parse_double(text: str) -> float:
+    if special := re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower()):
+        value = math.nan if special[2] == "nan" else math.inf
+        return -value if special[1] == "-" else value
+    if not _FLOATING.fullmatch(text):
+        raise UsageError(f"{text!r:.60} is not a number")
+    value = float(text)
+    if math.isinf(value):
+        raise UsageError(f"{text!r:.60} is out of the range of DOUBLE")
+    return value
+
+
+def _parse_float(text: str) -> np.float32:
+    """Parse the float nearest to the decimal; a conversion through a double could round twice."""
+    double = _parse_double(text)
+    if not math.isfinite(double):
+        return np.float32(double)
+    with np.errstate(over="ignore"):
+        nearest = np.float32(double)
+    if np.isinf(nearest):
+        raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
+    if double in (0.0, float(nearest)):
+        return nearest
+    exact = Fraction(text)
+    with np.errstate(over="ignore"):
+        candidates = [nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))]
+    finite = [value for value in candidates if np.isfinite(value)]
+    return min(finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1))
+
+
+def _match(pattern: str, text: str, data_type: DataType) -> re.Match[str]:
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if match is None:
+        raise UsageError(f"{text!r:.60} is not a {data_type} in ISO 8601")
+    return match
+
+
+def _count_days(match: re.Match[str]) -> int:
+    days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
+    if days is None:
+        raise UsageError(f"{match[0]!r} is not a valid date")
+    return days
+
+
+def _count_nanos(match: re.Match[str]) -> int:
+    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise UsageError(f"{match[0]!r} is not a valid time of day")
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
+
+
+def _parse_timestamp(text: str, data_type: DataType) -> int:
+    match = _match(f"{_DATE}(?:[T ]{_TIME}{_OFFSET})?", text, data_type)
+    nanos = _count_days(match) * 86_400_000_000_000
+    if match["hour"] is None:
+        return nanos
+    offset = match["offset"]
+    if offset not in (None, "Z"):
+        if data_type.root == "TIMESTAMP":
+            raise UsageError(f"{text!r} has an offset, but a TIMESTAMP has no time zone", hint="remove the offset")
+        minutes = int(offset[1:3]) * 60 + int(offset[-2:])
+        nanos -= minutes * 60_000_000_000 * (-1 if offset[0] == "-" else 1)
+    return nanos + _count_nanos(match)

@@ -1,0 +1,106 @@
+"""The schema file of a table, `schema/schema-<id>` (schema/TableSchema.java): JSON with fields, keys and options.
+
+A data file was written with one of the schemas of its table and keeps the column names of that schema. The id of a
+field survives renames, so it connects current and earlier names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extensions.paimon.data_types import DataType, Field, parse_fields
+from sbbf_tool.records import optional, parse_object, required, strings
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    id: int
+    fields: tuple[Field, ...]
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str]
+
+    def field(self, name: str) -> Field | None:
+        return next((field for field in self.fields if field.name == name), None)
+
+    def field_by_id(self, field_id: int) -> Field | None:
+        return next((field for field in self.fields if field.id == field_id), None)
+
+    @property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """Types of the partition columns. Raises UnreadableError when the schema lacks one of them."""
+        fields = [self.field(key) for key in self.partition_keys]
+        if None in fields:
+            raise UnreadableError(f"schema {self.id} is partitioned by a column that it does not have")
+        return tuple(field.type for field in fields if field is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumn:
+    """Indexed column: a whole column, or the entry `key` of a map."""
+
+    column: str
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return self.column if self.key is None else f"{self.column}[{self.key}]"
+
+
+def parse_indexed_column(name: str) -> IndexedColumn:
+    """Parse the name of an indexed column. As in Paimon, `m[k]`, split at the first `[`, is entry `k` of map `m`."""
+    start = name.find("[")
+    if start < 0 or not name.endswith("]"):
+        return IndexedColumn(name)
+    return IndexedColumn(name[:start], name[start + 1 : -1])
+
+
+def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType | None:
+    """Return the type of the values of an indexed column (in a map, its value type); None without a schema or such a column."""
+    field = schema.field(indexed.column) if schema is not None else None
+    if field is None or indexed.key is None:
+        return field.type if field else None
+    return field.type.value if field.type.root == "MAP" else None
+
+
+def current_name(schema: TableSchema | None, current: TableSchema | None, indexed: IndexedColumn) -> str | None:
+    """Return the current name of a column that `schema` has; None if it no longer exists, or a schema is unknown."""
+    field = schema.field(indexed.column) if schema is not None else None
+    field = current.field_by_id(field.id) if current is not None and field is not None else None
+    return str(replace(indexed, column=field.name)) if field is not None else None
+
+
+def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field, DataType]:
+    """Find a column by its current name; return its name in an index, its field, and the type of its values.
+
+    Raises UsageError, with similar names, when there is none.
+    """
+    indexed = parse_indexed_column(name)
+    field = schema.field(indexed.column)
+    if field is not None and (data_type := indexed_type(schema, indexed)) is not None:
+        return indexed, field, data_type
+    if (whole := schema.field(name)) is not None:
+        return IndexedColumn(name), whole, whole.type
+    if field is not None:
+        raise UsageError(f"column {field.name} is {field.type}, not a map, so it has no entry {indexed.key!r}")
+    names = [field.name for field in schema.fields]
+    near = get_close_matches(indexed.column, names, n=3)
+    hint = (
+        f"did you mean {', '.join(near)}?" if near else f"the columns of the table are {', '.join(names[:8])}{', ...' if names[8:] else ''}"
+    )
+    raise UsageError(f"there is no column {indexed.column!r}", hint=hint)
+
+
+def parse_table_schema(data: bytes) -> TableSchema:
+    """Parse a schema file. Raises UnreadableError if `data` is not a schema file."""
+    tree = parse_object(data, "a schema file")
+    options = optional(tree, "options", dict) or {}
+    return TableSchema(
+        required(tree, "id", int),
+        parse_fields(tree.get("fields")),
+        strings(tree, "partitionKeys"),
+        strings(tree, "primaryKeys"),
+        {str(name): str(value) for name, value in options.items()},
+    )

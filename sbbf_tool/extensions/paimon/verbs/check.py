@@ -1,0 +1,202 @@
+"""`check_paimon`: run rules on the indexes of a table, as `check` does on the filters of a Parquet file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from sbbf_tool.arguments import as_names
+from sbbf_tool.display import redact
+from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.paimon import rules
+from sbbf_tool.extensions.paimon.bloom64 import KIND
+from sbbf_tool.extensions.paimon.fast_hash import key_of
+from sbbf_tool.extensions.paimon.files import Files
+from sbbf_tool.extensions.paimon.findings import IndexInspector, InspectedIndex, Note
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
+from sbbf_tool.extensions.paimon.membership import verify_index
+from sbbf_tool.extensions.paimon.reports import VerifiedColumn
+from sbbf_tool.extensions.paimon.requests import request_in_file
+from sbbf_tool.extensions.paimon.rules import BY_NAME, INDEX_RULES, IndexRule
+from sbbf_tool.extensions.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.extensions.paimon.table_schema import current_name, parse_indexed_column, resolve_column
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.hints import Fix
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Finding, RuleOutcome
+from sbbf_tool.rules.catalog import GROUPS
+from sbbf_tool.rules.facts import Reads
+from sbbf_tool.rules.selection import ensure_valid, why_not_selected
+from sbbf_tool.storage.folders import LocalFolders
+
+_PARAMETERS = {"add": ("add_paimon_index", False), "replace": ("add_paimon_index", True), "remove": ("remove_paimon_index", False)}
+"""The function that a rule's verb stands for, and whether it replaces filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The rules that run, and the findings that make the table fail."""
+
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    quick: bool
+    fail_on: str
+
+    def __post_init__(self) -> None:
+        ensure_valid((self.fail_on,), SEVERITIES, "severity")
+        ensure_valid((*self.select, *self.ignore), [*BY_NAME, *GROUPS], "rule")
+        for name in self.select:
+            if name in BY_NAME and (reason := self.why_not(BY_NAME[name])) is not None:
+                raise UsageError(f"rule {name} is selected but cannot run: {reason}")
+        if all(self.why_not(rule) for rule in INDEX_RULES):
+            raise UsageError("the policy runs no rule")
+
+    def why_not(self, rule: IndexRule) -> str | None:
+        return why_not_selected(rule.name, rule.group, rule.reads, self.select, self.ignore, self.quick)
+
+    def fails(self, severity: str) -> bool:
+        return SEVERITIES.index(severity) <= SEVERITIES.index(self.fail_on)
+
+
+def check_paimon(
+    table: str | os.PathLike[str],
+    *,
+    select: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    quick: bool = False,
+    fail_on: str = ERROR,
+    snapshot: int | None = None,
+    branch: str | None = None,
+    allow_outside: bool = False,
+    max_page_bytes: MaxPageBytes = None,
+    files: Files | None = None,
+) -> CheckReport:
+    """Run the rules on the indexes of a table, by default at its latest snapshot; a finding names the data file.
+
+    `select` and `ignore` name rules or groups. `quick` skips the rules that read data files. A finding of severity `fail_on` or worse makes
+    the table fail. Files outside the directory of the table are read only with `allow_outside`. Raises UsageError for a rule that does not
+    exist, and UnreadableError if the table cannot be read; data files that cannot be read are reported as `unreadable`.
+    """
+    selection = _Selection(as_names(select, "rule"), as_names(ignore, "rule"), quick, fail_on)
+    paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    return _Check(paimon_table, selection, max_page_bytes).run()
+
+
+@dataclass
+class _Check:
+    """The check of one table, file by file; only columns and notes of each file are kept."""
+
+    table: Table
+    selection: _Selection
+    max_page_bytes: MaxPageBytes
+    findings: list[Finding] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    indexed_columns: dict[str, int] = field(default_factory=dict)
+    """Number of data files with a Bloom filter, by current name of the column."""
+    columns_by_file: list[tuple[LiveFile, frozenset[str]]] = field(default_factory=list)
+    """The columns with a Bloom filter in each data file whose index can be read."""
+
+    def run(self) -> CheckReport:
+        running = [rule for rule in INDEX_RULES if self.selection.why_not(rule) is None]
+        reads_data = any(rule.reads is Reads.DATA for rule in running)
+        inspector = IndexInspector(self.table)
+        for live in self.table.live_files:
+            inspected_index = inspector.inspect(live)
+            self._add(live, inspected_index.notes)
+            if inspected_index.index.container is not None:
+                if reads_data:
+                    self._add(live, self._verify(live, inspected_index))
+                self._count_columns(live, inspected_index)
+            elif inspected_index.index.problem is None and live.outside is None:
+                self.columns_by_file.append((live, frozenset()))
+        if any(rule.name == rules.MISSING_INDEX for rule in running):
+            for live, columns in self.columns_by_file:
+                self._add(live, self._find_missing(live, columns))
+        self.findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+        return CheckReport(
+            file=redact(self.table.path),
+            failed=any(self.selection.fails(finding.severity) for finding in self.findings),
+            fail_on=self.selection.fail_on,
+            rules=tuple(map(self._outcome, INDEX_RULES)),
+            findings=tuple(self.findings),
+            unreadable=tuple(self.unreadable),
+        )
+
+    def _add(self, live: LiveFile, notes: Iterable[Note]) -> None:
+        for note in notes:
+            rule = BY_NAME[note.rule]
+            if self.selection.why_not(rule) is None:
+                fix = self._find_fix(live, rule, note.column)
+                self.findings.append(Finding(rule.name, rule.severity, redact(live.path), note.column, rule.message, note.evidence, fix))
+
+    def _find_fix(self, live: LiveFile, rule: IndexRule, column: str | None) -> Fix | None:
+        """Return the change that resolves a finding; None if this package cannot change the indexes of the table, or the column is gone."""
+        if rule.verb is None or column is None or self.table.schema.primary_keys or self.table.branch is not None:
+            return None
+        schema = self.table.schema_of(live.file)
+        name = column if rule.name == rules.MISSING_INDEX else current_name(schema, self.table.schema, parse_indexed_column(column))
+        verb, replaces = _PARAMETERS[rule.verb]
+        return None if name is None else Fix(verb, (self.table.path,), (name,), replace=replaces)
+
+    def _verify(self, live: LiveFile, inspected_index: InspectedIndex) -> Iterator[Note]:
+        result = verify_index(self.table, live, inspected_index.index, self.max_page_bytes)
+        if result.problem is not None and live.outside is None:
+            self.unreadable.append(f"{redact(live.path)}: {result.problem}")
+        columns_with_notes = {note.column for note in inspected_index.notes}
+        for column in result.columns:
+            if column.false_negatives:
+                yield Note(rules.FALSE_NEGATIVES if column.cause is None else rules.WRONG_HASH, _describe(column), column.column)
+            elif column.problem is not None and column.column not in columns_with_notes:
+                self.unreadable.append(f"{redact(live.path)}: column {column.column}: {column.problem}")
+
+    def _count_columns(self, live: LiveFile, inspected_index: InspectedIndex) -> None:
+        columns = frozenset(
+            index.current_column
+            for index in inspected_index.file.indexes
+            if index.current_column is not None and (index.kind == KIND or index.empty)
+        )
+        self.columns_by_file.append((live, columns))
+        for column in columns:
+            self.indexed_columns[column] = self.indexed_columns.get(column, 0) + 1
+
+    def _find_missing(self, live: LiveFile, present: Collection[str]) -> Iterator[Note]:
+        """Yield the columns without a Bloom filter in a data file that has the column."""
+        requests = parse_bloom_columns(self.table.schema.options)
+        for column in dict.fromkeys((*requests, *self.indexed_columns)):
+            if column not in present and self._can_index(live, column):
+                yield Note(rules.MISSING_INDEX, _describe_missing(self.indexed_columns.get(column, 0), column in requests), column)
+
+    def _can_index(self, live: LiveFile, column: str) -> bool:
+        try:
+            data_type = resolve_column(self.table.schema, column)[2]
+            return key_of(data_type) is not None and request_in_file(self.table, live, IndexRequest(column)) is not None
+        except UsageError:
+            return False  # an option for a column that the table does not have
+
+    def _outcome(self, rule: IndexRule) -> RuleOutcome:
+        def outcome(result: str, reason: str | None = None) -> RuleOutcome:
+            return RuleOutcome(rule.name, rule.severity, result, reason)
+
+        if (reason := self.selection.why_not(rule)) is not None:
+            return outcome("not run", reason)
+        if any(finding.rule == rule.name for finding in self.findings):
+            return outcome("failed" if self.selection.fails(rule.severity) else "noted")
+        if not self.indexed_columns and rule.reads is Reads.DATA:
+            return outcome("not run", "no data file has a Bloom filter")
+        return outcome("passed", "some data files could not be read" if self.unreadable and rule.reads is Reads.DATA else None)
+
+
+def _describe(column: VerifiedColumn) -> str:
+    values = column.rows - column.nulls
+    share = f"{column.false_negatives:,} of {format_count(values, 'value')} are excluded"
+    examples = f", such as {', '.join(column.examples)}" if column.examples else ""
+    return f"{share}{examples}" + (f"; {column.cause}" if column.cause else "")
+
+
+def _describe_missing(num_files: int, is_requested: bool) -> str:
+    reasons = [
+        f"{format_count(num_files, 'other data file')} {'has' if num_files == 1 else 'have'} a filter" if num_files else None,
+        "the options of the table name the column" if is_requested else None,
+    ]
+    return ", and ".join(filter(None, reasons))

@@ -1,0 +1,89 @@
+"""`sbbf report`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
+from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.spelling import write_command
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.report.page_report import PageReport
+
+
+@click.command(cls=Command)
+@click.option("-o", "--output", metavar="PAGE", required=True, type=click.Path(), help="Write this HTML file; an existing one is replaced.")
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
+)
+@click.option(
+    "--against",
+    metavar="FILE",
+    type=click.Path(),
+    help="Compare with this report of an earlier sbbf inspect: FILE ends with .json.",
+)
+@click.option("--quick", is_flag=True, help="Skip the rules that read data.")
+@page_limit_option
+@output_options()
+@over_files()
+def command(
+    files: Files,
+    output: str,
+    queries: tuple[str, ...],
+    against: str | None,
+    quick: bool,
+    max_page_bytes: int | None,
+    outputs: Outputs,
+) -> int:
+    """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
+    findings.
+
+    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; the page covers all files together. It
+    is one file that loads nothing and needs no script, and has the numbers of each picture in a table. The findings are those of `sbbf
+    check`, which reads data unless --quick is given. Exit code 3: a file could not be read; the page lists it.
+    """
+    from sbbf_tool.extensions.report.write_page import write_page
+
+    names = tuple(files.names)
+    with limit_complaints(files.most_files):
+        report = write_page(
+            files.rows,
+            names,
+            output,
+            is_single=files.file is not None,
+            queries=queries,
+            against=against,
+            quick=quick,
+            keys=files.keys,
+            max_page_bytes=max_page_bytes,
+            write_fix=write_command,
+            no_files=NO_PARTITION if files.where is not None else None,
+        )
+        outputs.print(Run(_PageView(), type(report), is_single=True), "report", report)
+        for unreadable in report.unreadable:
+            complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
+        if more := report.unreadable_files - len(report.unreadable):
+            complain(f"sbbf: {format_count(more, 'more file')} could not be read")
+    stop_if_unread()
+    return report.exit_code
+
+
+class _PageView(View["PageReport"]):
+    schema = "report"
+
+    def show(self, page: Page, report: PageReport) -> None:
+        counts = (format_count(report.files, "file"), format_count(report.filters, "filter"), format_count(report.findings, "finding"))
+        page.say(f"{report.output}: {', '.join(counts)}")

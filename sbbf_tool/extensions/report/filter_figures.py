@@ -1,0 +1,169 @@
+"""Figures of filters that have been inspected, for notebooks and the HTML report: rate against bits per value, and fill by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, rate, size, table
+from sbbf_tool.extensions.report.pictures.grid import GridCell, bin_size, draw_grid
+from sbbf_tool.extensions.report.pictures.rates import Dot, Dots, cell_bounds, draw_rates
+from sbbf_tool.numbers import format_count, format_number, format_percent
+
+RATES = "False-positive rate against bits per value"
+FILL = "Share of bits set, by column and row group"
+
+_RATES_NOTE = (
+    "The line is the rate that the format promises. A dot off it is a filter whose bits are not spread as values that hash evenly would "
+    "be; a dot far to the right has more bytes than it needs. A hollow dot to the left of a filled one counts every stored value: values "
+    "repeat. A hollow dot alone is a filter that is full, at the top, or empty, at the bottom."
+)
+_FILL_NOTE = (
+    "A third to a half of the bits are set in a filter of the right size for a rate of 1 %. Near 0 %, the filter wastes bytes or lacks "
+    "values; near 100 %, it excludes nothing."
+)
+
+
+class InspectedFilter(Protocol):
+    """What figures need of a `FilterReport`, whose module imports this one."""
+
+    @property
+    def row_group(self) -> int: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def num_values(self) -> int: ...
+    @property
+    def has_filter(self) -> bool: ...
+    @property
+    def bitset_bytes(self) -> int | None: ...
+    @property
+    def blocks(self) -> int | None: ...
+    @property
+    def fill_ratio(self) -> float | None: ...
+    @property
+    def estimated_fpp(self) -> float | None: ...
+    @property
+    def estimated_ndv(self) -> float | None: ...
+    @property
+    def bits_per_value(self) -> float | None: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+    @property
+    def unreadable(self) -> str | None: ...
+
+
+def build_figures(key: str, filters: Sequence[InspectedFilter], row_groups: int) -> Iterator[Figure]:
+    """Yield the figures of the filters of one file, without the tables; none if no filter was measured."""
+    if any(row.estimated_fpp is not None for row in filters):
+        values = {(row.row_group, row.column): row.num_values for row in filters}
+        yield replace(build_rates_figure(f"{key}_rates", Dots(dots_of(filters, values)), filters), tables=())
+        yield replace(build_fill_figure(f"{key}_fill", filters, row_groups), tables=())
+
+
+def dots_of(filters: Iterable[InspectedFilter], values: Mapping[tuple[int, str], int | None]) -> Iterator[Dot]:
+    """Yield a dot for each filter whose bits were measured; `values` are numbers of stored values, by row group and column."""
+    for row in filters:
+        if row.estimated_fpp is None or not row.bitset_bytes:
+            continue
+        stored = values.get((row.row_group, row.column))
+        bits_of_stored = row.bitset_bytes * 8 / stored if stored else None
+        yield Dot(f"{row.column}, row group {row.row_group}", row.bits_per_value, bits_of_stored, row.estimated_fpp)
+
+
+def build_rates_figure(key: str, dots: Dots, filters: Sequence[InspectedFilter] = ()) -> Figure:
+    """Build picture and table of the rates; the table has the filters or, of many, the cells of the picture."""
+    if filters or not dots.cells:
+        head: tuple[str, ...] = ("column", "row group", "bits per value", "false-positive rate", "distinct values (estimated)", "bitset")
+        rows: Iterable[tuple[Value, ...]] = (
+            (
+                row.column,
+                count(row.row_group),
+                count(row.bits_per_value),
+                rate(row.estimated_fpp),
+                count(row.estimated_ndv),
+                size(row.bitset_bytes),
+            )
+            for row in filters
+            if row.estimated_fpp is not None
+        )
+        if not filters:
+            head = ("filter", "bits per value", "false-positive rate")
+            rows = ((dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)) for dot in dots.items)
+        content = table("Filters", head, rows)
+    else:
+        content = table(
+            "Filters by bits per value and rate", ("bits per value", "false-positive rate", "filters"), map(_row_of_cell, dots.cells)
+        )
+    return Figure(key, RATES, _RATES_NOTE, draw_rates(f"{key}_p", RATES, dots), (content,))
+
+
+def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
+    (low, high), (least, most) = cell_bounds(cell[0])
+    return (
+        f"{format_number(low)} to {format_number(high)}",
+        f"{format_percent(least)} to {format_percent(most)}",
+        count(cell[1]),
+    )
+
+
+def build_fill_figure(
+    key: str, filters: Sequence[InspectedFilter], row_groups: int, errors: Mapping[tuple[int, str], str] | None = None
+) -> Figure:
+    """Build the heat strip of the filters of one file; many row groups share a cell, which shows the fullest filter.
+
+    `errors` are rules that found an error, by row group and column: their cells have a frame.
+    """
+    errors = errors or {}
+    columns = list(dict.fromkeys(row.column for row in filters if row.has_filter))
+    step = bin_size(len(columns), row_groups)
+    bins = range(0, row_groups, step)
+    names = [f"{start}" if step == 1 else f"{start}-{min(start + step, row_groups) - 1}" for start in bins]
+    fullest: dict[tuple[int, int], InspectedFilter] = {}
+    errors_by_place: dict[tuple[int, int], str] = {}
+    numbers = {column: at for at, column in enumerate(columns)}
+    for row in filters:
+        if not row.has_filter:
+            continue
+        place = numbers[row.column], row.row_group // step
+        if (row.row_group, row.column) in errors:
+            errors_by_place.setdefault(place, f"row group {row.row_group}: {errors[row.row_group, row.column]}")
+        rival = fullest.get(place)
+        if rival is None or (row.fill_ratio or 0) >= (rival.fill_ratio or 0):
+            fullest[place] = row
+    cells = {place: _fill_cell(row, errors_by_place.get(place)) for place, row in fullest.items()}
+    svg, num_rows = draw_grid(f"{key}_p", FILL, columns, names, cells, "row group")
+    more = f" The picture has the first {num_rows} of {len(columns):,} columns." if num_rows < len(columns) else ""
+    has_gaps = len(cells) < len(columns) * len(bins)
+    gaps = " An empty cell has no filter." if has_gaps else ""
+    binned = f" Each cell is the fullest filter of {step:,} row groups." if step > 1 else ""
+    framed = " A cell with a frame and ! has an error; see the findings." if errors_by_place else ""
+    rows = (
+        (row.column, count(row.row_group), rate(row.fill_ratio), count(row.blocks), "; ".join(_list_problems(row, errors)))
+        for row in filters
+        if row.has_filter
+    )
+    content = table("Fill of each filter", ("column", "row group", "bits set", "blocks", "problem"), rows)
+    return Figure(key, FILL, _FILL_NOTE + framed + gaps + binned + more, svg, (content,))
+
+
+def _list_problems(row: InspectedFilter, errors: Mapping[tuple[int, str], str]) -> Iterator[str]:
+    if row.unreadable:
+        yield row.unreadable
+        return
+    if (row.row_group, row.column) in errors:
+        yield errors[row.row_group, row.column]
+    yield from row.warnings
+
+
+def _fill_cell(row: InspectedFilter, error: str | None) -> GridCell:
+    place = f"{row.column}, row group {row.row_group}"
+    if row.unreadable:
+        return GridCell(None, "!", f"{place}: unreadable: {row.unreadable}")
+    if row.fill_ratio is None:
+        return GridCell(None, "?", f"{place}: its bits were not read")
+    blocks = format_count(row.blocks or 0, "block")
+    title = f"{place}: {format_percent(row.fill_ratio)} of the bits set, {blocks}, rate {format_percent(row.estimated_fpp)}"
+    text = f"{row.fill_ratio * 100:.0f}"
+    return GridCell(row.fill_ratio, text, title) if error is None else GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")

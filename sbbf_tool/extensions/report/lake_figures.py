@@ -1,0 +1,165 @@
+"""The figures of any number of files: bytes, folds, fill, partitions by column, distribution of rates, worst files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sbbf_tool.extensions.report.pictures.bars import Bar, draw_bars, draw_histogram
+from sbbf_tool.extensions.report.pictures.figure import Figure, Table, Value, count, rate, size, table
+from sbbf_tool.extensions.report.pictures.folds import Curve
+from sbbf_tool.extensions.report.pictures.grid import GridCell, draw_grid
+from sbbf_tool.extensions.report.pictures.svg import percent
+from sbbf_tool.extensions.report.totals import LOWEST_DECADE, LakeTotals, Partition, Sums
+from sbbf_tool.numbers import format_count, format_percent, format_size
+
+_MOST_COLUMNS, _MOST_BINS = 25, 40
+_BYTES = "Where the bytes are"
+_FILL = "Share of bits set, by column"
+_PARTITIONS = "Partitions and columns"
+_RATES = "Distribution of false-positive rates"
+
+
+def list_curves(totals: LakeTotals) -> list[Curve]:
+    """Return the filters of each column at every half of their size."""
+    return [
+        Curve(column, tuple((each.bytes, each.mean_fpp, each.worst_fpp) for each in folds.sizes()))
+        for column, folds in totals.folds.items()
+    ]
+
+
+def build_bytes_figure(totals: LakeTotals) -> Figure:
+    """Build the bytes of all files by content: filters by column, and what the footers state."""
+    columns = sorted(totals.columns.items(), key=lambda item: -item[1].bytes)
+    rest = totals.bytes - totals.filter_bytes - totals.footer_bytes - totals.unreferenced_bytes
+    parts = [
+        ("pages, indexes and other", rest, "pages"),
+        ("footers", totals.footer_bytes, "footer"),
+        ("unreferenced", totals.unreferenced_bytes, "unreferenced"),
+        ("Bloom filters", totals.filter_bytes, "filter"),
+        *((f"filters of {column}", sums.bytes, "filter") for column, sums in columns[:_MOST_COLUMNS]),
+    ]
+    bars = [
+        Bar(name, number, f"{format_size(number)}, {format_percent(number / max(1, totals.bytes))}", f"{name}: {number:,} bytes", kind)
+        for name, number, kind in parts
+    ]
+    content = table(
+        "Bytes by content",
+        ("content", "bytes", "share of all files"),
+        ((name, size(n), rate(n / max(1, totals.bytes))) for name, n, _ in parts),
+    )
+    return Figure(
+        "bytes", _BYTES, "The bytes of all files together, and those of filters by column.", draw_bars("bytes_p", _BYTES, bars), (content,)
+    )
+
+
+def build_fill_figure(totals: LakeTotals) -> Figure | None:
+    """Build the numbers of filters by column and tenth of bits set; None without filters."""
+    columns = sorted((item for item in totals.columns.items() if item[1].deciles), key=lambda item: -item[1].bytes)
+    if not columns:
+        return None
+    tenths = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
+    cells = {}
+    for row, (column, sums) in enumerate(columns):
+        most = max(sums.deciles.values())
+        for tenth, filters in sums.deciles.items():
+            title = f"{column}: {format_count(filters, 'filter')} with {tenths[tenth]} of the bits set"
+            cells[row, tenth] = GridCell(filters / most, f"{filters:,}", title)
+    svg, num_rows = draw_grid("fill_p", _FILL, [column for column, _ in columns], tenths, cells, "bits set; the number is that of filters")
+    rows = ((column, *(count(sums.deciles[tenth]) for tenth in range(10))) for column, sums in columns)
+    note = "About half of the bits of a filter of the right size are set. To the left, filters waste bytes; to the right, they are full."
+    more = f" The picture has the first {num_rows} of {len(columns):,} columns." if num_rows < len(columns) else ""
+    return Figure("fill", _FILL, note + more, svg, (table("Filters by share of bits set", ("column", *tenths), rows),))
+
+
+def build_partitions_figure(totals: LakeTotals) -> Figure | None:
+    """Build the share of row groups with a filter, by partition and column; None without filters."""
+    columns = [column for column, _ in sorted(totals.columns.items(), key=lambda item: -item[1].bytes)][:_MOST_COLUMNS]
+    if not columns:
+        return None
+    names = sorted(totals.partitions)
+    step = -(-len(names) // _MOST_BINS)
+    bins = [names[start : start + step] for start in range(0, len(names), step)]
+    labels = [_name_bin(part) for part in bins]
+    cells = {}
+    for at, part in enumerate(bins):
+        for number, column in enumerate(columns):
+            filters, row_groups, worst = _add_up([totals.partitions[name] for name in part], column)
+            share = filters / row_groups if row_groups else 0.0
+            title = f"{labels[at]}, {column}: {filters:,} of {format_count(row_groups, 'row group')} with a filter"
+            title += f", worst rate {format_percent(worst)}" if worst is not None else ""
+            cells[at, number] = GridCell(share if filters else None, f"{share * 100:.0f}", title)
+    svg, _ = draw_grid(
+        "partitions_p", _PARTITIONS, labels, columns, cells, "column; the number is the percentage of row groups with a filter"
+    )
+    binned = f" Each line is {step} partitions." if step > 1 else ""
+    more = f" The picture has the {_MOST_COLUMNS} columns with the largest filters." if len(totals.columns) > _MOST_COLUMNS else ""
+    head = ("partition", "column", "files", "row groups with a filter", "row groups", "bytes of filters", "mean rate", "worst rate")
+    rows = (
+        (name, column, count(totals.partitions[name].files), *_row_of_sums(sums, totals.partitions[name]))
+        for name in names
+        for column, sums in totals.partitions[name].columns.items()
+    )
+    note = "The darker a cell, the more of the row groups have a filter. A light cell in a dark line or column is a gap."
+    return Figure("partitions", _PARTITIONS, note + binned + more, svg, (table("Filters by partition and column", head, rows),))
+
+
+def _name_bin(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]}"
+
+
+def _add_up(partitions: list[Partition], column: str) -> tuple[int, int, float | None]:
+    sums = [each.columns[column] for each in partitions if column in each.columns]
+    rates = [each.worst_fpp for each in sums if each.worst_fpp is not None]
+    return sum(each.filters for each in sums), sum(each.row_groups for each in partitions), max(rates, default=None)
+
+
+def _row_of_sums(sums: Sums, partition: Partition) -> tuple[Value, ...]:
+    return count(sums.filters), count(partition.row_groups), size(sums.bytes), rate(sums.mean_fpp), rate(sums.worst_fpp)
+
+
+def build_distribution_figure(totals: LakeTotals) -> Figure | None:
+    """Build the numbers of filters by power of ten of the rate; None if no filter could be measured."""
+    if not totals.decades:
+        return None
+    decades = [*range(LOWEST_DECADE, 0), 1]
+    names = [_name_decade(decade) for decade in decades]
+    bars = [
+        Bar(
+            name,
+            totals.decades[decade],
+            "",
+            f"{format_count(totals.decades[decade], 'filter')}: rate {name}",
+            "unreferenced" if decade > 0 else "filter",
+        )
+        for decade, name in zip(decades, names, strict=True)
+    ]
+    content = table("Filters by rate", ("false-positive rate", "filters"), ((bar.name, count(int(bar.value))) for bar in bars))
+    svg = draw_histogram("distribution_p", _RATES, bars, "false-positive rate", "filters")
+    return Figure("distribution", _RATES, "Filters above 50 % exclude fewer than half of the absent values.", svg, (content,))
+
+
+def _name_decade(decade: int) -> str:
+    if decade > 0:
+        return "above 50 %"
+    high = "50 %" if decade == -1 else percent(10.0 ** (decade + 1))
+    return f"below {high}" if decade == LOWEST_DECADE else f"{percent(10.0**decade).removesuffix(' %')} to {high}"
+
+
+def list_columns(totals: LakeTotals) -> Table:
+    """Return the table of all columns."""
+    rows = ((column, *_columns_of(sums, totals)) for column, sums in totals.columns.items())
+    head = ("column", "row groups with a filter", "row groups", "bytes of filters", "mean false-positive rate", "worst false-positive rate")
+    return table("Columns with filters", head, rows)
+
+
+def _columns_of(sums: Sums, totals: LakeTotals) -> tuple[Value, ...]:
+    return count(sums.filters), count(totals.row_groups), size(sums.bytes), rate(sums.mean_fpp), rate(sums.worst_fpp)
+
+
+def list_worst_files(totals: LakeTotals) -> Table:
+    """Return the table of the worst files."""
+    rows: Iterator[tuple[Value, ...]] = (
+        (rank.name, count(rank.errors), count(rank.warnings), count(rank.filters), rate(rank.worst_fpp), size(rank.bytes))
+        for rank in totals.worst_files()
+    )
+    return table("The worst files", ("file", "errors", "warnings", "filters", "worst rate", "size"), rows)

@@ -1,0 +1,211 @@
+"""The page: one HTML file that loads nothing, with the figures of all files. Only this module imports Jinja2."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from pkgutil import get_data
+from typing import TYPE_CHECKING
+
+from sbbf_tool.display import escape, shorten
+from sbbf_tool.extensions.report import file_figures, lake_figures
+from sbbf_tool.extensions.report.comparison import EarlierRun, build_changes_figure
+from sbbf_tool.extensions.report.contents import FileContents
+from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
+from sbbf_tool.extensions.report.page_report import UnreadableFile
+from sbbf_tool.extensions.report.pictures.figure import Figure, Table, count, render_figure, render_table, table
+from sbbf_tool.extensions.report.pictures.folds import build_folds_figure
+from sbbf_tool.extensions.report.pictures.style import load_style
+from sbbf_tool.extensions.report.query_figures import build_query_figures
+from sbbf_tool.extensions.report.totals import LakeTotals
+from sbbf_tool.hints import Fix
+from sbbf_tool.numbers import format_count, format_row_groups, format_size
+from sbbf_tool.reports.findings import ERROR, SEVERITIES
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.findings import Finding
+
+_MOST_UNREADABLE = 100
+
+
+class Page:
+    """What a page shows. Files are added one by one, and kept as totals; of the only file of a page, all is kept."""
+
+    def __init__(
+        self, names: Iterable[str], *, is_single: bool, earlier: EarlierRun | None = None, write_fix: Callable[[Fix], str] = str
+    ) -> None:
+        """Take the names that the page is about; `write_fix` writes the fixes of findings."""
+        self.totals = LakeTotals()
+        self.unreadable: list[UnreadableFile] = []
+        self.unreadable_files = 0
+        self._names = tuple(names)
+        self._is_single = is_single
+        self._earlier = earlier
+        self._write_fix = write_fix
+        self._single: FileContents | None = None
+
+    def add(self, contents: FileContents) -> None:
+        """Add a file."""
+        self.totals.add(contents)
+        if self._is_single:
+            self._single = contents
+
+    def add_unreadable(self, file: str, reason: str) -> None:
+        """Add a file that could not be read; the first ones are listed."""
+        self.unreadable_files += 1
+        if len(self.unreadable) < _MOST_UNREADABLE:
+            self.unreadable.append(UnreadableFile(file, reason))
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield the figures in the order of the page."""
+        totals, single = self.totals, self._single
+        if single is not None:
+            yield file_figures.build_bytes_figure(single, None if self._earlier is None else self._earlier.single)
+        elif totals.files:
+            yield lake_figures.build_bytes_figure(totals)
+        if totals.filters:
+            filters = single.inspect.filters if single is not None else ()
+            yield build_rates_figure("rates", totals.dots, filters)
+            if single is not None:
+                yield build_fill_figure("fill", single.inspect.filters, single.inspect.row_groups, _list_errors(single))
+            more = (
+                build_folds_figure("folds", curves) if (curves := lake_figures.list_curves(totals)) else None,
+                file_figures.build_blocks_figure(single) if single is not None else lake_figures.build_fill_figure(totals),
+                None if single is not None else lake_figures.build_partitions_figure(totals),
+                None if single is not None else lake_figures.build_distribution_figure(totals),
+            )
+            yield from filter(None, more)
+        yield from build_query_figures(totals.queries, loses_rows=totals.loses_rows)
+        if self._earlier is not None:
+            yield build_changes_figure(self._earlier, totals)
+
+    def render(self, version: str, figures: Iterable[Figure] | None = None) -> str:
+        """Return the page as text, which is the same for the same files."""
+        from jinja2 import Environment
+        from markupsafe import Markup
+
+        style, script = load_style() + _load("page.css"), _load("sort.js")
+        all_figures = list(self.figures() if figures is None else figures)
+        tables = [lake_figures.list_columns(self.totals)] if self.totals.columns else []
+        tables += [lake_figures.list_worst_files(self.totals)] if self._single is None and self.totals.filters else []
+        verdict, verdict_class = self._describe_findings()
+        sections = [
+            ("findings", "Findings"),
+            *([("columns", "Columns")] if tables else []),
+            *((each.key, each.title) for each in all_figures),
+        ]
+        page = Environment(autoescape=True, trim_blocks=False).from_string(_load("page.html.jinja"))
+        return page.render(
+            title=f"Bloom filters of {', '.join(map(escape, self._names[:3]))}{', ...' if len(self._names) > 3 else ''}",
+            style=Markup(style),
+            style_hash=Markup(_hash(style)),
+            script=Markup(script),
+            script_hash=Markup(_hash(script)),
+            facts=list(self._list_facts()),
+            sections=[(key, escape(name)) for key, name in sections],
+            verdict=escape(verdict),
+            verdict_class=verdict_class,
+            findings=Markup("\n".join(render_table(each) for each in self._list_findings())),
+            unreadable=Markup(render_table(self._list_unreadable())) if self.unreadable else "",
+            tables=Markup("\n".join(map(render_table, tables))),
+            figures=[Markup(render_figure(each)) for each in all_figures],
+            version=version,
+        )
+
+    def _list_facts(self) -> Iterator[tuple[str, str]]:
+        totals, single = self.totals, self._single
+        yield ("Size" if single is not None else "Files"), format_size(totals.bytes) if single is not None else f"{totals.files:,}"
+        if single is None:
+            yield "Size of all files", format_size(totals.bytes)
+        else:
+            yield "Written by", escape(shorten(single.inspect.created_by or "an unknown writer"))
+        yield "Rows", f"{totals.rows:,}"
+        yield "Row groups", f"{totals.row_groups:,}"
+        yield "Filters", f"{totals.filters:,}" if totals.filters else "none"
+        if totals.filters:
+            yield "Size of filters", format_size(totals.filter_bytes)
+        if totals.unreadable_filters:
+            yield "Unreadable filters", f"{totals.unreadable_filters:,}"
+        if totals.locked_files:
+            locked = (
+                ", ".join(map(escape, single.inspect.locked_columns)) if single is not None else format_count(totals.locked_files, "file")
+            )
+            yield "Locked columns (keys not given)", locked
+        if self.unreadable_files:
+            yield "Unreadable files", f"{self.unreadable_files:,}"
+
+    def _describe_findings(self) -> tuple[str, str]:
+        counts: Counter[str] = Counter()
+        for _, rule in self.totals.findings_by_rule():
+            counts[rule.severity] += rule.findings
+        if not counts:
+            files = "No file could be read" if not self.totals.files else "No findings" if self.totals.filters else "No filters"
+            return f"{files}.", "doubtful" if self.unreadable_files else "good" if self.totals.filters else "neutral"
+        sums = ", ".join(format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity])
+        return f"{sums}.", "bad" if counts["error"] else "doubtful" if counts["warning"] else "neutral"
+
+    def _list_findings(self) -> Iterator[Table]:
+        if self._single is not None:
+            check = self._single.check
+            if check.findings:
+                head = ("severity", "rule", "column", "row groups", "what is wrong", "evidence", "fix")
+                yield table("Findings", head, (self._row_of_finding(finding) for finding in check.findings))
+            if check.unreadable:
+                yield table("Parts that could not be read", ("place and reason",), ((each,) for each in check.unreadable))
+            notes = [*self._single.inspect.notes]
+            if notes:
+                yield table("Notes", ("note",), ((note,) for note in notes))
+        elif self.totals.rules:
+            yield table(
+                "Findings by rule",
+                ("severity", "rule", "findings", "files", "what is wrong", "example"),
+                (
+                    (rule.severity, name, count(rule.findings), count(rule.files), rule.message, rule.example)
+                    for name, rule in self.totals.findings_by_rule()
+                ),
+            )
+
+    def _row_of_finding(self, finding: Finding) -> tuple[str | None, ...]:
+        row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
+        place = format_row_groups(row_groups) if row_groups else None
+        first = finding.evidence[0] if finding.evidence else None
+        fact = None if first is None else first.fact
+        if first is not None and first.row_group is not None and len(row_groups) > 1:
+            fact = f"{fact} (row group {first.row_group})"
+        fix = None if finding.fix is None else self._write_fix(finding.fix)
+        return (
+            finding.severity,
+            finding.rule,
+            finding.column,
+            place,
+            finding.message,
+            fact,
+            fix,
+        )
+
+    def _list_unreadable(self) -> Table:
+        rows = tuple((each.file, each.reason) for each in self.unreadable)
+        return Table("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
+
+
+def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:
+    """Return the rules that found an error, by row group and column."""
+    errors: dict[tuple[int, str], str] = {}
+    for finding in contents.check.findings:
+        if finding.severity == ERROR and finding.column is not None:
+            for evidence in finding.evidence:
+                if evidence.row_group is not None:
+                    errors.setdefault((evidence.row_group, finding.column), finding.rule)
+    return errors
+
+
+def _load(name: str) -> str:
+    data = get_data(__package__, name)
+    assert data is not None, "the package contains the file"
+    return data.decode()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

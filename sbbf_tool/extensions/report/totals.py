@@ -1,0 +1,217 @@
+"""Totals of the contents of many files, in memory that does not grow with their number."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
+from math import floor, log10
+
+from sbbf_tool.advice.folds import Folds
+from sbbf_tool.bloom import DEFAULT_FPP
+from sbbf_tool.bloom.sizing import SATURATED_FPP
+from sbbf_tool.extensions.report.contents import FileContents, QuerySteps
+from sbbf_tool.extensions.report.filter_figures import dots_of
+from sbbf_tool.extensions.report.pictures.rates import Dots
+from sbbf_tool.file.partitions import partition_values
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, Finding
+from sbbf_tool.rules import correctness
+
+MOST_COLUMNS, MOST_PARTITIONS, MOST_FILES, MOST_TILES = 200, 400, 20, 2000
+"""What is kept one by one; further columns and partitions are added up."""
+MORE_COLUMNS, MORE_PARTITIONS = "(further columns)", "(further partitions)"
+LOWEST_DECADE = -9
+
+
+@dataclass(slots=True)
+class Sums:
+    """A column in all files, or in one partition."""
+
+    filters: int = 0
+    bytes: int = 0
+    measured_filters: int = 0
+    fpp_sum: float = 0.0
+    worst_fpp: float | None = None
+    deciles: Counter[int] = field(default_factory=Counter)
+    """Filters by tenths of bits set."""
+
+    @property
+    def mean_fpp(self) -> float | None:
+        return self.fpp_sum / self.measured_filters if self.measured_filters else None
+
+
+@dataclass(slots=True)
+class Partition:
+    files: int = 0
+    row_groups: int = 0
+    columns: dict[str, Sums] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RuleSum:
+    severity: str
+    message: str
+    example: str
+    findings: int = 0
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileRank:
+    """What decides which files are the worst."""
+
+    errors: int
+    warnings: int
+    worst_fpp: float
+    name: str
+    filters: int = field(compare=False)
+    bytes: int = field(compare=False)
+
+
+@dataclass(slots=True)
+class QuerySum:
+    """One query over all files."""
+
+    row_groups: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    """Row groups by step, per engine; the empty name is the file without its filters."""
+    tiles: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Step and name of each row group, while there are few."""
+    problems: int = 0
+    first_problem: str | None = None
+
+    def add(self, file: str, query: QuerySteps) -> None:
+        if query.problem is not None:
+            self.problems += 1
+            self.first_problem = self.first_problem or query.problem
+        self.row_groups += query.row_groups
+        for group in query.engines:
+            for engine in group.engines or ("",):
+                self.counts.setdefault(engine, Counter()).update(group.steps)
+                tiles = self.tiles.setdefault(engine, [])
+                if self.row_groups <= MOST_TILES:
+                    tiles += [(step, f"{file}, row group {number}") for number, step in enumerate(group.steps)]
+                else:
+                    tiles.clear()
+
+
+class LakeTotals:
+    """Totals of the added files."""
+
+    def __init__(self) -> None:
+        self.files = self.bytes = self.rows = self.row_groups = self.filters = 0
+        self.footer_bytes = self.filter_bytes = self.unreferenced_bytes = 0
+        self.files_with_filters = self.unreadable_filters = 0
+        self.columns: dict[str, Sums] = {}
+        self.folds: dict[str, Folds] = {}
+        self.partitions: dict[str, Partition] = {}
+        self.decades: Counter[int] = Counter()
+        """Filters by the power of ten of their rate; 1 for a rate above a half."""
+        self.rules: dict[tuple[str, str], RuleSum] = {}
+        self.queries: dict[str, QuerySum] = {}
+        self.dots = Dots()
+        self.locked_files = 0
+        self.notes: Counter[str] = Counter()
+        self._worst: list[FileRank] = []
+
+    def add(self, contents: FileContents) -> None:
+        """Add a file."""
+        report = contents.inspect
+        self.files += 1
+        self.bytes += report.file_bytes
+        self.rows += report.rows
+        self.row_groups += report.row_groups
+        self.footer_bytes += report.footer_bytes
+        self.unreferenced_bytes += sum(each.length for each in report.unreferenced)
+        self.locked_files += bool(report.locked_columns)
+        with_filter = [row for row in report.filters if row.has_filter]
+        self.files_with_filters += bool(with_filter)
+        self.filters += len(with_filter)
+        self._add_filters(contents)
+        self._add_findings(contents)
+        for query in contents.queries:
+            self.queries.setdefault(query.query, QuerySum()).add(report.file, query)
+
+    def _add_filters(self, contents: FileContents) -> None:
+        report = contents.inspect
+        name = partition_of(report.file)
+        if name not in self.partitions and len(self.partitions) >= MOST_PARTITIONS:
+            name = MORE_PARTITIONS
+        partition = self.partitions.setdefault(name, Partition())
+        partition.files += 1
+        partition.row_groups += report.row_groups
+        for row in report.filters:
+            if not row.has_filter:
+                continue
+            self.unreadable_filters += row.unreadable is not None
+            column = row.column if row.column in self.columns or len(self.columns) < MOST_COLUMNS else MORE_COLUMNS
+            size = (row.header_bytes or 0) + (row.bitset_bytes or 0)
+            self.filter_bytes += size
+            for sums in (self.columns.setdefault(column, Sums()), partition.columns.setdefault(column, Sums())):
+                sums.filters += row.unreadable is None
+                sums.bytes += size
+                if row.estimated_fpp is not None and row.fill_ratio is not None:
+                    sums.measured_filters += 1
+                    sums.fpp_sum += row.estimated_fpp
+                    sums.worst_fpp = max(sums.worst_fpp or 0.0, row.estimated_fpp)
+                    sums.deciles[min(9, int(row.fill_ratio * 10))] += 1
+            if row.estimated_fpp is not None:
+                self.decades[_decade_of(row.estimated_fpp)] += 1
+        values = {(detail.row_group, detail.column): detail.values for detail in contents.filters}
+        for dot in dots_of(report.filters, values):
+            self.dots.add(dot)
+        for detail in contents.filters:
+            column = detail.column if detail.column in self.columns else MORE_COLUMNS
+            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
+
+    def _add_findings(self, contents: FileContents) -> None:
+        report, findings = contents.inspect, contents.check.findings
+        by_rule: dict[tuple[str, str], list[Finding]] = {}
+        for finding in findings:
+            by_rule.setdefault((finding.severity, finding.rule), []).append(finding)
+        for key, of_rule in by_rule.items():
+            rule = self.rules.setdefault(key, RuleSum(key[0], of_rule[0].message, report.file))
+            rule.findings += len(of_rule)
+            rule.files += 1
+        severities = Counter(finding.severity for finding in findings)
+        rank = FileRank(
+            severities["error"],
+            severities["warning"],
+            max((row.estimated_fpp for row in report.filters if row.estimated_fpp is not None), default=0.0),
+            report.file,
+            sum(row.has_filter for row in report.filters),
+            report.file_bytes,
+        )
+        if len(self._worst) < MOST_FILES:
+            heappush(self._worst, rank)
+        elif rank > self._worst[0]:
+            heapreplace(self._worst, rank)
+
+    @property
+    def loses_rows(self) -> bool:
+        """Whether filters or statistics of a file exclude values that it holds."""
+        names = {rule.name for rule in correctness.RULES}
+        return any(severity == ERROR and name in names for severity, name in self.rules)
+
+    def worst_files(self) -> list[FileRank]:
+        """Return the files with the most errors, then warnings, then the worst rate."""
+        return sorted(self._worst, key=lambda rank: (-rank.errors, -rank.warnings, -rank.worst_fpp, rank.name))
+
+    def findings_by_rule(self) -> Iterator[tuple[str, RuleSum]]:
+        """Yield rules with findings, the most severe first."""
+        for (_, name), rule in sorted(self.rules.items(), key=lambda item: (SEVERITIES.index(item[0][0]), -item[1].findings, item[0][1])):
+            yield name, rule
+
+
+def partition_of(path: str) -> str:
+    """Return the partition of a file by the folders of its path, such as `day=2026-01-31`, or its folder if it has none."""
+    values = partition_values(path)
+    return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items()) or os.path.dirname(path) or "."
+
+
+def _decade_of(fpp: float) -> int:
+    if fpp > SATURATED_FPP:
+        return 1
+    return max(LOWEST_DECADE, floor(log10(fpp))) if fpp > 0 else LOWEST_DECADE

@@ -1,0 +1,134 @@
+"""Write one HTML page about any number of files: a runner gathers the contents of each file, and this module adds them up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sbbf_tool.advice.queries import parse_query
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.display import redact
+from sbbf_tool.encryption.keys import Keys
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.extensions.report.earlier_inspect import read_earlier_inspect
+from sbbf_tool.extensions.report.page import Page
+from sbbf_tool.extensions.report.page_report import PageFigure, PageReport
+from sbbf_tool.hints import Fix
+from sbbf_tool.reports.rows import OK, SKIPPED
+from sbbf_tool.runner import works
+from sbbf_tool.runner.failures import error_of
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.report.contents import ContentsRow
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.page_limit import MaxPageBytes
+
+_PAGE = b"<!doctype html>"
+"""How every page begins, in lower case."""
+
+
+def write_page(
+    run: Callable[[works.Work[ContentsRow]], Iterable[ContentsRow]],
+    names: tuple[str, ...],
+    output: str | os.PathLike[str],
+    *,
+    is_single: bool,
+    queries: Iterable[str] = (),
+    against: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    write_fix: Callable[[Fix], str] = str,
+    no_files: str | None = None,
+) -> PageReport:
+    """Write the page about the files on which `run` does the work; see `write_report`.
+
+    `is_single` says that `names` means one file, whose error is raised. `write_fix` writes the fixes on the page. Raises
+    UnreadableError with the message `no_files`, if it is given, if there is no file; otherwise, the page then says so.
+    """
+    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
+    target = os.fsdecode(output)
+    _ensure_page(target)
+    earlier = None if against is None else read_earlier_inspect(against)
+    page = Page(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
+    work = works.contents(
+        parsed_queries, detailed=is_single, quick=quick, keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single
+    )
+    exit_code = _add_rows(run(work), page, target, is_single=is_single)
+    if no_files is not None and not (page.totals.files or page.unreadable_files):
+        raise UnreadableError(no_files)
+    for total in page.totals.queries.values():
+        if total.problems and total.problems == page.totals.files:
+            raise UsageError(f"no file has the column: {total.first_problem}")
+    figures = list(page.figures())
+    text = page.render(_find_version(), figures).encode("utf-8", "backslashreplace")
+    _write(target, text)
+    return PageReport(
+        output=target,
+        bytes=len(text),
+        files=page.totals.files,
+        row_groups=page.totals.row_groups,
+        filters=page.totals.filters,
+        findings=sum(rule.findings for _, rule in page.totals.findings_by_rule()),
+        figures=tuple(PageFigure(figure.key, figure.title) for figure in figures),
+        unreadable=tuple(page.unreadable),
+        unreadable_files=page.unreadable_files,
+        exit_code=exit_code,
+    )
+
+
+def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single: bool) -> int:
+    """Add the files to the page; return the highest exit code of those that could not be read."""
+    codes: set[int] = set()
+    first_usage_error: Exception | None = None
+    for row in rows:
+        _ensure_other_file(row.path, target)
+        if row.status == OK and row.report is not None:
+            page.add(row.report)
+            continue
+        if row.status == SKIPPED:
+            continue
+        error = row.error or error_of(row)
+        if is_single:
+            raise error
+        if row.exit_code == UsageError.exit_code:
+            first_usage_error = first_usage_error or error
+        codes.add(row.exit_code)
+        page.add_unreadable(redact(row.path), row.reason or row.status)
+    if first_usage_error is not None and not page.totals.files:
+        raise first_usage_error
+    return max(codes, default=0)
+
+
+def _ensure_page(target: str) -> None:
+    """Raise RefusedError if the page would replace a file that is no page."""
+    if not os.path.isfile(target):
+        return
+    with suppress(OSError), open(target, "rb") as stream:
+        if stream.read(len(_PAGE)).lower() not in (b"", _PAGE):
+            raise RefusedError("the file is not an HTML page, so no page replaces it", file=target, hint="name another, or remove it first")
+
+
+def _ensure_other_file(path: str, target: str) -> None:
+    """Raise RefusedError if the page would replace one of the files that it is about."""
+    with suppress(OSError, ValueError):
+        if os.path.samefile(path, target):
+            raise RefusedError("the page would replace one of the files", file=target, hint="name another")
+
+
+def _write(target: str, text: bytes) -> None:
+    from sbbf_tool.storage.whole import write_whole
+
+    with write_whole(target, overwrite=True) as stream:
+        stream.write(text)
+
+
+def _find_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("sbbf-tool")
+    except PackageNotFoundError:
+        return "of unknown version"

@@ -1,0 +1,73 @@
+"""`sbbf repair TABLE --abandoned`: the copies of files that runs left in a table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli.formats import Run
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import View
+from sbbf_tool.cli.tables import COUNT, NAME, Column
+from sbbf_tool.display import redact
+from sbbf_tool.extensions.tables.abandoned import AbandonedReport
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.cli.changes import Change
+
+    _FloatParameter = click.ParamType[float]
+else:
+    # The class is generic only since click 8.4.
+    _FloatParameter = click.ParamType
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_COLUMNS = (Column("hours", COUNT), Column("copy", NAME))
+
+
+class _Duration(_FloatParameter):
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = re.fullmatch(r"(\d{1,9})\s*([smhd])", str(value).strip(), re.ASCII)
+        if not match:
+            self.fail(f"{value!r} is not a duration; write 90s, 30m, 24h or 7d", param, ctx)
+        return float(int(match[1]) * _SECONDS[match[2]])
+
+
+DURATION = _Duration()
+"""Durations on a command line, in seconds: `30m`, `24h`."""
+
+
+def repair_abandoned(change: Change, columns: tuple[str, ...], older_than: float | None) -> int:
+    """List the abandoned copies of a table; delete them if the command changes it in place."""
+    from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
+
+    table = change.files.table
+    if table is None:
+        raise click.UsageError("--abandoned is for a table: give its root as the only PATH")
+    if change.output is not None:
+        raise click.UsageError("--output is for one file; delete abandoned copies with --in-place")
+    if change.files.where is not None or columns:
+        raise click.UsageError("--abandoned is for the whole table: it takes neither --where nor --column")
+    age = OLD_SECONDS if older_than is None else older_than
+    copies, younger = find_unreferenced(table, age)
+    deletes = change.in_place and not change.dry_run
+    if deletes:
+        delete_abandoned(table, copies, age)
+    report = AbandonedReport(table.name, tuple(copies), deletes, len(younger))
+    view = _AbandonedView()
+    change.outputs.print(Run(view, AbandonedReport, is_single=True), view.schema, report)
+    return 0
+
+
+class _AbandonedView(View[AbandonedReport]):
+    schema = "abandoned"
+
+    def show(self, page: Page, report: AbandonedReport) -> None:
+        page.table(_COLUMNS, [(int(copy.age_seconds / 3600), copy.path) for copy in report.copies])
+        done = "deleted" if report.deleted else "abandoned; --in-place deletes them" if report.copies else "abandoned"
+        younger = f"; {report.younger:,} younger: a run may be at work on them, see --older-than" if report.younger else ""
+        page.say(f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} {done}{younger}")

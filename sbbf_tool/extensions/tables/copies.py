@@ -1,0 +1,202 @@
+"""The copies of files that runs make in a table: the marker of a run that is at work, and the copies that no run will commit any more.
+
+A run renews its marker every minute. A marker is a file in the table's folder, `_sbbf-run-<run>-<seconds since 1970>`, with the table's
+`marker_text`: renewing creates the new one and then removes the old one, so that there is always one. Clean-ups of Delta and Iceberg skip
+names with an underscore.
+
+A copy is abandoned if its name says that a run made it, no retained version of the table refers to it, and its run has not renewed its
+marker for a while; if there is no marker, the copy itself must be that old. A table may lie below another one: copies in its folders are
+its own. Tables with a `marker_text` may share their folder with others: there, only copies of runs whose marker has this text are
+abandoned.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from sbbf_tool import log
+from sbbf_tool.errors import SbbfError, WriteError
+from sbbf_tool.extensions.tables.abandoned import AbandonedCopy
+from sbbf_tool.file.table_file import run_of_copy
+from sbbf_tool.storage import places
+from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep_folder
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.tables.table import Table
+
+_PREFIX = "_sbbf-run-"
+_MARKER = re.compile(rf"{_PREFIX}(?P<run>[0-9a-f]{{16}})-(?P<seconds>[0-9]{{1,12}})")
+_RENEWAL_SECONDS = 60.0
+_AT_WORK_SECONDS = 300.0
+"""A run that renewed its marker within this time may be at work; its copies are not abandoned at any requested age."""
+OLD_SECONDS = 24 * 3600.0
+"""Age from which copies count as abandoned, by default."""
+
+
+class RunMarker:
+    """The marker of a run in a table's folder. Use as a context manager; a thread renews the marker meanwhile."""
+
+    def __init__(self, location: str, run: str, text: str = "", *, stays_after_error: bool = False) -> None:
+        self._stays_after_error = stays_after_error
+        self._location = location
+        self._run = run
+        self._text = text
+        self._path: str | None = None
+        self._end = Event()
+        self._thread = Thread(target=self._renew, name="sbbf-run-marker", daemon=True)
+
+    def __enter__(self) -> RunMarker:
+        try:
+            if not places.is_url(self._location):
+                # DuckLake creates the folder of a table with the first file that it writes; all files may have been added from elsewhere.
+                os.makedirs(self._location, exist_ok=True)
+            self._create()
+        except (OSError, ValueError) as error:
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            raise WriteError(f"cannot create the marker of a run in the table's folder: {reason}", file=self._location) from error
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._end.set()
+        self._thread.join()
+        if self._path is not None and not (self._stays_after_error and exc_info[0] is not None):
+            _remove_quietly(self._path)
+
+    def _create(self) -> None:
+        before, path = self._path, f"{self._location}/{_PREFIX}{self._run}-{int(time.time())}"
+        if path != before:
+            places.open_folders(path).create(path, self._text.encode())
+            self._path = path
+            if before is not None:
+                _remove_quietly(before)
+
+    def _renew(self) -> None:
+        while not self._end.wait(_RENEWAL_SECONDS):
+            try:
+                self._create()
+            except (OSError, ValueError, SbbfError) as error:
+                # The next renewal may succeed; markers count as old only after hours.
+                log.info("cannot renew the marker of the run in %s: %s", self._location, error)
+
+
+def find_abandoned(table: Table, older_than: float = OLD_SECONDS) -> list[AbandonedCopy]:
+    """Return the abandoned copies in the table's folders, ordered by path. `older_than` is in seconds."""
+    return find_unreferenced(table, older_than)[0]
+
+
+def find_unreferenced(table: Table, older_than: float) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
+    """Return the abandoned copies, and the younger ones, which a run may still commit. Both are ordered by path."""
+    # A run that begins between the two listings has a marker, and no copy in the list.
+    copies = dict(_copies_below(table.location))
+    renewals = _renewals(table)
+    unmarked = set() if table.marker_text else {path for path, run in copies.items() if run not in renewals}
+    if places.is_url(table.location):
+        # The time of each object is a request of its own, and most copies are in the table.
+        unmarked -= table.referenced(unmarked)
+    times = {path: places.modified(path) for path in unmarked}
+    now = time.time()
+    candidates = []
+    for path, run in copies.items():
+        begin = renewals.get(run, times.get(path))
+        if begin is not None:
+            candidates.append(AbandonedCopy(path, run, now - begin))
+    in_versions = table.referenced({copy.path for copy in candidates})
+    formats: dict[str, str | None] = {}
+    own = (copy for copy in candidates if copy.path not in in_versions and not _is_in_inner_table(table.location, copy.path, formats))
+    abandoned: list[AbandonedCopy] = []
+    younger: list[AbandonedCopy] = []
+    for copy in sorted(own, key=lambda copy: copy.path):
+        is_old = copy.age_seconds > (max(older_than, _AT_WORK_SECONDS) if copy.run in renewals else older_than)
+        (abandoned if is_old else younger).append(copy)
+    return abandoned, younger
+
+
+def delete_abandoned(table: Table, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS) -> None:
+    """Delete abandoned copies, the old markers of runs, and temporary files of killed processes. Raises WriteError."""
+    for copy in copies:
+        delete_copy(copy.path)
+    for run, seconds in _renewals(table).items():
+        if time.time() - seconds > max(older_than, _AT_WORK_SECONDS):
+            for name in _list(table.location, f"{_PREFIX}{run}-"):
+                _remove_quietly(f"{table.location}/{name}")
+    if not places.is_url(table.location):
+        for folder, _, names in os.walk(table.location):
+            if any(name.endswith(TEMPORARY_SUFFIX) for name in names):
+                sweep_folder(folder)
+
+
+def delete_copy(path: str) -> None:
+    """Delete a copy that no version refers to. Raises WriteError."""
+    try:
+        places.open_folders(path).remove(path)
+    except (OSError, ValueError) as error:
+        raise WriteError(reason_of(error) if isinstance(error, OSError) else str(error), file=path) from error
+
+
+def copies_of_run(folder: str, run: str) -> list[str]:
+    """Return the paths of the copies that a run made in a local folder; none for a URL, whose listing costs requests."""
+    if places.is_url(folder):
+        return []
+    return [f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run]
+
+
+def _list(folder: str, prefix: str) -> list[str]:
+    try:
+        return list(places.open_folders(folder).list(folder, prefix))
+    except OSError:
+        return []
+
+
+def _renewals(table: Table) -> dict[str, float]:
+    """Return when each run of the table last renewed its marker."""
+    times: dict[str, float] = {}
+    for name in _list(table.location, _PREFIX):
+        match = _MARKER.fullmatch(name)
+        if match and (not table.marker_text or _has_text(f"{table.location}/{name}", table.marker_text)):
+            times[match["run"]] = max(times.get(match["run"], 0.0), float(match["seconds"]))
+    return times
+
+
+def _has_text(path: str, text: str) -> bool:
+    try:
+        return places.open_folders(path).read(path, len(text)) == text.encode()
+    except (OSError, ValueError):
+        # The marker was removed, or is another, larger file.
+        return False
+
+
+def _copies_below(location: str) -> Iterator[tuple[str, str]]:
+    """Yield path and run of each copy below a folder or prefix."""
+    if places.is_url(location):
+        paths: Iterable[str] = places.parquet_files(f"{location}/")
+    else:
+        paths = (f"{folder}/{name}" for folder, _, names in os.walk(location) for name in names)
+    for path in paths:
+        run = run_of_copy(path.rpartition("/")[2])
+        if run is not None and not os.path.islink(path):
+            yield path, run
+
+
+def _is_in_inner_table(location: str, path: str, formats: dict[str, str | None]) -> bool:
+    """Return whether the file of a table belongs to another one, whose root lies between. `formats` keeps what is known of folders."""
+    folder = path.rpartition("/")[0]
+    while len(folder) > len(location):
+        if folder not in formats:
+            formats[folder] = places.find_table_format(folder)
+        if formats[folder] is not None:
+            return True
+        folder = folder.rpartition("/")[0]
+    return False
+
+
+def _remove_quietly(path: str) -> None:
+    with suppress(OSError, ValueError, SbbfError):
+        places.open_folders(path).remove(path)

@@ -1,0 +1,222 @@
+"""The log of a table: read a snapshot, follow it to newer versions, create the next version (PROTOCOL.md, "Delta Log Entries").
+
+`_last_checkpoint` is only a hint for where a listing begins: the names in the log decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
+from sbbf_tool.extensions.tables.delta import checkpoint as parquet_checkpoint
+from sbbf_tool.extensions.tables.delta.actions import Action, parse_actions
+from sbbf_tool.extensions.tables.delta.paths import decode
+from sbbf_tool.extensions.tables.delta.segment import Checkpoint, Segment, commit_name, plan_segment, split_names, uncovered_checkpoints
+from sbbf_tool.extensions.tables.delta.snapshot import Snapshot
+from sbbf_tool.records import file_name, optional, parse_object, required
+from sbbf_tool.storage.folders import Folders
+from sbbf_tool.storage.system_errors import FORBIDDEN
+
+_LARGEST_COMMIT = 1 << 30
+_LARGEST_HINT = 16 << 20
+_READS = 3
+"""A log may be cleaned up while it is read; then it is listed again."""
+_VERSION_PREFIX = "0"
+"""Names of versions have 20 digits, and no version has as many."""
+_VERSIONS = 1 << 63
+
+PathAndActions = tuple[str, Iterator[tuple[str, Action]]]
+ReadParquet = Callable[[str], Iterator[tuple[str, Action]]]
+
+
+class Log:
+    """The folder `_delta_log` of the table at `location`."""
+
+    def __init__(self, folders: Folders, location: str) -> None:
+        self._folders = folders
+        self.path = f"{location}/_delta_log"
+
+    def read(self, is_wanted: Callable[[str], bool] | None = None) -> Snapshot:
+        """Read the newest version. Raises UnreadableError, and RefusedError if features of the table change how it is read."""
+        segment = self._find_segment()
+        for _ in range(_READS - 1):
+            try:
+                return self._replay(segment, is_wanted)
+            except UnreadableError:
+                again = self._find_segment()
+                if again == segment:
+                    raise
+                segment = again
+        return self._replay(segment, is_wanted)
+
+    def follow(self, snapshot: Snapshot) -> bool:
+        """Apply the versions that were committed after a snapshot; return whether it is the newest version now.
+
+        It is not if versions between were removed from the log; the snapshot is unchanged then. Raises as `read`.
+        """
+        commits, checkpoints = split_names(self._list(commit_name(snapshot.version)))
+        later = sorted(version for version in commits if version > snapshot.version)
+        newest = snapshot.version + len(later)
+        if later != list(range(snapshot.version + 1, newest + 1)) or any(checkpoint.version > newest for checkpoint in checkpoints):
+            return False
+        for version in later:
+            self._apply_commit(snapshot, version)
+        snapshot.ensure_complete()
+        return True
+
+    def commit_info(self, version: int) -> Action | None:
+        """Return the action `commitInfo` of a version; None if it has none. Raises UnreadableError."""
+        path = f"{self.path}/{commit_name(version)}"
+        with ErrorPlace(path):
+            return next((fields for name, fields in self._read_json(path) if name == "commitInfo"), None)
+
+    def create(self, version: int, data: bytes, transaction: str) -> bool:
+        """Create a version; return False if another writer created it first. `transaction` is the `txnId` in `data`.
+
+        Raises RefusedError and WriteError if nothing was created, and UncertainWriteError if that is unknown.
+        """
+        path = f"{self.path}/{commit_name(version)}"
+        try:
+            self._folders.create(path, data)
+        except FileExistsError:
+            # It is this commit if an earlier response was lost and the request was repeated.
+            return bool(self._is_ours(path, transaction))
+        except (UncertainWriteError, OSError) as error:
+            is_ours = self._is_ours(path, transaction)
+            if is_ours is not None:
+                return is_ours
+            if isinstance(error, UncertainWriteError):
+                raise _uncertain(error.message, path, transaction) from error
+            kind = RefusedError if error.errno in FORBIDDEN else WriteError
+            raise kind(f"cannot be created: {error.strerror or error}", file=path, hint="nothing was committed") from error
+        return True
+
+    def references(self, paths: AbstractSet[str], locate: Callable[[str], str]) -> set[str]:
+        """Return those of these data files that an action of any retained version names. `locate` converts a path of the log."""
+        commits, checkpoints = split_names(self._list())
+        present: set[str] = set()
+
+        for path, actions in self._all_files(commits, uncovered_checkpoints(commits, checkpoints)):
+            with ErrorPlace(path):
+                for name, fields in actions:
+                    if name in ("add", "remove") and (data_path := locate(required(fields, "path", str))) in paths:
+                        present.add(data_path)
+            if len(present) == len(paths):
+                break
+        return present
+
+    def _all_files(self, commits: Mapping[int, str], checkpoints: Iterable[Checkpoint]) -> Iterator[PathAndActions]:
+        """Yield the files of these checkpoints and commits, of checkpoints only the paths of data files."""
+        for checkpoint in checkpoints:
+            yield from self._checkpoint_files(checkpoint, parquet_checkpoint.read_paths)
+        for version in sorted(commits):
+            path = f"{self.path}/{commits[version]}"
+            yield path, self._read_json(path)
+
+    def _find_segment(self) -> Segment:
+        hint = self._read_hint()
+        if hint is not None:
+            # The name of the hint's version without an ending sorts before those of its files.
+            with suppress(UnreadableError):
+                segment = plan_segment(self._list(f"{hint:020d}"))
+                if segment is not None and segment.checkpoint is not None:
+                    return segment
+        with ErrorPlace(self.path):
+            segment = plan_segment(self._list())
+        if segment is None:
+            raise UnreadableError("the log has no version", file=self.path, hint="name the folder of a Delta table")
+        return segment
+
+    def _read_hint(self) -> int | None:
+        """Return the version of a checkpoint from `_last_checkpoint`; None if there is no such file, or it is damaged."""
+        try:
+            fields = parse_object(self._folders.read(f"{self.path}/_last_checkpoint", _LARGEST_HINT), "the hint")
+            version = optional(fields, "version", int)
+        except (OSError, ValueError, SbbfError):
+            return None
+        return version if version is not None and 0 <= version < _VERSIONS else None
+
+    def _replay(self, segment: Segment, is_wanted: Callable[[str], bool] | None) -> Snapshot:
+        snapshot = Snapshot(is_wanted)
+        if segment.checkpoint is not None:
+            for path, actions in self._checkpoint_files(
+                segment.checkpoint, partial(parquet_checkpoint.read_checkpoint, is_wanted=is_wanted)
+            ):
+                with ErrorPlace(path):
+                    snapshot.apply(actions)
+        for version, _ in segment.commits:
+            self._apply_commit(snapshot, version)
+        snapshot.version = segment.version
+        with ErrorPlace(self.path):
+            snapshot.ensure_complete()
+        return snapshot
+
+    def _apply_commit(self, snapshot: Snapshot, version: int) -> None:
+        path = f"{self.path}/{commit_name(version)}"
+        with ErrorPlace(path):
+            snapshot.apply(self._read_json(path))
+        snapshot.version = version
+
+    def _checkpoint_files(self, checkpoint: Checkpoint, read_parquet: ReadParquet) -> Iterator[PathAndActions]:
+        """Yield the files of a checkpoint and then its sidecars. The actions of each must be consumed before the next one is requested."""
+        sidecars: list[str] = []
+        for name in checkpoint.names:
+            path = f"{self.path}/{name}"
+            yield path, _divert_sidecars(read_parquet(path) if name.endswith(".parquet") else self._read_json(path), sidecars)
+        for name in sidecars:
+            path = f"{self.path}/_sidecars/{name}"
+            yield path, (action for action in read_parquet(path) if action[0] in ("add", "remove"))
+
+    def _read_json(self, path: str) -> Iterator[tuple[str, Action]]:
+        with _as_unreadable(path):
+            data = self._folders.read(path, _LARGEST_COMMIT)
+        yield from parse_actions(data)
+
+    def _list(self, after: str = "") -> Sequence[str]:
+        with _as_unreadable(self.path):
+            return self._folders.list(self.path, _VERSION_PREFIX, after)
+
+    def _is_ours(self, path: str, transaction: str) -> bool | None:
+        """Return whether a version is the commit of this transaction; None if it does not exist.
+
+        Raises UncertainWriteError if it cannot be read: taken for the commit of another writer, its files would be deleted.
+        """
+        try:
+            data = self._folders.read(path, _LARGEST_COMMIT)
+        except FileNotFoundError:
+            return None
+        except (OSError, SbbfError) as error:
+            raise _uncertain(str(error), path, transaction) from error
+        try:
+            return any(name == "commitInfo" and fields.get("txnId") == transaction for name, fields in parse_actions(data))
+        except UnreadableError:
+            return False
+
+
+def _divert_sidecars(actions: Iterable[tuple[str, Action]], sidecars: list[str]) -> Iterator[tuple[str, Action]]:
+    """Yield actions, and append the names of sidecars to `sidecars`. They are always in one folder, even if the log has a whole path."""
+    for name, fields in actions:
+        if name == "sidecar":
+            sidecars.append(file_name(decode(required(fields, "path", str)).rpartition("/")[2]))
+        else:
+            yield name, fields
+
+
+def _uncertain(reason: str, path: str, transaction: str) -> UncertainWriteError:
+    hint = f"check whether the file exists and contains {transaction}"
+    return UncertainWriteError(f"{reason}; it is unknown whether the commit succeeded", file=path, hint=hint)
+
+
+@contextmanager
+def _as_unreadable(path: str) -> Iterator[None]:
+    """Convert errors of folders to errors of this package."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UnreadableError("no such file", file=path) from None
+    except (OSError, ValueError) as error:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UnreadableError(f"cannot be read: {text}", file=path) from error

@@ -1,0 +1,190 @@
+"""A Delta table: its live files, and the commit that replaces them by copies.
+
+A commit creates the file of the next version only if no other writer has. If one has, the commit is built again from the newest version:
+files that are gone are left out, a file whose deletion vector grew gets the newest one, features are checked again. So no check for
+conflicts is needed, and no row is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+from sbbf_tool import log as messages
+from sbbf_tool.display import redact
+from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
+from sbbf_tool.extensions.tables.delta import features
+from sbbf_tool.extensions.tables.delta.log import Log
+from sbbf_tool.extensions.tables.delta.paths import is_absolute, leads_out, locate
+from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
+from sbbf_tool.extensions.tables.delta.snapshot import FileEntry, Snapshot
+from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
+from sbbf_tool.records import optional
+from sbbf_tool.storage import places
+
+_ATTEMPTS = 100
+_FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
+"""Seconds; the wait doubles per attempt."""
+_TIMESTAMPS = ("delta.enableInCommitTimestamps", "delta.enableInCommitTimestamps-preview")
+
+
+class DeltaTable(Table):
+    """The newest version of a Delta table, read when the object is made."""
+
+    format = "Delta"
+
+    def __init__(self, name: str) -> None:
+        """Read the table. Raises UnreadableError, and RefusedError for features that change how its log is read."""
+        self.name = name
+        self.location = places.absolute(name).rstrip("/")
+        self._folders = places.open_folders(self.location)
+        self._log = Log(self._folders, self.location)
+        self._conditional_put = self._is_exclusive = False
+        with ErrorPlace(self.location):
+            self._snapshot = self._log.read()
+            _, metadata = self._snapshot.ensure_complete()
+        self.version = f"version {self._snapshot.version}"
+        self.properties = metadata.properties
+        self.columns = metadata.schema.names
+        self.partition_columns = frozenset((name,) for name in metadata.partition_columns)
+        self.partition_types = {name: metadata.schema.types[name] for name in metadata.partition_columns if name in metadata.schema.types}
+
+    def live_files(self) -> Iterator[LiveFile]:
+        """Yield the data files of this version, in the order of the log."""
+        _, metadata = self._snapshot.ensure_complete()
+        paths: dict[str, int] = {}
+        for path, _ in self._snapshot.files:
+            paths[path] = paths.get(path, 0) + 1
+        reasons = _Reasons(self._snapshot)
+        partitions: dict[int, Mapping[str, str | None]] = {}
+        for (path, _), entry in self._snapshot.files.items():
+            if id(entry.partition) not in partitions:
+                names = metadata.schema.logical_names
+                # An empty text stands for NULL.
+                partitions[id(entry.partition)] = {names.get(name, name): text or None for name, text in entry.partition.items()}
+            reason = reasons.of(entry) if paths[path] == 1 else "the log lists the file more than once"
+            yield LiveFile(locate(self.location, entry.path), entry.bytes, partitions[id(entry.partition)], reason)
+
+    def ensure_changeable(self, *, conditional_put: bool = False) -> None:
+        """Raise RefusedError, with the feature's name, if no commit can be made to this table."""
+        self._conditional_put = conditional_put
+        with ErrorPlace(self.location):
+            _ensure_changeable(self._snapshot)
+            if self.location.startswith(("s3://", "s3a://", "s3n://")) and not conditional_put:
+                raise RefusedError(
+                    "on S3, a commit is safe only if all writers of the table create log entries by conditional PUT requests, which Delta "
+                    "Spark does not do by default: a concurrent commit could replace the other one",
+                    hint="if all writers do, confirm it by choosing the commit conditional-put",
+                )
+
+    def copy_path(self, file: LiveFile, name: str) -> str:
+        """Return the path of the copy of `file` that has this file name: it is in the same folder, where VACUUM finds it."""
+        return f"{file.path.rpartition('/')[0]}/{name}"
+
+    def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
+        """Replace files in one commit in which no row changes: see `Table.commit`."""
+        with ErrorPlace(self.location):
+            return self._commit({replacement.old_path: replacement for replacement in replacements}, change)
+
+    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
+        """Return those of these files that any version in the log refers to, also those whose removal it records."""
+        with ErrorPlace(self.location):
+            return self._log.references(paths, partial(locate, self.location))
+
+    def _commit(self, replacements: Mapping[str, Replacement], change: Change) -> Commit:
+        self.ensure_changeable(conditional_put=self._conditional_put)
+        old_sizes = {file.path: file.bytes for file in self.live_files() if file.path in replacements}
+        transaction = str(uuid.uuid4())
+
+        def is_wanted(path: str) -> bool:
+            return locate(self.location, path) in replacements
+
+        newest = self._log.read(is_wanted)
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(attempt, 10))))
+                if not self._log.follow(newest):
+                    newest = self._log.read(is_wanted)
+            _ensure_changeable(newest)
+            pairs = self._pair(newest, replacements, old_sizes)
+            vanished = tuple(path for path in replacements if path not in pairs)
+            if not pairs:
+                return Commit(f"version {newest.version}", 0, vanished, attempt)
+            data = self._build(newest, list(pairs.values()), change, transaction)
+            if not self._is_exclusive:
+                self._folders.ensure_exclusive(self.location)
+                self._is_exclusive = True
+            if self._log.create(newest.version + 1, data, transaction):
+                messages.info("committed version %s of %s", newest.version + 1, redact(self.location))
+                undo = f"RESTORE TABLE delta.`{self.location}` TO VERSION AS OF {newest.version}"
+                return Commit(f"version {newest.version + 1}", len(pairs), vanished, attempt, undo)
+        raise RefusedError(
+            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", hint="try again when fewer writers commit"
+        )
+
+    def _pair(
+        self, newest: Snapshot, replacements: Mapping[str, Replacement], old_sizes: Mapping[str, int | None]
+    ) -> dict[str, tuple[FileEntry, Replacement]]:
+        """Return the files that are still live and can be replaced, by their paths."""
+        reasons = _Reasons(newest)
+        pairs: dict[str, tuple[FileEntry, Replacement]] = {}
+        twice: set[str] = set()
+        for entry in newest.files.values():
+            if entry.action is None:
+                continue
+            path = locate(self.location, entry.path)
+            if path in pairs:
+                twice.add(path)
+            # A file of the same name but another size is not the one that was copied.
+            if path in replacements and old_sizes.get(path) == entry.bytes and reasons.of(entry) is None:
+                pairs[path] = entry, replacements[path]
+        return {path: pair for path, pair in pairs.items() if path not in twice}
+
+    def _build(self, newest: Snapshot, pairs: Sequence[tuple[FileEntry, Replacement]], change: Change, transaction: str) -> bytes:
+        _, metadata = newest.ensure_complete()
+        now = time.time_ns() // 1_000_000
+        in_commit_ms = None
+        if any(metadata.properties.get(name, "").lower() == "true" for name in _TIMESTAMPS):
+            last = optional(self._log.commit_info(newest.version) or {}, "inCommitTimestamp", int)
+            if last is None:
+                raise UnreadableError(f"version {newest.version} has no inCommitTimestamp, although the table requires it")
+            in_commit_ms = max(now, last + 1)
+        info = CommitInfo(newest.version, now, transaction, _engine(), in_commit_ms)
+        return build_commit(pairs, change, info, metadata.properties)
+
+
+class _Reasons:
+    """The reasons why files of a snapshot cannot be replaced."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        protocol, metadata = snapshot.ensure_complete()
+        suspended = metadata.properties.get("delta.rowTrackingSuspended", "").lower() == "true"
+        self._needs_row_ids = "rowTracking" in protocol.writer_features and not suspended
+
+    def of(self, entry: FileEntry) -> str | None:
+        if is_absolute(entry.path):
+            return "its path is absolute, as in a shallow clone: the file belongs to another table"
+        if leads_out(entry.path):
+            return "its path leads out of the table's folder"
+        if self._needs_row_ids and not entry.has_row_ids:
+            return "it has no row ids, although the table has the feature rowTracking"
+        return None
+
+
+def _engine() -> str:
+    """Return the name and version of this package, as logs record the writer of a commit."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"sbbf/{version('sbbf-tool')}"
+    except PackageNotFoundError:
+        return "sbbf"
+
+
+def _ensure_changeable(snapshot: Snapshot) -> None:
+    protocol, metadata = snapshot.ensure_complete()
+    features.ensure_changeable(protocol, metadata.properties)

@@ -1,0 +1,247 @@
+"""Connections to DuckLake catalogs: SQLite by the standard library, DuckDB and PostgreSQL by their packages.
+
+A connection is one transaction, and is closed at the end of its `with` block: only one process can have a DuckDB file open, and it must
+not be kept from others while files are copied. SQL is written with `?` for parameters, in words that all three databases have. A database
+may come from a stranger: its views are not run, and its values are checked by `metadata`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
+
+from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
+from sbbf_tool.extensions.tables.ducklake.name import DUCKDB, POSTGRES, SQLITE, TableName
+from sbbf_tool.storage.table_names import DUCKLAKE
+
+if TYPE_CHECKING:
+    import duckdb
+    import psycopg
+
+WAIT_SECONDS = 30.0
+"""How long to wait for another process that has the catalog locked."""
+_MAX_VALUE_BYTES = 16 << 20
+_ROWS_PER_FETCH = 10_000
+
+Row: TypeAlias = tuple[Any, ...]
+Parameter: TypeAlias = str | int | None
+
+
+class Connection(ABC):
+    """One transaction in a catalog."""
+
+    now: str
+    """SQL for the current time, as DuckLake writes it into this database."""
+    tables: str = "select table_name from information_schema.tables where table_type = 'BASE TABLE'"
+    """Query for the names of all tables, without views."""
+
+    @abstractmethod
+    def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
+        """Run a query and yield its rows. Queries on one connection do not run concurrently."""
+
+    @abstractmethod
+    def change(self, statement: str, *parameters: Parameter) -> int:
+        """Run a statement; return the number of rows that it changed."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make the changes of the transaction permanent."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the transaction; what was not committed is undone."""
+
+
+class _SQLite(Connection):
+    now = "strftime('%Y-%m-%d %H:%M:%f+00', 'now')"
+    tables = "select name from sqlite_master where type = 'table'"
+
+    def __init__(self, path: str, write: bool) -> None:
+        import sqlite3
+
+        mode = "rw" if write else "ro"
+        self._database = sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+        try:
+            self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            self._database.execute("pragma trusted_schema = off")
+            self._database.execute("begin immediate" if write else "begin")
+        except BaseException:
+            self._database.close()
+            raise
+
+    def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
+        yield from self._database.execute(query, parameters)
+
+    def change(self, statement: str, *parameters: Parameter) -> int:
+        return self._database.execute(statement, parameters).rowcount
+
+    def commit(self) -> None:
+        self._database.execute("commit")
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class _DuckDB(Connection):
+    now = "now()"
+
+    def __init__(self, path: str, write: bool) -> None:
+        import duckdb
+
+        # Views of a database cannot read files or load extensions.
+        config: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": "false", "threads": "1"}
+        self._database: duckdb.DuckDBPyConnection = duckdb.connect(path, read_only=not write, config=config)
+        self._database.execute("begin transaction")
+
+    def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
+        result = self._database.execute(query, parameters)
+        while rows := result.fetchmany(_ROWS_PER_FETCH):
+            yield from rows
+
+    def change(self, statement: str, *parameters: Parameter) -> int:
+        row = self._database.execute(statement, parameters).fetchone()
+        return int(row[0]) if row else 0
+
+    def commit(self) -> None:
+        self._database.execute("commit")
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class _Postgres(Connection):
+    now = "now()"
+
+    def __init__(self, place: str, write: bool) -> None:
+        import psycopg
+
+        self._database: psycopg.Connection[Row] = psycopg.connect(place, connect_timeout=int(WAIT_SECONDS))
+        self._database.read_only = not write
+        if not write:
+            self._database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+
+    def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
+        with self._database.cursor(name="sbbf") as cursor:
+            cursor.itersize = _ROWS_PER_FETCH
+            cursor.execute(_to_psycopg(query), parameters)
+            yield from cursor
+
+    def change(self, statement: str, *parameters: Parameter) -> int:
+        return int(self._database.execute(_to_psycopg(statement), parameters).rowcount)
+
+    def commit(self) -> None:
+        self._database.commit()
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _to_psycopg(query: str) -> Any:
+    return query.replace("%", "%%").replace("?", "%s")
+
+
+_CONNECTIONS: dict[str, type[_SQLite | _DuckDB | _Postgres]] = {SQLITE: _SQLite, DUCKDB: _DuckDB}
+
+
+@contextmanager
+def read(name: TableName) -> Iterator[Connection]:
+    """Open a catalog for reading, in one transaction. Raises UnreadableError, and UsageError if a package is missing."""
+    with _errors(name, UnreadableError, "the DuckLake catalog cannot be read"):
+        connection = _connect(name, write=False)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+@contextmanager
+def write(name: TableName) -> Iterator[Connection]:
+    """Open a catalog for a change, which the block prepares and this function commits at its end.
+
+    Raises ChangedError if another process has locked the catalog, RefusedError if the database does not accept the change (in both cases
+    nothing is changed), and UncertainWriteError if it is unknown whether the commit succeeded.
+    """
+    with _errors(name, RefusedError, "the DuckLake catalog cannot be changed"):
+        connection = _connect(name, write=True)
+        try:
+            yield connection
+            _commit(connection, name)
+        finally:
+            connection.close()
+
+
+def _commit(connection: Connection, name: TableName) -> None:
+    try:
+        connection.commit()
+    except Exception as error:
+        if _is_busy(error):
+            raise
+        raise UncertainWriteError(
+            f"it is unknown whether the DuckLake catalog has the change: {_text_of(error)}",
+            file=name.text,
+            hint="inspect the table: it has the filters, or the old files",
+        ) from error
+
+
+def _connect(name: TableName, write: bool) -> Connection:
+    """Connect, and wait while another process has a DuckDB file open."""
+    if name.database != POSTGRES and not os.path.isfile(name.place):
+        raise UnreadableError("there is no DuckLake catalog: no such file", file=name.text)
+    _ensure_database(name)
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return _CONNECTIONS.get(name.database, _Postgres)(name.place, write)
+        except ImportError as error:
+            raise UsageError(
+                f"a DuckLake catalog in this database needs the package {error.name}", hint="pip install 'sbbf-tool[ducklake]'"
+            ) from error
+        except Exception as error:
+            if not _is_busy(error) or name.database == SQLITE or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+def _ensure_database(name: TableName) -> None:
+    """Raise UsageError if the catalog is in a file of the other database."""
+    if name.database == POSTGRES:
+        return
+    with suppress(OSError), open(name.place, "rb") as file:
+        start = file.read(16)
+        is_sqlite, is_duckdb = start == b"SQLite format 3\0", start[8:12] == b"DUCK"
+        if is_sqlite if name.database == DUCKDB else is_duckdb:
+            kind, prefix = ("an SQLite", f"{DUCKLAKE}{SQLITE}:") if is_sqlite else ("a DuckDB", DUCKLAKE)
+            rest = name.text.removeprefix(DUCKLAKE).removeprefix(f"{name.database}:")
+            raise UsageError(f"the catalog is {kind} file", file=name.text, hint=f"write {prefix}{rest}")
+
+
+def _is_busy(error: Exception) -> bool:
+    text = str(error)
+    return "Could not set lock on file" in text or "Conflicting lock" in text or text in ("database is locked", "database table is locked")
+
+
+@contextmanager
+def _errors(name: TableName, kind: Callable[..., SbbfError], problem: str) -> Iterator[None]:
+    """Turn the errors of a database into errors of this package. Those of no database pass."""
+    try:
+        yield
+    except SbbfError as error:
+        raise error.at(file=name.text) from error.__cause__
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("sqlite3", "duckdb", "_duckdb", "psycopg"):
+            raise
+        if _is_busy(error):
+            hint = "run the command again when the other process has closed the catalog"
+            raise ChangedError("another process has the DuckLake catalog open", file=name.text, hint=hint) from error
+        raise kind(f"{problem}: {_text_of(error)}", file=name.text) from error
+
+
+def _text_of(error: Exception) -> str:
+    """Return the first line of a database's message."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:500]

@@ -1,0 +1,216 @@
+"""A DuckLake table. A commit is one transaction of the catalog that gives the rows of data files the paths and lengths of their copies.
+
+A snapshot of DuckLake names its data files by their rows, and delete files name the row too (`data_file_id`). So every snapshot, the old
+ones included, reads the copies from then on, no snapshot is added, and rows that were deleted by position stay deleted. The old files
+are scheduled for deletion, as DuckLake's own compaction does; `ducklake_cleanup_old_files` removes them.
+
+A copy stays in the folder of its file: for an added file, DuckLake reads partition values from the names of its folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+from sbbf_tool.errors import ChangedError, UnreadableError, WriteError
+from sbbf_tool.extensions.tables.ducklake import catalog
+from sbbf_tool.extensions.tables.ducklake.inlined import may_hold
+from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, TableEntry
+from sbbf_tool.extensions.tables.ducklake.name import parse_name
+from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
+from sbbf_tool.parquet.column_names import ColumnNames
+from sbbf_tool.storage.places import TableFinder, is_url, open_source
+
+_CONCURRENT_READS = 16
+
+
+class DuckLakeTable(Table):
+    """A table of a DuckLake catalog in its newest snapshot."""
+
+    format = "DuckLake"
+
+    def __init__(self, name: str) -> None:
+        """Read the catalog. Raises UsageError, UnreadableError, and RefusedError for a version of the catalog that is not supported."""
+        self._name = parse_name(name)
+        self.name = name
+        self._live_files: tuple[LiveFile, ...] | None = None
+        with catalog.read(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            self._entry = rows.find_table()
+            self._snapshot = rows.snapshot
+            self._columns = rows.columns(self._entry)
+            self._mappings = rows.mappings(self._entry, self._columns)
+            self.columns = ColumnNames(by_id=self._columns, defaults=rows.columns_with_default(self._entry, self._columns))
+            self.properties = rows.table_settings(self._entry)
+            self._keys, self.partition_types = rows.partition_keys(self._entry, self._columns)
+        self.location = self._entry.folder.rstrip("/")
+        self.marker_text = self._name.marker_text(self._entry.id)
+        self.version = f"snapshot {self._snapshot}"
+
+    def live_files(self) -> Iterable[LiveFile]:
+        # Read once: another process may have the catalog open when the files are listed again.
+        if self._live_files is None:
+            self._live_files = tuple(self._read_live_files())
+        return self._live_files
+
+    def _read_live_files(self) -> Iterator[LiveFile]:
+        with catalog.read(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            values = rows.partition_values(self._entry)
+            files = list(rows.files(self._entry, self._snapshot))
+        paths = Counter(file.path(self._entry.folder) for file in files)
+        owners = _Owners()
+        all_names = {name for names in self._keys.values() for name in names.values()}
+        for file in files:
+            path = file.path(self._entry.folder)
+            names = self._keys.get(-1 if file.partition_id is None else file.partition_id, {})
+            partition = {names[index]: value for index, value in values.get(file.id, ()) if index in names}
+            yield LiveFile(
+                path,
+                file.bytes,
+                partition,
+                _unchangeable(file, "the catalog names it more than once" if paths[path] > 1 else owners.reason(file)),
+                columns=None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
+                unknown=all_names - partition.keys(),
+            )
+
+    def query_other_rows(self, column: str, values: Sequence[object]) -> bool:
+        """Query the rows that the catalog keeps inlined, as it does by default with those of small inserts."""
+        path = self.columns.path_of(column)
+        with catalog.read(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            return any(may_hold(stored, kind, values) for stored, kind in rows.inlined_values(self._entry, path))
+
+    def ensure_changeable(self, *, conditional_put: bool = False) -> None:
+        with catalog.write(self._name) as connection:
+            Catalog(connection, self._name)
+            connection.change("update ducklake_data_file set path = path where 1 = 0")
+
+    def copy_path(self, file: LiveFile, name: str) -> str:
+        return f"{file.path.rpartition('/')[0]}/{name}"
+
+    def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
+        try:
+            return self._commit(replacements, _read_footer_lengths(replacements))
+        except UnreadableError as error:
+            raise WriteError(error.message, file=error.file, place=error.place, hint=error.hint) from error
+
+    def _commit(self, replacements: Sequence[Replacement], footers: Sequence[int]) -> Commit:
+        vanished = []
+        with catalog.write(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            current, uses = _find_rows(rows, self._entry, {replacement.old_path for replacement in replacements})
+            for replacement, footer in zip(replacements, footers, strict=True):
+                row = current.get(replacement.old_path)
+                if row is None or not _replace(connection, row, self._entry.folder, replacement, footer):
+                    vanished.append(replacement.old_path)
+                elif uses[_comparable(replacement.old_path)] == 1:
+                    _schedule_deletion(connection, row, replacement.old_path, rows.data_path)
+            snapshot = rows.snapshot
+        return Commit(f"snapshot {snapshot}", len(replacements) - len(vanished), tuple(vanished), is_new_version=False)
+
+    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
+        with catalog.read(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            tables = rows.tables(is_live=False)
+            names = {_comparable(path): path for path in paths}
+
+            def in_catalog() -> Iterator[str]:
+                yield from (_path_in(tables, row) for row in rows.files())
+                yield from rows.other_paths(tables)
+
+            return {names[path] for path in map(_comparable, in_catalog()) if path in names}
+
+
+class _Owners:
+    """Finder of the tables of other formats that own files of this table."""
+
+    def __init__(self) -> None:
+        self._tables = TableFinder()
+        self._reasons: dict[str, str | None] = {}
+
+    def reason(self, file: FileRow) -> str | None:
+        """Return why a file is not this table's alone. Only a file that was added from elsewhere has an absolute path."""
+        if file.is_relative:
+            return None
+        folder = os.path.dirname(file.stored_path)
+        if folder not in self._reasons:
+            owner = self._tables.managing_table(file.stored_path)
+            is_foreign = owner is not None and owner[0] != DuckLakeTable.format
+            self._reasons[folder] = "it also belongs to the {} table {}".format(*owner) if owner and is_foreign else None
+        return self._reasons[folder]
+
+
+def _unchangeable(file: FileRow, reason: str | None) -> str | None:
+    if file.is_encrypted:
+        return "it is encrypted with a key of the catalog"
+    if file.format.lower() != "parquet":
+        return f"its format is {file.format}, not Parquet"
+    if file.is_relative and ".." in file.stored_path.split("/"):
+        return "its path leads out of the table's folder"
+    return reason
+
+
+def _read_footer_lengths(replacements: Sequence[Replacement]) -> list[int]:
+    """Return the length of the footer of each copy, as DuckLake records it: without the last eight bytes.
+
+    Raises UnreadableError if a copy is missing, and ChangedError if it is not the one that was made.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
+        return list(pool.map(_read_footer_length, replacements))
+
+
+def _read_footer_length(replacement: Replacement) -> int:
+    with open_source(replacement.new_path) as source:
+        if source.size != replacement.new_bytes or source.size < 8:
+            raise ChangedError.after_open(replacement.new_path)
+        end = source.read(source.size - 8, 8)
+    if end[4:] != b"PAR1":
+        raise UnreadableError("the copy is not a Parquet file", file=replacement.new_path)
+    return int.from_bytes(end[:4], "little")
+
+
+def _find_rows(rows: Catalog, table: TableEntry, paths: AbstractSet[str]) -> tuple[dict[str, FileRow], Counter[str]]:
+    """Return the rows of these files in the newest snapshot of a table, and how often all tables and snapshots name each file."""
+    tables = rows.tables(is_live=False)
+    comparable = {_comparable(path) for path in paths}
+    current, uses = {}, Counter[str]()
+    for row in rows.files():
+        path = _path_in(tables, row)
+        if (key := _comparable(path)) in comparable:
+            uses[key] += 1
+            if row.table_id == table.id and row.is_live and path in paths and _unchangeable(row, None) is None:
+                current[path] = row
+    return current, uses
+
+
+def _path_in(tables: dict[int, TableEntry], row: FileRow) -> str:
+    return row.path(tables[row.table_id].folder if row.table_id in tables else "")
+
+
+def _comparable(path: str) -> str:
+    return path if is_url(path) else os.path.normpath(path)
+
+
+def _replace(connection: catalog.Connection, row: FileRow, folder: str, replacement: Replacement, footer: int) -> bool:
+    """Give a row the path of the copy; return False if the row is not the one that was read."""
+    statement = (
+        "update ducklake_data_file set path = ?, file_size_bytes = ?, footer_size = ?"
+        " where data_file_id = ? and path = ? and end_snapshot is null"
+    )
+    path = replacement.new_path.removeprefix(folder) if row.is_relative else replacement.new_path
+    return connection.change(statement, path, replacement.new_bytes, footer, row.id, row.stored_path) == 1
+
+
+def _schedule_deletion(connection: catalog.Connection, row: FileRow, path: str, data_path: str) -> None:
+    relative = path.removeprefix(data_path)
+    connection.change(
+        "insert into ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start)"
+        f" values (?, ?, {'false' if relative == path else 'true'}, {connection.now})",
+        row.id,
+        relative,
+    )

@@ -1,0 +1,249 @@
+"""Tables of catalogs (REST, SQL, Glue, Hive, ...), through PyIceberg: its configuration, its catalogs, and its access to files.
+
+A name is `CATALOG:NAMESPACE.TABLE`; a namespace or table with a dot, a quote or a space is written in double quotes, as in SQL.
+
+PyIceberg is an optional dependency, and is imported with the first table of a catalog.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.extensions.tables.iceberg.metadata import MAIN, MAX_METADATA, parse_metadata, unsupported_version
+from sbbf_tool.extensions.tables.iceberg.paths import is_local
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, State, read_file
+from sbbf_tool.storage.folders import LocalFolders
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.io import FileIO
+    from pyiceberg.table import Table
+
+_INSTALL = "pip install 'sbbf-tool[iceberg]'"
+_BLOCK = 1 << 20
+_PART = re.compile(r'"(?:[^"]|"")+"|[^".\s]+')
+_TABLE = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))+")
+_SPARK_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def has_catalog(name: str) -> bool:
+    """Return whether PyIceberg's configuration has a catalog of this name; False if PyIceberg is not installed."""
+    try:
+        return _read_configuration(name)[0] is not None
+    except ImportError:
+        return False
+
+
+def load_source(name: str) -> CatalogSource:
+    """Return the source of `CATALOG:NAMESPACE.TABLE`.
+
+    Raises MissingError if the configuration has no such catalog, and UsageError if the name has no namespace or table, or if PyIceberg or
+    a package of the catalog is not installed.
+    """
+    catalog_name, _, table = name.partition(":")
+    try:
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NotInstalledError
+
+        properties, catalogs = _read_configuration(catalog_name)
+    except ImportError as error:
+        problem = "no such file, and a table of an Iceberg catalog needs the package pyiceberg"
+        raise UsageError(problem, file=name, hint=_INSTALL) from error
+    except UnreadableError as error:
+        raise error.at(file=name) from error.__cause__
+    if properties is None:
+        listing = f"its catalogs are {', '.join(sorted(catalogs)[:20])}" if catalogs else "it has no catalogs"
+        raise MissingError(f"no such file, and PyIceberg's configuration has no catalog {catalog_name!r}", file=name, hint=listing)
+    parse_table(table, name)
+    try:
+        catalog = load_catalog(catalog_name, **properties)
+    except (ImportError, NotInstalledError) as error:
+        raise UsageError(f"PyIceberg lacks a package for this catalog: {_describe(error)}", file=name, hint=_INSTALL) from error
+    except Exception as error:
+        raise UnreadableError(f"PyIceberg cannot open the catalog: {_describe(error)}", file=name) from error
+    return CatalogSource(catalog, catalog_name, table)
+
+
+def parse_table(text: str, file: str) -> tuple[str, ...]:
+    """Split `NAMESPACE.TABLE` into its parts. Raises UsageError, for this file, if it is not of this form."""
+    if not _TABLE.fullmatch(text):
+        hint = 'write CATALOG:NAMESPACE.TABLE; a part with a dot, a quote or a space is written in double quotes, such as lake:sales."a.b"'
+        raise UsageError("the name of a table in a catalog needs a namespace and a table", file=file, hint=hint)
+    parts = (match[0] for match in _PART.finditer(text))
+    return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
+
+
+def _read_configuration(name: str) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the properties of a catalog in PyIceberg's configuration as it is now, None if it is not there, and the names of all."""
+    from pyiceberg.utils.config import Config
+
+    try:
+        config = Config()
+        return config.get_catalog_config(name), config.get_known_catalogs()
+    except Exception as error:
+        raise UnreadableError(f"PyIceberg's configuration cannot be read: {_describe(error)}") from error
+
+
+@dataclass(frozen=True)
+class CatalogState(State):
+    """State of a table of a catalog."""
+
+    table: Table
+
+
+class CatalogSource(MetadataSource):
+    """A table of a catalog."""
+
+    def __init__(self, catalog: Catalog, catalog_name: str, table: str) -> None:
+        self.name = f"{catalog_name}:{table}"
+        self._catalog = catalog
+        self._catalog_name = catalog_name
+        self._table = table
+        self._identifier = parse_table(table, self.name)
+
+    def load(self) -> CatalogState:
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        try:
+            table = self._catalog.load_table(self._identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise UnreadableError(f"the catalog has no table {self._table}", file=self.name) from None
+        except Exception as error:
+            raise _load_error(error).at(file=self.name) from error
+        files, location = CatalogFiles(table.io), table.metadata_location
+        return CatalogState(read_file(files, location, MAX_METADATA, parse_metadata), location, files, table)
+
+    def ensure_changeable(self, state: State) -> None:
+        if state.metadata.format_version > 2 and not self._commits_on_server():
+            raise RefusedError(
+                "PyIceberg cannot write metadata of format version 3; only a REST catalog commits such a table itself", file=self.name
+            )
+
+    def _commits_on_server(self) -> bool:
+        from pyiceberg.catalog.rest import RestCatalog
+        from pyiceberg.table.snapshots import Snapshot
+
+        return isinstance(self._catalog, RestCatalog) and "first_row_id" in Snapshot.model_fields
+
+    def commit(self, state: State, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+        from pyiceberg.exceptions import (
+            BadRequestError,
+            CommitFailedException,
+            ForbiddenError,
+            NoSuchTableError,
+            UnauthorizedError,
+            ValidationError,
+        )
+
+        assert isinstance(state, CatalogState)
+        try:
+            self._catalog.commit_table(state.table, *_requests(state, snapshot, properties))
+        except CommitFailedException as error:
+            raise CommitConflictError from error
+        # PyIceberg raises NotImplementedError for what a catalog's kind cannot do.
+        except (BadRequestError, ForbiddenError, NoSuchTableError, NotImplementedError, UnauthorizedError, ValidationError) as error:
+            raise RefusedError(f"the catalog refuses the commit: {_describe(error)}", file=self.name) from error
+        except Exception as error:
+            raise CommitStateUnknownError(_describe(error)) from error
+
+    def undo(self, snapshot_id: int) -> str:
+        table = ".".join(map(_quote, self._identifier)).replace("\\", "\\\\").replace("'", "\\'")
+        return f"CALL {_quote(self._catalog_name)}.system.rollback_to_snapshot('{table}', {snapshot_id})"
+
+
+def _quote(name: str) -> str:
+    """Write a name in SQL of Spark."""
+    return name if _SPARK_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def _requests(
+    state: CatalogState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the requirements and the updates of a commit on `main`."""
+    from pyiceberg.table.snapshots import Snapshot
+    from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate, SetSnapshotRefUpdate
+
+    metadata = state.metadata
+    requirements: list[Any] = [AssertTableUUID(uuid=state.table.metadata.table_uuid)]
+    updates: list[Any] = []
+    if snapshot is not None:
+        # PyIceberg has a sequence number in format 1 too.
+        model = Snapshot.model_validate({"sequence-number": 0, **snapshot})
+        retention = {key: value for key, value in metadata.main_ref.items() if key not in ("snapshot-id", "type")}
+        reference = {**retention, "ref-name": MAIN, "type": "branch", "snapshot-id": model.snapshot_id}
+        parent = metadata.current.id if metadata.current else None
+        requirements.append(AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": parent}))
+        updates += [AddSnapshotUpdate(snapshot=model), SetSnapshotRefUpdate.model_validate(reference)]
+    if properties:
+        updates.append(SetPropertiesUpdate(updates=dict(properties)))
+    return tuple(requirements), tuple(updates)
+
+
+class CatalogFiles:
+    """The metadata files of a catalog's table: local ones directly, others through PyIceberg. See `source.TableFiles`."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._local = LocalFolders()
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        if is_local(path):
+            return self._local.read(path, most)
+        with _io_errors(), self._io.new_input(path).open() as stream:
+            data = bytearray()
+            while part := stream.read(_BLOCK):
+                data += part
+                if most is not None and len(data) > most:
+                    raise OSError(f"has more than the limit of {most:,} bytes")
+            return bytes(data)
+
+    def create(self, path: str, data: bytes) -> None:
+        if is_local(path):
+            self._local.create(path, data)
+            return
+        with _io_errors(), self._io.new_output(path).create() as stream:
+            stream.write(data)
+
+    def remove(self, path: str) -> None:
+        if is_local(path):
+            self._local.remove(path)
+            return
+        with _io_errors(), suppress(FileNotFoundError):
+            self._io.delete(path)
+
+
+class _io_errors:  # noqa: N801  used as a function
+    """A `with` block that turns errors of PyIceberg's file access, which are those of many packages, into OSError."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, OSError | ImportError | MemoryError):
+            raise OSError(_describe(error)) from error
+
+
+def _load_error(error: Exception) -> SbbfError:
+    """Return the error for an exception of PyIceberg's `load_table`; pydantic, which parses the metadata, lists all that it found."""
+    list_findings = getattr(error.__cause__ or error, "errors", None)
+    findings = list_findings() if callable(list_findings) else ()
+    if not findings:
+        return UnreadableError(f"the catalog cannot load the table: {_describe(error)}")
+    finding = findings[0]
+    version = str(finding.get("ctx", {}).get("tag", ""))
+    if finding["type"] == "union_tag_invalid" and version.isascii() and version.isdigit():
+        return unsupported_version(int(version))
+    # The first part is the format version by which pydantic chose the type.
+    place = ".".join(str(part) for part in finding["loc"][1:])
+    message = " ".join(finding["msg"].split())[:200]
+    return UnreadableError(f"the metadata of the table contradicts the format: {f'{place}: ' if place else ''}{message}")
+
+
+def _describe(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

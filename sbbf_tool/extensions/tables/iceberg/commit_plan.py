@@ -1,0 +1,222 @@
+"""Plan of the commit that replaces data files by copies: the manifests to write, and the snapshot (operation `replace`).
+
+For each manifest with a file to replace there is a new one: its other files as EXISTING, the old files as DELETED, the copies as ADDED with
+the data sequence number of the old files, so that equality deletes still reach them. Everything else that an entry says is kept. Manifests
+without such a file, and those of delete files, are kept. In format 3, the copies keep the first row ids of the old files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.extensions.avro.file import AvroHeader
+from sbbf_tool.extensions.tables.iceberg.manifest import (
+    ADDITION,
+    DATA,
+    DELETION,
+    EXISTING,
+    Manifest,
+    ManifestFile,
+    build_entry,
+    build_manifest,
+)
+from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
+from sbbf_tool.extensions.tables.iceberg.metadata import Metadata
+from sbbf_tool.extensions.tables.table import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy of a data file."""
+
+    location: str
+    size: int
+    """In bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSnapshot:
+    """Numbers of the snapshot to commit."""
+
+    id: int
+    sequence_number: int
+    timestamp_ms: int
+    format_version: int
+
+    @classmethod
+    def after(cls, metadata: Metadata, snapshot_id: int, now_ms: int) -> NewSnapshot:
+        """Return the numbers after those of the metadata; time does not go back, whatever the clock says."""
+        sequence_number = metadata.last_sequence_number + 1 if metadata.format_version > 1 else 0
+        return cls(snapshot_id, sequence_number, max(now_ms, metadata.last_updated_ms), metadata.format_version)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRewrite:
+    """A manifest in which files were replaced by their copies."""
+
+    data: bytes
+    record: Mapping[str, Any]
+    """Its record for the manifest list, without path and length."""
+    files: int
+    rows: int
+    old_bytes: int
+    new_bytes: int
+    partitions: frozenset[tuple[int, str]]
+    """The spec and the partition values of the files that were replaced."""
+
+    def without_data(self) -> ManifestRewrite:
+        """Return the numbers without the bytes."""
+        return replace(self, data=b"", record={})
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Numbers of a manifest that is being rewritten."""
+
+    files: int = 0
+    rows: int = 0
+    old_bytes: int = 0
+    new_bytes: int = 0
+    existing_files: int = 0
+    existing_rows: int = 0
+    min_sequence_number: int | None = None
+    partitions: set[tuple[int, str]] = field(default_factory=set)
+
+
+def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot) -> ManifestRewrite:
+    """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file."""
+    tally = _Tally()
+    with ErrorPlace(manifest.file.path):
+        data = build_manifest(manifest.header, _iter_records(manifest, copies, snapshot, tally), snapshot.format_version)
+    record = {
+        **manifest.file.record,
+        "added_snapshot_id": snapshot.id,
+        "added_files_count": tally.files,
+        "existing_files_count": tally.existing_files,
+        "deleted_files_count": tally.files,
+        "added_rows_count": tally.rows,
+        "existing_rows_count": tally.existing_rows,
+        "deleted_rows_count": tally.rows,
+    }
+    if snapshot.format_version > 1:
+        record |= {"sequence_number": snapshot.sequence_number, "min_sequence_number": tally.min_sequence_number or 0}
+    if snapshot.format_version > 2:
+        record["first_row_id"] = None
+    return ManifestRewrite(data, record, tally.files, tally.rows, tally.old_bytes, tally.new_bytes, frozenset(tally.partitions))
+
+
+def _iter_records(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: _Tally) -> Iterator[dict[str, Any]]:
+    """Yield the records of the new manifest, and count them."""
+    version = snapshot.format_version
+    for entry in manifest.live_entries():
+        if version > 1 and (entry.sequence_number is None or entry.file_sequence_number is None):
+            raise UnreadableError(f"the entry of {entry.path:.200} has no sequence number")
+        number = entry.sequence_number or 0
+        tally.min_sequence_number = number if tally.min_sequence_number is None else min(tally.min_sequence_number, number)
+        copy = copies.get(entry.key)
+        if copy is None:
+            if entry.snapshot_id is None:
+                raise UnreadableError(f"the entry of {entry.path:.200} has no snapshot id")
+            tally.existing_files += 1
+            tally.existing_rows += entry.rows
+            yield build_entry(entry, EXISTING, entry.snapshot_id, version)
+        else:
+            tally.files += 1
+            tally.rows += entry.rows
+            tally.old_bytes += entry.size
+            tally.new_bytes += copy.size
+            tally.partitions.add((manifest.file.spec_id, repr(entry.partition)))
+            yield build_entry(entry, DELETION, snapshot.id, version)
+            yield build_entry(entry, ADDITION, snapshot.id, version, path=copy.location, size=copy.size)
+
+
+def build_manifest_list(
+    metadata: Metadata,
+    header: AvroHeader,
+    manifests: Sequence[ManifestFile],
+    records: Mapping[str, Mapping[str, Any]],
+    snapshot: NewSnapshot,
+) -> tuple[bytes, int]:
+    """Build the manifest list of the snapshot: `records` are those of the new manifests, by the path of the manifest that each replaces.
+
+    Also returns the number of row ids that it assigns (format 3): to all manifests of data files that have none yet.
+    """
+    parent = metadata.current
+    row_id = metadata.next_row_id
+    rows: list[Mapping[str, Any]] = []
+    for manifest in manifests:
+        record = records.get(manifest.path, manifest.record)
+        if metadata.format_version > 2 and manifest.content == DATA and record.get("first_row_id") is None:
+            record = {**record, "first_row_id": row_id}
+            for name in ("added_rows_count", "existing_rows_count"):
+                row_id += _count(record, name, manifest.path)
+        rows.append(record)
+    texts = {
+        "snapshot-id": str(snapshot.id),
+        "parent-snapshot-id": str(parent.id) if parent else "null",
+        "sequence-number": str(snapshot.sequence_number),
+    }
+    if metadata.format_version > 2:
+        texts["first-row-id"] = str(metadata.next_row_id)
+    return build_list(header, rows, metadata.format_version, texts), row_id - metadata.next_row_id
+
+
+def build_snapshot(
+    metadata: Metadata,
+    rewrites: Sequence[ManifestRewrite],
+    snapshot: NewSnapshot,
+    manifest_list: str,
+    added_rows: int,
+    change: Change,
+) -> dict[str, Any]:
+    """Build the record of the snapshot for the metadata."""
+    record: dict[str, Any] = {"snapshot-id": snapshot.id}
+    if metadata.current is not None:
+        record["parent-snapshot-id"] = metadata.current.id
+    if metadata.format_version > 1:
+        record["sequence-number"] = snapshot.sequence_number
+    record |= {
+        "timestamp-ms": snapshot.timestamp_ms,
+        "summary": _summarize(metadata, rewrites, change),
+        "manifest-list": manifest_list,
+    }
+    if metadata.schema_id is not None:
+        record["schema-id"] = metadata.schema_id
+    if metadata.format_version > 2:
+        record |= {"first-row-id": metadata.next_row_id, "added-rows": added_rows}
+    return record
+
+
+def _summarize(metadata: Metadata, rewrites: Sequence[ManifestRewrite], change: Change) -> dict[str, str]:
+    def total(count: Callable[[ManifestRewrite], int]) -> int:
+        return sum(map(count, rewrites))
+
+    files, rows = total(lambda each: each.files), total(lambda each: each.rows)
+    old_bytes, new_bytes = total(lambda each: each.old_bytes), total(lambda each: each.new_bytes)
+    before = metadata.current.summary if metadata.current else {}
+    totals = {name: value for name, value in before.items() if name.startswith("total-") and value.isascii() and value.isdigit()}
+    if "total-files-size" in totals:
+        totals["total-files-size"] = str(max(0, int(totals["total-files-size"]) + new_bytes - old_bytes))
+    return {
+        "operation": "replace",
+        "added-data-files": str(files),
+        "deleted-data-files": str(files),
+        "added-records": str(rows),
+        "deleted-records": str(rows),
+        "added-files-size": str(new_bytes),
+        "removed-files-size": str(old_bytes),
+        "changed-partition-count": str(len(frozenset[object]().union(*(each.partitions for each in rewrites)))),
+        **totals,
+        "sbbf.operation": change.operation,
+        **({"sbbf.columns": ", ".join(change.columns)} if change.columns else {}),
+    }
+
+
+def _count(record: Mapping[str, Any], name: str, path: str) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or value < 0:
+        raise UnreadableError(f"the manifest list has no {name} for {path:.200}")
+    return value

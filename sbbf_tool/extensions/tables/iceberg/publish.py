@@ -1,0 +1,238 @@
+"""The commit that replaces data files of a table by copies.
+
+The manifests are written first, under new names; the commit takes effect when the source has the new snapshot. If another commit comes
+first, the new manifests are removed, and the commit is planned again. After a commit whose outcome is unknown, no file
+is removed: the table is loaded again, and the snapshot is looked for. Each attempt requires that `main` is still where it was, so at most
+one of them succeeds.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from sbbf_tool import log
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
+from sbbf_tool.extensions.tables.iceberg import scan
+from sbbf_tool.extensions.tables.iceberg.commit_plan import (
+    Copy,
+    ManifestRewrite,
+    NewSnapshot,
+    build_manifest_list,
+    build_snapshot,
+    rewrite_manifest,
+)
+from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
+from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_of, open_name, parent
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, State
+from sbbf_tool.extensions.tables.table import Change, Commit, Replacement
+
+_ATTEMPTS = 20
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+"""Seconds; the wait doubles per attempt."""
+
+
+def ensure_changeable(source: MetadataSource, state: State) -> None:
+    """Raise RefusedError if no commit can be made to a table in this state."""
+    snapshot = state.metadata.current
+    source.ensure_changeable(state)
+    if "encryption.key-id" in state.metadata.properties or (snapshot is not None and snapshot.key_id is not None):
+        raise RefusedError("the table is encrypted with table encryption, which is not supported", file=source.name)
+    if snapshot is not None and snapshot.manifest_list is None:
+        raise RefusedError(
+            "the snapshot has no manifest list, as very old writers made them", file=source.name, hint="rewrite the manifests first"
+        )
+
+
+def set_properties(source: MetadataSource, properties: Mapping[str, str]) -> None:
+    """Set properties of a table without a new snapshot. See `Table.set_properties`."""
+    doubt: CommitStateUnknownError | None = None
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
+        state = source.load()
+        if properties.items() <= state.metadata.properties.items():
+            return
+        ensure_changeable(source, state)
+        try:
+            source.commit(state, None, properties)
+        except CommitConflictError:
+            log.info("another commit to %s came first", source.name)
+        except CommitStateUnknownError as error:
+            doubt = error
+        else:
+            return
+    if doubt is not None:
+        raise UncertainWriteError(f"it is unknown whether the properties were set ({doubt})", file=source.name) from doubt
+    raise RefusedError(f"other commits came first in all {_ATTEMPTS} attempts; the properties are as before", file=source.name)
+
+
+class Publication:
+    """The commit of these copies; it lives for one call of `run`."""
+
+    def __init__(self, source: MetadataSource, replacements: Sequence[Replacement], change: Change) -> None:
+        self._source = source
+        self._change = change
+        self._pending = {identity(replacement.old_path): replacement for replacement in replacements}
+        self._files_of_manifest: dict[str, tuple[str, ...]] = {}
+        """The pending files that a manifest has, by its path: a manifest never changes."""
+        self._locations: dict[str, str] = {}
+        """Locations of pending files, as the table spells them, by identity."""
+        self._doubtful: dict[int, Commit] = {}
+        """Commits whose outcome is unknown, by snapshot id."""
+        self._doubt = ""
+
+    def run(self) -> Commit:
+        """Commit. See `Table.commit`."""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                # Rival commits must not retry in step.
+                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
+            state = self._load()
+            success = next((commit for number, commit in self._doubtful.items() if number in state.metadata.snapshots), None)
+            if success is not None:
+                return success
+            ensure_changeable(self._source, state)
+            try:
+                return self._attempt(state, attempt)
+            except CommitConflictError:
+                log.info("another commit to %s came first", self._source.name)
+            except CommitStateUnknownError as error:
+                self._doubt = str(error)
+                log.info("the outcome of a commit to %s is unknown: %s", self._source.name, error)
+        if self._doubtful:
+            raise self._uncertain()
+        raise RefusedError(
+            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
+            file=self._source.name,
+            hint="try again when fewer writers commit",
+        )
+
+    def _load(self) -> State:
+        try:
+            return self._source.load()
+        except (UnreadableError, RefusedError) as error:
+            if self._doubtful:
+                raise self._uncertain() from error
+            raise
+
+    def _uncertain(self) -> UncertainWriteError:
+        numbers = " or ".join(map(str, self._doubtful))
+        return UncertainWriteError(
+            f"it is unknown whether the commit succeeded ({self._doubt})",
+            file=self._source.name,
+            hint=f"look for snapshot {numbers} in the table's history",
+        )
+
+    def _attempt(self, state: State, attempt: int) -> Commit:
+        metadata = state.metadata
+        snapshot = metadata.current
+        header, manifests = (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
+        copies = self._find_present(state, manifests)
+        vanished = tuple(replacement.old_path for key, replacement in self._pending.items() if key not in copies)
+        if snapshot is None or header is None or not copies:
+            version = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
+            return Commit(version, 0, vanished, attempt)
+        new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), time.time_ns() // 1_000_000)
+        commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id))
+        names = f"{uuid.uuid4()}"
+        with _Scratch(state) as scratch:
+            rewrites: list[ManifestRewrite] = []
+            records: dict[str, dict[str, Any]] = {}
+            for file in manifests:
+                if not any(key in copies for key in self._files_of_manifest.get(file.path, ())):
+                    continue
+                rewrite = rewrite_manifest(scan.open_manifest(state, file), copies, new)
+                location = join(state.metadata_folder, f"{names}-manifest{len(rewrites)}.avro")
+                scratch.create(location, rewrite.data)
+                records[file.path] = {**rewrite.record, "manifest_path": location, "manifest_length": len(rewrite.data)}
+                # The bytes are written; only the numbers are needed from here on.
+                rewrites.append(rewrite.without_data())
+            with ErrorPlace(snapshot.manifest_list):
+                data, rows = build_manifest_list(metadata, header, manifests, records, new)
+            location = join(state.metadata_folder, f"snap-{new.id}-{attempt}-{names}.avro")
+            scratch.create(location, data)
+            record = build_snapshot(metadata, rewrites, new, location, rows, self._change)
+            scratch.keep = True  # from here on a snapshot may refer to them
+            try:
+                self._source.commit(state, record, self._change.properties)
+            except CommitStateUnknownError:
+                self._doubtful[new.id] = commit
+                raise
+            except UncertainWriteError:
+                raise
+            except (CommitConflictError, SbbfError):
+                scratch.keep = False
+                raise
+        log.info("committed snapshot %s of %s", new.id, self._source.name)
+        return commit
+
+    def _find_present(self, state: State, manifests: Sequence[ManifestFile]) -> dict[str, Copy]:
+        """Return the copies of the files that are in the table and can be replaced, by the identity of the old file."""
+        counts: dict[str, int] = {}
+        for file in manifests:
+            if file.content == DATA:
+                for key in self._pending_files(state, file):
+                    counts[key] = counts.get(key, 0) + 1
+        keys = {key for key, count in counts.items() if count == 1}
+        locations = {self._locations[key]: key for key in keys}
+        reaches = scan.read_reaches(state, list(manifests)) if keys else []
+        keys -= {locations[location] for location in scan.find_deleted_by_position(state, reaches, locations.keys())}
+        return {key: self._copy(state, key) for key in keys}
+
+    def _pending_files(self, state: State, file: ManifestFile) -> tuple[str, ...]:
+        keys = self._files_of_manifest.get(file.path)
+        if keys is None:
+            present: list[str] = []
+            for entry in scan.iter_live(scan.open_manifest(state, file)):
+                if entry.key in self._pending and scan.why_unchangeable(entry) is None:
+                    present.append(entry.key)
+                    self._locations[entry.key] = entry.path
+            keys = self._files_of_manifest[file.path] = tuple(present)
+        return keys
+
+    def _copy(self, state: State, key: str) -> Copy:
+        replacement = self._pending[key]
+        folders = (parent(self._locations[key]), state.data_folder)
+        return Copy(location_of(replacement.new_path, folders), replacement.new_bytes)
+
+
+def _choose_id(snapshots: Mapping[int, object]) -> int:
+    while True:
+        number = secrets.randbits(63)
+        if number and number not in snapshots:
+            return number
+
+
+class _Scratch:
+    """Files that are removed at the end unless `keep` is set."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._paths: list[str] = []
+        self.keep = False
+
+    def create(self, location: str, data: bytes) -> None:
+        """Create a file. Raises RefusedError without permission, and WriteError."""
+        with ErrorPlace(self._state.location):
+            path = open_name(location)
+        self._paths.append(path)
+        try:
+            self._state.files.create(path, data)
+        except PermissionError as error:
+            raise RefusedError(f"cannot be written: {error.strerror or error}", file=location) from error
+        except (OSError, ValueError) as error:
+            raise WriteError(f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location) from error
+
+    def __enter__(self) -> _Scratch:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for path in () if self.keep else self._paths:
+            with suppress(OSError, SbbfError):
+                self._state.files.remove(path)

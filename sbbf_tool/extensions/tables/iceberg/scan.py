@@ -1,0 +1,126 @@
+"""From the metadata of a table to the files of its current snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.extensions.avro.file import AvroHeader
+from sbbf_tool.extensions.tables.iceberg.manifest import (
+    DATA,
+    MAX_MANIFEST,
+    Entry,
+    Manifest,
+    ManifestFile,
+    parse_manifest,
+    parse_manifest_list,
+)
+from sbbf_tool.extensions.tables.iceberg.metadata import Metadata, Snapshot
+from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
+from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
+from sbbf_tool.extensions.tables.iceberg.position_deletes import MAX_DELETE_FILE, Reach, find_reachable, reach_of
+from sbbf_tool.extensions.tables.iceberg.schema import leaves
+from sbbf_tool.extensions.tables.iceberg.source import State, read_file
+from sbbf_tool.extensions.tables.table import LiveFile
+from sbbf_tool.records import optional
+from sbbf_tool.reports.rows import NOT_PARQUET
+
+_DELETED_BY_POSITION = "rows are deleted by position: compact the file first"
+_TWICE = "the table has the file twice"
+
+
+def read_manifest_list(state: State, snapshot: Snapshot) -> tuple[AvroHeader | None, list[ManifestFile]]:
+    """Return the header and the manifests of a snapshot's manifest list; no header if the snapshot lists its manifests itself."""
+    if snapshot.manifest_list is not None:
+        return read_file(state.files, snapshot.manifest_list, MAX_MANIFEST, parse_manifest_list)
+    if snapshot.manifests is None:
+        raise UnreadableError(f"snapshot {snapshot.id} has neither a manifest list nor manifests", file=state.location)
+    return None, [ManifestFile(path, 0, DATA, 0, None, None, False, {}) for path in snapshot.manifests]
+
+
+def open_manifest(state: State, file: ManifestFile) -> Manifest:
+    """Read a manifest. Raises UnreadableError."""
+    return read_file(state.files, file.path, MAX_MANIFEST, lambda data: parse_manifest(data, file))
+
+
+def iter_live(manifest: Manifest) -> Iterator[Entry]:
+    """Yield the entries of the live files of a manifest. Errors name the manifest."""
+    with ErrorPlace(manifest.file.path):
+        yield from manifest.live_entries()
+
+
+def read_reaches(state: State, manifests: list[ManifestFile]) -> list[Reach]:
+    """Return which paths the position deletes of a snapshot can reach."""
+    deletes = (open_manifest(state, file) for file in manifests if file.content != DATA)
+    return [reach for manifest in deletes for reach in map(reach_of, iter_live(manifest)) if reach is not None]
+
+
+def find_deleted_by_position(state: State, reaches: list[Reach], locations: AbstractSet[str]) -> set[str]:
+    """Return those of these locations of data files that have rows deleted by position."""
+    return find_reachable(reaches, locations, lambda path: read_file(state.files, path, MAX_DELETE_FILE, bytes))
+
+
+def why_unchangeable(entry: Entry) -> str | None:
+    """Return why the entry alone does not permit to replace its file; None if it does."""
+    if entry.format != "PARQUET":
+        return f"the file is in {entry.format[:20]}, not Parquet"
+    if optional(entry.file, "key_metadata", bytes) is not None:
+        return "the table encrypts the file with a key of its own"
+    return None
+
+
+def partition_texts(metadata: Metadata) -> PartitionTexts:
+    """Return the partition values of the table as text."""
+    return PartitionTexts({number: (path, kind) for number, path, kind in leaves(metadata.schema)}, metadata.specs)
+
+
+def list_live_files(state: State) -> list[LiveFile]:
+    """Return the data files of the current snapshot, in the order of its manifests."""
+    metadata = state.metadata
+    if metadata.current is None:
+        return []
+    _, manifests = read_manifest_list(state, metadata.current)
+    reaches = read_reaches(state, manifests)
+    with ErrorPlace(state.location):
+        texts = partition_texts(metadata)
+    files: dict[str, LiveFile] = {}
+    names: dict[str, str] = {}
+    for file in manifests:
+        if file.content != DATA:
+            continue
+        manifest = open_manifest(state, file)
+        field_by_id = {field.id: field for field in metadata.specs.get(file.spec_id, ())}
+        fields = [
+            (at, field_by_id[number], texts.names_of(field_by_id[number]))
+            for at, number in enumerate(manifest.partition_ids)
+            if number in field_by_id
+        ]
+        unknown = texts.names - {name for _, _, field_names in fields for name in field_names}
+        for entry in iter_live(manifest):
+            key = entry.key
+            if key in files:
+                files[key] = replace(files[key], unchangeable=_TWICE)
+                continue
+            partition = {name: texts.text_of(field, entry.partition[at]) for at, field, field_names in fields for name in field_names}
+            skipped = NOT_PARQUET.get(entry.format)
+            files[key] = LiveFile(open_name(entry.path), entry.size, partition, why_unchangeable(entry), skipped, unknown=unknown)
+            names[entry.path] = key
+    for location in find_deleted_by_position(state, reaches, names.keys()) if reaches else ():
+        key = names[location]
+        files[key] = replace(files[key], unchangeable=files[key].unchangeable or _DELETED_BY_POSITION)
+    return list(files.values())
+
+
+def find_referenced(state: State, paths: AbstractSet[str]) -> set[str]:
+    """Return those of these files that a snapshot of the metadata refers to. Raises UnreadableError if a manifest cannot be read."""
+    names = {identity(path): path for path in paths}
+    manifests = {file.path: file for snapshot in state.metadata.snapshots.values() for file in read_manifest_list(state, snapshot)[1]}
+    referenced: set[str] = set()
+    for file in manifests.values():
+        if len(referenced) == len(names):
+            break
+        live = (entry.key for entry in iter_live(open_manifest(state, file)))
+        referenced.update(names[key] for key in live if key in names)
+    return referenced

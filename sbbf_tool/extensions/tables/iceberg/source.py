@@ -1,0 +1,100 @@
+"""Where the metadata of a table is kept: in a folder, or in a catalog. A source loads the newest metadata and commits a snapshot to it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.extensions.tables.iceberg.metadata import Metadata
+from sbbf_tool.extensions.tables.iceberg.paths import join, open_name
+
+T = TypeVar("T")
+
+
+class TableFiles(Protocol):
+    """Storage of the metadata files of a table, by location as `paths.open_name` returns it. All methods raise OSError and ValueError."""
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Read a whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create a file under a name that is not in use."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it exists."""
+
+
+class CommitConflictError(Exception):
+    """Another commit came first; nothing was changed."""
+
+
+class CommitStateUnknownError(Exception):
+    """The catalog did not answer, or its answer does not say whether the commit succeeded."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The metadata of one version of a table, where it is, and the storage of its metadata files."""
+
+    metadata: Metadata
+    location: str
+    """Location of the metadata file."""
+    files: TableFiles
+
+    @property
+    def metadata_folder(self) -> str:
+        """Location of the folder of new manifests and metadata files."""
+        return self.metadata.properties.get("write.metadata.path", "").rstrip("/") or join(self.metadata.location, "metadata")
+
+    @property
+    def data_folder(self) -> str:
+        """Location of the folder of new data files."""
+        properties = self.metadata.properties
+        for name in ("write.data.path", "write.folder-storage.path"):
+            if folder := properties.get(name, "").rstrip("/"):
+                return folder
+        return join(self.metadata.location, "data")
+
+
+class MetadataSource(ABC):
+    """Where a table's metadata is kept."""
+
+    name: str
+    """The table as the user named it."""
+
+    @abstractmethod
+    def load(self) -> State:
+        """Read the newest metadata. Raises UnreadableError."""
+
+    @abstractmethod
+    def ensure_changeable(self, state: State) -> None:
+        """Raise RefusedError if no commit can be made here, whatever the table is."""
+
+    @abstractmethod
+    def commit(self, state: State, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+        """Make this snapshot the newest of `main`, and set these properties, if the table is still in this state.
+
+        Without a snapshot, only the properties change.
+        Raises CommitConflictError, CommitStateUnknownError, and RefusedError if the commit is not allowed.
+        """
+
+    @abstractmethod
+    def undo(self, snapshot_id: int) -> str:
+        """Return the statement that makes an earlier snapshot the current one."""
+
+
+def read_file(files: TableFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
+    """Read and parse a metadata file of at most `most` bytes. Raises UnreadableError; errors of both steps name the file."""
+    with ErrorPlace(location):
+        path = open_name(location)
+        try:
+            data = files.read(path, most)
+        except FileNotFoundError:
+            raise UnreadableError("no such file") from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise UnreadableError(f"cannot be read: {reason}") from error
+        return parse(data)

@@ -1,0 +1,55 @@
+"""What a name means: the root of a table in a folder or below a URL, `ducklake:...`, `CATALOG:namespace.table`, or files.
+
+This module imports the formats only for names of tables, since commands on files must start fast.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sbbf_tool.storage import places
+from sbbf_tool.storage.table_names import DUCKLAKE, find_catalog
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.tables.table import Table
+
+
+def is_table(name: str) -> bool:
+    """Return whether a name means a table, without reading it."""
+    return name.startswith(DUCKLAKE) or _in_catalog(name) or places.find_table_format(name) in ("Delta", "Iceberg")
+
+
+def find_table(name: str) -> Table | None:
+    """Open the table that a name means; None if the name means files.
+
+    A file of a table is not the table, and tables of Hudi and Paimon are files. Raises UnreadableError for a damaged table, RefusedError
+    for one that cannot be read, and UsageError if a package for the format is missing or the name of a catalog's table is incomplete.
+    """
+    if name.startswith(DUCKLAKE):
+        from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
+
+        return DuckLakeTable(name)
+    if find_catalog(name) is not None:
+        from sbbf_tool.extensions.tables.iceberg.table import open_in_catalog
+
+        return open_in_catalog(name)
+    kind = places.find_table_format(name)
+    if kind == "Delta":
+        from sbbf_tool.extensions.tables.delta.table import DeltaTable
+
+        return DeltaTable(name)
+    if kind == "Iceberg":
+        from sbbf_tool.extensions.tables.iceberg.table import open_folder
+
+        return open_folder(name)
+    return None
+
+
+def _in_catalog(name: str) -> bool:
+    """Return whether a name is that of a table in a catalog of PyIceberg's configuration."""
+    catalog = find_catalog(name)
+    if catalog is None:
+        return False
+    from sbbf_tool.extensions.tables.iceberg.catalog import has_catalog
+
+    return has_catalog(catalog)

@@ -1,0 +1,219 @@
+"""A run that changes a table: copies of its files with other filters, and commits that put them in place of the files.
+
+    live files -> rows of the runner, each with a copy -> commit -> deletion of copies that are not part of the table
+
+Until a commit, the table is unchanged: copies that are not committed are deleted however the run ends. If it is unknown whether a commit
+succeeded, nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sbbf_tool import log
+from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
+from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_copy
+from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.file.table_file import new_run
+from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.tables.table import Change, Commit, Table
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.partitions import PathPredicate
+    from sbbf_tool.runner.works import Work
+
+Row = TypeVar("Row", bound=FileRow)
+_CONCURRENT_REQUESTS = 16
+
+
+class TableRun:
+    """One change of a table by one verb."""
+
+    def __init__(
+        self,
+        table: Table,
+        change: Change,
+        where: PathPredicate | None = None,
+        *,
+        files_per_commit: int | None = None,
+        conditional_put: bool = False,
+        dry_run: bool = False,
+        keys: KeysLike = None,
+        may_lack_columns: bool = False,
+        on_cluster: bool = False,
+    ) -> None:
+        """Describe the run; nothing is read or written before `rows`. One commit contains all files if `files_per_commit` is None.
+
+        `keys` are those of encrypted files. With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says
+        that workers may write copies after the run was interrupted. Raises UsageError if the table cannot have the change.
+        """
+        if files_per_commit is not None and files_per_commit < 1:
+            raise UsageError(f"the number of files per commit must be at least 1, not {files_per_commit}")
+        if change.properties and not table.takes_properties:
+            raise UsageError(
+                f"{table.format} has no properties by which later writers add filters", file=table.name, hint="run the command again later"
+            )
+        self.table = table
+        self.change = change
+        self.commits: list[Commit] = []
+        """The commits so far. Nothing has been committed if it is empty after the run."""
+        self.vanished: list[str] = []
+        """Paths of the files that other commits replaced or removed before this run could, and of those whose copies are lost."""
+        self.files_without_copy: list[str] = []
+        """Paths of the files whose copies were deleted or changed before the commit, as by a clean-up of the table's folder."""
+        self.old_bytes = 0
+        """Bytes of the files that the commits replaced. They stay until the table's own clean-up deletes the files."""
+        self.sets_properties_alone = False
+        """Whether the run set properties of the table in a commit of their own, because no file needed a copy."""
+        self._where = where
+        self._files_per_commit = files_per_commit
+        self._conditional_put = conditional_put
+        self._dry_run = dry_run
+        self._keys = keys
+        self._may_lack_columns = may_lack_columns
+        self.on_cluster = on_cluster
+        self._pending: list[Replacement] = []
+        self._bytes_by_path: dict[str, int] = {}
+        self._new_paths: set[str] = set()
+        """The copies that commits contain."""
+        self._is_commit_uncertain = False
+
+    def rows(self, run: Callable[[Selection, Work[Row]], Iterator[Row]], work: Work[Row]) -> Iterator[Row]:
+        """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row.
+
+        If the caller stops before the last row, the copies since the last commit are deleted. Raises the errors of `Table.commit`,
+        RefusedError if the table cannot be changed, and UsageError if it lacks a column of the change.
+        """
+        self.table.ensure_changeable(conditional_put=self._conditional_put)
+        selection = Selection(self.table.name, self._where, table=self.table, run=new_run())
+        self.ensure_columns(selection)
+        for live in selection.live_files():
+            if live.unchangeable:
+                yield work.row(path=live.path, status=SKIPPED, reason=live.unchangeable, exit_code=0, seconds=0.0)
+        recorded = {live.path: live.bytes for live in selection.live_files()}
+        if self._dry_run:
+            yield from (_refuse_other_length(row, work, recorded.get(row.path)) for row in run(selection, work))
+            return
+        assert selection.run is not None
+        with ExitStack() as stack:
+            stack.enter_context(RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster))
+            # Rows end, and with them the processes that make copies, before copies are deleted.
+            stack.callback(self._delete_copies, selection)
+            for row_of_copy in stack.enter_context(closing(_generator(run(selection, work)))):
+                row = _refuse_other_length(row_of_copy, work, recorded.get(row_of_copy.path))
+                self._collect(row)
+                yield row
+                if self._files_per_commit is not None and len(self._pending) >= self._files_per_commit:
+                    self._commit()
+            if self._pending:
+                self._commit()
+            self._set_properties()
+
+    def ensure_columns(self, selection: Selection) -> None:
+        """Raise UsageError if the table does not have a column of the change, or has its values only as those of partitions.
+
+        Nothing is raised if the table need not have them.
+        """
+        if self._may_lack_columns:
+            return
+        selection.ensure_stored(self.change.columns)
+        selection.ensure_columns(self.change.columns, self._keys)
+
+    def _collect(self, row: FileRow) -> None:
+        """Keep the copy of a row for the next commit."""
+        report: Any = getattr(row, "report", None)
+        if row.status not in (OK, REFUSED) or report is None or report.output == report.file:
+            return
+        modified = (None if places.is_url(report.output) else places.modified(report.output)) or time.time()
+        self._pending.append(Replacement(row.path, report.output, report.new_bytes, int(modified * 1000)))
+        self._bytes_by_path[row.path] = report.old_bytes
+
+    def _commit(self) -> None:
+        """Commit the pending copies; delete those of files that vanished. Raises the errors of `Table.commit`."""
+        self._leave_out_missing()
+        if not self._pending:
+            return
+        self._is_commit_uncertain = True
+        try:
+            commit = self.table.commit(tuple(self._pending), self.change)
+        except UncertainWriteError:
+            raise
+        except (RefusedError, WriteError, UsageError):
+            self._is_commit_uncertain = False
+            raise
+        if commit.num_files:
+            log.info("committed %s files: %s", commit.num_files, commit.version)
+            self.commits.append(commit)
+        self.vanished += commit.vanished
+        vanished = set(commit.vanished)
+        self.old_bytes += sum(size for path, size in self._bytes_by_path.items() if path not in vanished)
+        self._is_commit_uncertain = False
+        committed, self._pending = self._pending, []
+        self._bytes_by_path.clear()
+        _delete([copy.new_path for copy in committed if copy.old_path in vanished])
+        self._new_paths.update(copy.new_path for copy in committed if copy.old_path not in vanished)
+
+    def _leave_out_missing(self) -> None:
+        """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may have deleted it since."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
+            sizes = list(pool.map(places.size, (copy.new_path for copy in self._pending)))
+        missing = [copy for copy, size in zip(self._pending, sizes, strict=True) if size != copy.new_bytes]
+        self.files_without_copy += [copy.old_path for copy in missing]
+        self.vanished += [copy.old_path for copy in missing]
+        for copy in missing:
+            del self._bytes_by_path[copy.old_path]
+        self._pending = [copy for copy in self._pending if copy not in missing]
+
+    def _set_properties(self) -> None:
+        """Set the properties of the change if no commit of files has done so, and if the table does not have them."""
+        properties = self.change.properties
+        if properties and not any(commit.num_files for commit in self.commits):
+            self.sets_properties_alone = not properties.items() <= self.table.properties.items()
+            if self.sets_properties_alone:
+                self.table.set_properties(properties)
+
+    def _delete_copies(self, selection: Selection) -> None:
+        """Delete the copies of this run that no commit contains, also those whose row was lost with its process."""
+        if self._is_commit_uncertain:
+            return
+        _delete([copy.new_path for copy in self._pending])
+        self._pending = []
+        table_files = selection.table_files()
+        live_files = selection.live_files()
+        folders = {table_files.folder_by_path.get(live.path, live.path.rpartition("/")[0]) for live in live_files}
+        _delete([path for folder in folders for path in copies_of_run(folder, selection.run or "") if path not in self._new_paths])
+
+
+def _delete(paths: Sequence[str]) -> None:
+    for path in paths:
+        try:
+            delete_copy(path)
+        except SbbfError as error:
+            # No version refers to it, so that a later clean-up can delete it.
+            log.info("%s", error)
+
+
+def _refuse_other_length(row: Row, work: Work[Row], recorded: int | None) -> Row:
+    """Return the row, or a refusal if the file has another length than the table records: what it records may be of other rows."""
+    report: Any = getattr(row, "report", None)
+    if row.status != OK or recorded in (None, getattr(report, "old_bytes", recorded)):
+        return row
+    if report.output != report.file and not report.dry_run:
+        _delete([report.output])
+    reason = (
+        f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its statistics and deletions may be of another file;"
+        " restore the file, or let a writer of the table replace it"
+    )
+    return work.row(path=row.path, status=REFUSED, reason=reason, exit_code=RefusedError.exit_code, seconds=row.seconds)
+
+
+def _generator(rows: Iterator[Row]) -> Generator[Row, None, None]:
+    yield from rows
