@@ -13,6 +13,7 @@ import pytest
 
 from sbbf_tool import UsageError, advise, inspect
 from sbbf_tool.cli import run
+from support.tables import each
 from support.terminals import run_on_terminal
 
 
@@ -50,7 +51,7 @@ def test_floating_point_measures_are_left_out(events, capfd):
     assert capfd.readouterr().out.splitlines()[-1].endswith("-c amount --in-place")
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+@each("form", ["table", "markdown", "json"])
 def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
     assert run(["advise", str(events), "--emit", "sbbf", "--format", form]) == 0
     out = capfd.readouterr().out

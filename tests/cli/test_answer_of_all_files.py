@@ -7,18 +7,19 @@ import json
 import pytest
 
 from sbbf_tool.cli import run
+from support.tables import each
 from support.three_files import CASES, FEW, FORMS, UNREADABLE, VALUE, WITH, WITHOUT, expected, words, write
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("case", CASES)
+@each("jobs", ["1", "2"])
+@each("case", list(CASES))
 def test_in_this_process(case, jobs, tmp_path):
     files = write(tmp_path, case)
     for form in FORMS:
         assert run([*words(form, str(tmp_path), files), "--jobs", jobs]) == expected(case, form), form
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", list(CASES)[::3])
 def test_in_two_processes(case, tmp_path, monkeypatch):
     monkeypatch.setattr("sbbf_tool.runner.local._FILES_WITHOUT_PROCESSES", 0)
     files = write(tmp_path, case)
@@ -28,7 +29,7 @@ def test_in_two_processes(case, tmp_path, monkeypatch):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("cases", [FEW, pytest.param(dict.fromkeys(FORMS, CASES), marks=pytest.mark.heavy)], ids=["few", "all"])
+@pytest.mark.parametrize("cases", [FEW, pytest.param(dict.fromkeys(FORMS, CASES), marks=pytest.mark.nightly)], ids=["few", "all"])
 def test_on_spark(form, cases, tmp_path, spark):
     for number, case in enumerate(cases[form]):
         folder = tmp_path / str(number)
@@ -37,7 +38,7 @@ def test_on_spark(form, cases, tmp_path, spark):
         assert run([*words(form, str(folder), files), "--runner", "spark"]) == expected(case, form), case
 
 
-@pytest.mark.parametrize("command", ["probe", "explain"])
+@each("command", ["probe", "explain"])
 def test_each_file_has_its_document_and_the_summary_the_answer(command, tmp_path, capfd):
     for name, content in (("a", WITHOUT), ("b", UNREADABLE), ("c", WITH)):
         (tmp_path / f"{name}.parquet").write_bytes(content)
@@ -87,8 +88,8 @@ SOME_READER_TAKES_IT = {
 }
 
 
-@pytest.mark.parametrize(("name", "is_taken"), SOME_READER_TAKES_IT.items())
-@pytest.mark.parametrize("command", ["probe", "explain"])
+@each("name, is_taken", SOME_READER_TAKES_IT.items())
+@each("command", ["probe", "explain"])
 def test_a_value_is_in_no_file_only_if_each_that_a_reader_takes_was_queried(command, name, is_taken, tmp_path, capfd):
     (tmp_path / "a.parquet").write_bytes(WITHOUT)
     (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
@@ -96,7 +97,7 @@ def test_a_value_is_in_no_file_only_if_each_that_a_reader_takes_was_queried(comm
     assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE)]) == (0 if is_taken else 1)
 
 
-@pytest.mark.parametrize(("content", "code"), [(b"", 1), (b"PAR", 1), (b"a,b\n1,2\n" * 9, 1), (WITH[:-1], 0), (b"PAR1" + bytes(99), 0)])
+@each("content, code", [(b"", 1), (b"PAR", 1), (b"a,b\n1,2\n" * 9, 1), (WITH[:-1], 0), (b"PAR1" + bytes(99), 0)])
 def test_files_that_are_no_parquet_hold_no_rows(content, code, tmp_path, capfd):
     (tmp_path / "a.parquet").write_bytes(WITHOUT)
     (tmp_path / "notes").write_bytes(content)

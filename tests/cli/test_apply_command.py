@@ -17,6 +17,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.storage import places as places_of_files
 from support.lakes import partitioned, small_files
 from support.samples import listing, places
+from support.tables import each
 
 
 @pytest.fixture
@@ -154,10 +155,7 @@ def test_declared_paths_without_files(lake: Path, capsys):
     (lake / "sbbf.toml").write_text('[[filters]]\npaths = ["events", "evnts/**", "empty"]\ncolumns = "id"\n')
     code, rows, error = call(capsys, "apply", "--in-place")
     assert (code, rows[-1]["done"]) == (0, 6)
-    assert error.splitlines() == [
-        "sbbf: no file matches the declared path 'evnts/**'",
-        "sbbf: no file matches the declared path 'empty'",
-    ]
+    assert error.splitlines() == ["sbbf: no file matches the declared path 'evnts/**'", "sbbf: no file matches the declared path 'empty'"]
     assert call(capsys, "apply", "events", "nothere")[::2] == (3, "sbbf: nothere: no such file\n")
 
 
@@ -171,14 +169,14 @@ def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(lake: Pa
     assert listing(outside) == before
 
 
-@pytest.mark.parametrize("path", ["ducklake:m.ducklake", "cat:n.t", 'cat:n."my t"', 'cat:n."a/b"'])
+@each("path", ["ducklake:m.ducklake", "cat:n.t", 'cat:n."my t"', 'cat:n."a/b"'])
 def test_a_configuration_that_was_found_does_not_lead_to_a_catalog(lake: Path, capsys, path: str):
     (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = '{path}'\ncolumns = \"id\"\n")
     code, _, error = call(capsys, "apply")
     assert (code, "paths must lie below" in error) == (2, True)
 
 
-@pytest.mark.parametrize("path", ["./ducklake:m.ducklake", "./cat:n.t", "cat:n.t/**", "x/cat:n.t", "cat:n.parquet", "run:*"])
+@each("path", ["./ducklake:m.ducklake", "./cat:n.t", "cat:n.t/**", "x/cat:n.t", "cat:n.parquet", "run:*"])
 def test_a_declared_path_below_a_folder_names_no_table_of_a_catalog(lake: Path, capsys, monkeypatch, path: str):
     (lake / "x").mkdir()
     (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = ['{path}', 'events']\ncolumns = \"id\"\n")
@@ -223,8 +221,8 @@ def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
     assert listing(lake / "events") == before
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("", "no filters are declared; write [[filters]] in sbbf.toml"),
         ("filters = 3", "filters must be written as tables [[filters]]"),

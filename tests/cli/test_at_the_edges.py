@@ -18,6 +18,7 @@ from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_p
 from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
 from support.corpus_edits import edit_footer
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,7 @@ def path(fixtures, tmp_path) -> Path:
     return shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "a.parquet")
 
 
-@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", ">/dev/full 2>&1"])
+@each("redirection", ["2>/dev/full", "2>&-", ">/dev/full 2>&1"])
 def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_path):
     """1 would say that the value is certainly absent."""
     command = f"{sys.executable} -m sbbf_tool probe {tmp_path}/missing.parquet id 1 -q {redirection}"
@@ -45,7 +46,7 @@ def test_values_behind_a_byte_order_mark(path, tmp_path):
     assert run(["probe", str(path), "name", "--quiet", "--values-file", str(values_file)]) == 2
 
 
-@pytest.mark.parametrize("arguments", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
+@each("arguments", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
 def test_a_key_for_a_file_name_is_not_shown(arguments, path, capfd):
     assert run(["inspect", str(path), "--keys", arguments]) == 2
     assert KEY not in capfd.readouterr().err
@@ -98,7 +99,7 @@ def test_a_latest_snapshot_that_is_gone(fixtures, tmp_path):
         probe_paimon(str(table), "customer", ["x"])
 
 
-@pytest.mark.parametrize("append", [[], ["--append"]])
+@each("append", [[], ["--append"]])
 def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     path = tmp_path / "empty.parquet"
     pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
@@ -120,8 +121,8 @@ def test_a_copy_of_a_file_without_row_groups_is_exact(tmp_path, capfd):
     assert output.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"]], ids=" ".join)
-@pytest.mark.parametrize("rate", ["1e-300", "2e-19"])
+@each("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"]])
+@each("rate", ["1e-300", "2e-19"])
 def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
     column = [] if "advise" in command else ["-c", "id"]
     assert run([*command, str(path), *column, "--fpp", rate]) == 2
@@ -130,33 +131,6 @@ def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
     assert err.startswith("sbbf: fpp must be at least ")
     assert f", not {float(rate)}; " in err
     assert err.count("\n") == 1
-
-
-NAMING = {
-    "inspect": ["inspect", "FILE"],
-    "probe": ["probe", "FILE", "COLUMN", "1"],
-    "verify": ["verify", "FILE"],
-    "check": ["check", "FILE"],
-    "explain": ["explain", "FILE", "COLUMN", "1"],
-    "advise": ["advise", "FILE"],
-    "inspect of a folder": ["inspect", "FOLDER"],
-    "probe of a folder": ["probe", "FOLDER", "COLUMN", "1"],
-    "add-filter": ["add-filter", "FILE", "-c", "COLUMN", "--rebuild", "all", "--in-place"],
-    "resize": ["resize", "FILE", "--fpp", "0.5", "-n"],
-    "repair": ["repair", "FILE", "-n"],
-    "remove-filter": ["remove-filter", "FILE", "-n"],
-}
-
-
-@pytest.mark.parametrize("arguments", NAMING.values(), ids=list(NAMING))
-def test_control_characters_of_names_do_not_reach_the_terminal(arguments, tmp_path, capfd):
-    path, column = tmp_path / "two\nlines\x1b[31m.parquet", "red\x1b[31m\x9bcolumn"
-    pq.write_table(pa.table({column: [1, 2, 3]}), path, bloom_filter_options={column: {"ndv": 3}})
-    names = {"FILE": str(path), "FOLDER": str(tmp_path), "COLUMN": column}
-    assert run([names.get(argument, argument) for argument in arguments]) in (0, 1)
-    output = "".join(capfd.readouterr())
-    assert not {character for character in output if not character.isprintable()} - {"\n"}
-    assert "two\\nlines\\x1b[31m.parquet" in output or "red\\x1b[31m\\x9bcolumn" in output
 
 
 def test_what_people_read_is_printed_in_one_place():
@@ -171,21 +145,7 @@ def test_what_people_read_is_printed_in_one_place():
     assert echoing == {"__init__.py", "formats/target.py", "group.py", "output.py", "page.py", "schema.py"}
 
 
-ONLY_READING = {
-    "inspect": ["inspect", "FILE"],
-    "probe": ["probe", "FILE", "id", "1"],
-    "verify": ["verify", "FILE"],
-    "check": ["check", "FILE"],
-    "explain": ["explain", "FILE", "id", "1"],
-    "advise": ["advise", "FILE"],
-    "engines": ["engines"],
-    "paimon inspect": ["paimon", "inspect", "TABLE"],
-    "paimon probe": ["paimon", "probe", "TABLE", "customer", "x"],
-    "paimon verify": ["paimon", "verify", "TABLE"],
-}
-
-
-@pytest.mark.parametrize("arguments", ONLY_READING.values(), ids=list(ONLY_READING))
+@each("arguments", [["probe", "FILE", "id", "1"], ["check", "FILE"], ["engines"], ["paimon", "inspect", "TABLE"]])
 def test_reading_commands_end_with_141_when_the_reader_stops(arguments, path, fixtures):
     names = {"FILE": str(path), "TABLE": str(fixtures / "paimon" / "orders")}
     command = [sys.executable, "-m", "sbbf_tool", *(names.get(argument, argument) for argument in arguments)]
@@ -196,7 +156,7 @@ def test_reading_commands_end_with_141_when_the_reader_stops(arguments, path, fi
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("imported", ["click", "sbbf_tool.cli.probe", "thrift"])
+@each("imported", ["click", "sbbf_tool.cli.probe", "thrift"])
 def test_ctrl_c_during_start_up(imported, path):
     """While the command line, its command and what that needs are imported."""
     program = """if True:
@@ -265,7 +225,7 @@ EMPTY_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("arguments", EMPTY_NAMES, ids=" ".join)
+@each("arguments", EMPTY_NAMES)
 def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"a": [1, 2]}), "a.parquet")
@@ -274,12 +234,6 @@ def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
     assert err.startswith(("sbbf: the name of ", "sbbf: the path of "))
     assert "is empty" in err
     assert os.listdir(tmp_path) == ["a.parquet"]
-
-
-@pytest.mark.parametrize("rate", ["2", "1", "1e9", "0", "-1", "nan", "inf"])
-def test_an_fpp_out_of_range_is_no_limit(fixtures, capfd, rate):
-    assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--max-fpp", rate]) == 2
-    assert "max fpp must be above 0" in capfd.readouterr().err
 
 
 def test_a_file_without_columns(tmp_path, capfd):
@@ -293,11 +247,6 @@ def test_a_file_without_columns(tmp_path, capfd):
         assert capfd.readouterr().err == f"sbbf: {path}: there is no column 'a'; the file has no columns\n"
 
 
-def test_the_number_of_jobs_is_a_whole_number(capfd):
-    assert run(["verify", "a.parquet", "--jobs", "x"]) == 2
-    assert "'x' is not a valid whole number" in capfd.readouterr().err
-
-
 GONE = {
     "state": ["check", "{0}", "--state", "s.db"],
     "glob": ["inspect", "**/*.parquet"],
@@ -305,7 +254,7 @@ GONE = {
 }
 
 
-@pytest.mark.parametrize("arguments", GONE.values(), ids=list(GONE))
+@each("arguments", GONE)
 def test_a_working_folder_that_was_removed_is_one_line(arguments, fixtures, tmp_path, monkeypatch, capfd):
     folder = tmp_path / "gone"
     folder.mkdir()

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
+from support.tables import each
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ class TestForms:
         assert err == f"sbbf: {baseline} covers 3 findings\n"
 
 
-@pytest.mark.parametrize("key", ["rule", "column", "file"])
+@each("key", ["rule", "column", "file"])
 def test_another_rule_column_or_file_still_fails(key, lake, capfd):
     path = lake / save(lake, "json", capfd, "lake/a.parquet")
     document = json.loads(path.read_text())
@@ -77,7 +78,7 @@ def test_own_reports(lake, capfd):
         assert f"{name} covers 6 findings" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("form", ["json", "parquet"])
+@each("form", ["json", "parquet"])
 def test_names_that_are_not_utf8(form, lake, capfd):
     os.rename(b"lake/b.parquet", b"lake/bad\xff.parquet")
     assert run(["check", "lake", "--report", f"saved.{form}"]) == 1
@@ -85,7 +86,7 @@ def test_names_that_are_not_utf8(form, lake, capfd):
     assert f"saved.{form} covers 6 findings" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("form", ["csv", "xml", "sarif", "md"])
+@each("form", ["csv", "xml", "sarif", "md"])
 def test_other_formats_are_refused_with_the_supported_ones(form, lake, capfd):
     assert run(["check", "lake", "--report", f"saved.{form}"]) == 1
     capfd.readouterr()
@@ -93,9 +94,7 @@ def test_other_formats_are_refused_with_the_supported_ones(form, lake, capfd):
     assert "where FILE ends with .json or .parquet" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]x", "[1]", "null", '{"schema": "sbbf.check"}', "PAR1", "PAR1" * 9, '{"a": ' * 5000, "\udcff"]
-)
+@each("text", ["", "{}", "[]x", "[1]", "null", '{"schema": "sbbf.check"}', "PAR1", "PAR1" * 9, '{"a": ' * 5000, "\udcff"])
 def test_no_report(text, lake, capfd):
     (lake / "other").write_bytes(os.fsencode(text))
     assert run(["check", "lake", "--baseline", "other"]) == 2
@@ -104,7 +103,7 @@ def test_no_report(text, lake, capfd):
     assert err.startswith("sbbf: other: the baseline is not a report of sbbf check")
 
 
-@pytest.mark.parametrize("form", ["json", "parquet"])
+@each("form", ["json", "parquet"])
 def test_a_report_of_another_command(form, lake, capfd):
     assert run(["verify", "lake", "--report", f"saved.{form}"]) == 1
     capfd.readouterr()
@@ -112,7 +111,7 @@ def test_a_report_of_another_command(form, lake, capfd):
     assert capfd.readouterr().err.startswith(f"sbbf: saved.{form}: the baseline is not a report of sbbf check")
 
 
-@pytest.mark.parametrize("name", ["nothere", "lake", "a\0b"])
+@each("name", ["nothere", "lake", "a\0b"])
 def test_no_file(name, lake, capfd):
     assert run(["check", "lake", "--baseline", name]) == 2
     assert "the baseline cannot be read" in capfd.readouterr().err

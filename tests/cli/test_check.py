@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +17,7 @@ from sbbf_tool import add_filters, resize_filters
 from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
+from support.tables import each
 
 PROJECT = Path(__file__).parent.parent.parent
 
@@ -36,8 +35,8 @@ FILES = ("spark-boolean", "duckdb-defaults", "datafusion-one-column", "events")
 
 
 class TestExitCodes:
-    @pytest.mark.parametrize(
-        ("name", "fail_on", "code"),
+    @each(
+        "name, fail_on, code",
         [
             ("spark-boolean", "error", 1),
             ("duckdb-defaults", None, 0),
@@ -58,8 +57,8 @@ class TestExitCodes:
         assert capfd.readouterr().out.splitlines()[-1].startswith("28 files: 28 done; 5 errors, ")
         assert run(["check", str(tmp_path), str(fixtures / "spark-boolean.parquet")]) == 3
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
+    @each(
+        "options, message",
         [
             (["--select", "missing-lenght"], "did you mean missing-length"),
             (["--ignore", "corectness"], "did you mean correctness"),
@@ -157,8 +156,8 @@ class TestConfig:
         assert run(["check", lying, "--config", config, "--fail-on", "error"]) == 0
         assert run(["check", lying, "--config", config, "--fail-on", "error", "--ignore", "efficiency"]) == 1
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
+    @each(
+        "text, message",
         [
             ("[check]\nnope = []", "unknown setting 'nope'; choose from "),
             ("[check]\nreport = 'x.json'", "[check]: --report has no key; give it on the command line"),
@@ -183,8 +182,8 @@ class TestConfig:
         assert (out, err.count("\n")) == ("", 1)
         assert message in err
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
+    @each(
+        "text, message",
         [
             ("[tool.sbbf.chekc]\nquick = true", "[tool.sbbf]: unknown setting 'chekc'; did you mean check?"),
             ("[tool.ruff]\nline-length = 3", "no table [tool.sbbf.check]"),
@@ -245,7 +244,7 @@ class TestFormats:
         monkeypatch.setattr("sbbf_tool.cli.formats.sarif.MOST_RESULTS", 4)
         assert levels() == (["error"] * 4, ["11 results and notifications that are no worse are left out: code scanning takes 4"])
 
-    @pytest.mark.parametrize("form", ["sarif", "json", "junit"])
+    @each("form", ["sarif", "json", "junit"])
     def test_a_document_begins_with_the_first_report(self, form, tmp_path, capfd):
         assert run(["check", "s3://user:word@bucket/a.parquet", "--format", form]) == 2
         out, err = capfd.readouterr()
@@ -287,7 +286,7 @@ class TestFormats:
         severities = [row.split(" | ")[0] for row in rows if row.startswith("| ")]
         assert severities == sorted(severities, key=["| error", "| warning", "| info"].index)
 
-    @pytest.mark.parametrize(("fail_on", "outcome"), [("error", "noted"), ("warning", "noted"), ("info", "failed")])
+    @each("fail_on, outcome", [("error", "noted"), ("warning", "noted"), ("info", "failed")])
     def test_a_mild_finding_fails_only_if_it_counts(self, fixtures, capfd, fail_on, outcome):
         path = str(fixtures / "duckdb-defaults.parquet")
         code = run(["check", path, "--select", "dictionary-encoded", "--fail-on", fail_on, "--format", "json"])
@@ -308,26 +307,25 @@ class TestFormats:
         }
         assert set(reports[0]["rules"][0]) == {"rule", "severity", "outcome", "reason"}
 
-    @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json", "junit", "sarif", "github"])
-    def test_names_that_are_hard_to_write(self, form, lying, tmp_path):
+    @each("form", ["table", "markdown", "csv", "json", "junit", "sarif", "github"])
+    def test_names_that_are_hard_to_write(self, form, lying, tmp_path, capfd):
         """Control characters, what XML and URIs reserve, and bytes that are no UTF-8."""
         name = "a\x01\nb<&>'\"%,:ü".encode() + b"\xff.parquet"
         shutil.copyfile(lying, bytes(tmp_path) + b"/" + name)
-        done = subprocess.run([sys.executable, "-m", "sbbf_tool", "check", str(tmp_path), "--format", form], capture_output=True)
-        assert done.returncode == 1
-        assert done.stderr == b""
+        assert run(["check", str(tmp_path), "--format", form]) == 1
+        out, err = capfd.readouterr()
+        assert err == ""
         if form == "junit":
-            ElementTree.fromstring(done.stdout)
+            ElementTree.fromstring(out)
         elif form == "sarif":
             (uri,) = {
-                result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-                for result in json.loads(done.stdout)["runs"][0]["results"]
+                result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in json.loads(out)["runs"][0]["results"]
             }
             assert uri.isascii()
             assert uri.endswith("%FF.parquet")
         elif form == "github":
-            assert done.stdout
-            assert all(line.startswith(b"::") for line in done.stdout.splitlines())
+            assert out
+            assert all(line.startswith("::") for line in out.splitlines())
 
 
 def test_pre_commit_runs_a_command_that_is_there(lying, monkeypatch):
@@ -338,7 +336,7 @@ def test_pre_commit_runs_a_command_that_is_there(lying, monkeypatch):
     assert run([*arguments, lying]) == 1
 
 
-@pytest.mark.parametrize("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]], ids=" ".join)
+@each("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]])
 def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
     command, *rest = arguments
     assert run([command, str(fixtures / "pyarrow-filters.parquet"), *rest]) == 2

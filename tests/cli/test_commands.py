@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -16,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import inspect
-from sbbf_tool.cli import COMMANDS, run
+from sbbf_tool.cli import run
 from sbbf_tool.parquet import chunk_index
+from support.tables import each
 
 
 @pytest.fixture
@@ -81,11 +81,6 @@ class TestProbe:
         assert out
         assert err == f"read {footer + 3 * (16 + 32):,} bytes of 1 file\n"
 
-    def test_quiet_prints_nothing(self, filtered, capfd):
-        capfd.readouterr()
-        assert run(["probe", "-q", str(filtered), "user_id", "-1"]) == 1
-        assert capfd.readouterr() == ("", "")
-
     def test_json_says_it_all(self, filtered, capfd):
         capfd.readouterr()
         assert run(["probe", str(filtered), "user_id", "-1", "--format", "json"]) == 1
@@ -118,8 +113,8 @@ class TestProbe:
             assert run(["probe", str(filtered), "user_id", "--quiet", "--values-file", str(values_file)]) == code
         assert "more than 1,000 values in" in capfd.readouterr().err
 
-    @pytest.mark.parametrize(
-        ("column", "value", "code"),
+    @each(
+        "column, value, code",
         [("n", "-5", 0), ("n", "-4", 1), ("x", "-1.5", 0), ("x", "-.5", 1), ("x", "-inf", 0), ("x", "-Infinity", 0), ("text", "-5", 0)],
     )
     def test_negative_numbers_are_values(self, numbers, column, value, code):
@@ -134,8 +129,8 @@ class TestProbe:
         assert run(["probe", numbers, "n", "--null"]) == 0
         assert "cannot say" in capfd.readouterr().out
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
+    @each(
+        "arguments, message",
         [
             (["user_idd", "1"], "did you mean user_id?"),
             (["user_id", "forty-two"], "it takes an integer from -9223372036854775808"),
@@ -192,20 +187,6 @@ class TestInspect:
         assert run(["inspect", str(filtered), "--all", "--row-groups"]) == 0
         assert "none" in capfd.readouterr().out
 
-    def test_a_bad_file_does_not_stop_the_others(self, filtered, tmp_path, capfd):
-        bad = tmp_path / "bad.parquet"
-        bad.write_text("no Parquet at all")
-        capfd.readouterr()
-        assert run(["inspect", str(bad), str(filtered), str(tmp_path / "missing.parquet")]) == 3
-        out, err = capfd.readouterr()
-        assert "user_id" in out
-        assert [line.split(": ")[1] for line in err.splitlines()] == [str(bad), str(tmp_path / "missing.parquet")]
-
-    def test_an_unknown_column_is_an_error_and_never_nothing_found(self, filtered, capfd):
-        capfd.readouterr()
-        assert run(["inspect", str(filtered), "-c", "user"]) == 2
-        assert "did you mean user_id?" in one_error(capfd)
-
     def test_an_empty_folder_is_an_error(self, tmp_path, capfd):
         assert run(["inspect", str(tmp_path)]) == 3
         assert "no Parquet file below" in one_error(capfd)
@@ -228,22 +209,18 @@ class TestAddAndRemove:
         assert events.read_bytes() == before
         assert os.listdir(events.parent) == [events.name]
 
-    @pytest.mark.parametrize(("text", "most"), [("256", 256), ("1KiB", 1024), ("1kb", 512), ("1M", 2048)])
+    @each("text, most", [("256", 256), ("1KiB", 1024), ("1kb", 512), ("1M", 2048)])
     def test_sizes_have_units(self, events, text, most, capfd):
         assert (
             run(["add-filter", str(events), "-c", "user_id", "--in-place", "--format", "json", "--fpp", "0.001", "--max-bytes", text]) == 0
         )
         assert max(row["bitset_bytes"] for row in json.loads(capfd.readouterr().out)["filters"]) == most
 
-    @pytest.mark.parametrize(
-        ("options", "code", "message"),
+    @each(
+        "options, code, message",
         [
             (["-c", "user_id"], 2, "name another file, or change the file in place"),
-            (
-                ["-c", "user_id", "--in-place", "-o", "x"],
-                2,
-                "two targets are given for the result; either name another file",
-            ),
+            (["-c", "user_id", "--in-place", "-o", "x"], 2, "two targets are given for the result; either name another file"),
             (["-c", "usr_id", "--in-place"], 2, "did you mean user_id?"),
             (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
             (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),
@@ -267,15 +244,6 @@ class TestAddAndRemove:
 
 
 class TestTheDoor:
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_every_command_has_help(self, command, capfd):
-        assert run([command, "--help"]) == 0
-        assert capfd.readouterr().out.startswith(f"Usage: sbbf {command}")
-
-    def test_help_shows_whole_sentences(self, capfd):
-        assert run(["--help"]) == 0
-        assert "..." not in capfd.readouterr().out.split("Look:")[1]
-
     def test_version_names_the_kernel_and_thrift(self, capfd):
         assert run(["--version"]) == 0
         _, kernel, thrift, footers = capfd.readouterr().out.splitlines()
@@ -295,10 +263,6 @@ class TestTheDoor:
             assert err.startswith("Traceback")
             assert err.splitlines()[-1].startswith("sbbf: ")
 
-    def test_control_characters_of_a_name_stay_on_their_line(self, tmp_path, capfd):
-        assert run(["inspect", str(tmp_path / "two\nlines\x1b[31m")]) == 3
-        assert "two\\nlines\\x1b[31m" in one_error(capfd)
-
     def test_a_reader_that_goes_away_is_no_error(self, fixtures):
         done = subprocess.run(
             ["bash", "-c", f"{sys.executable} -m sbbf_tool inspect --all '{fixtures}/*.parquet' | head -n 1; echo ${{PIPESTATUS[0]}}"],
@@ -308,15 +272,6 @@ class TestTheDoor:
         # 0 where all was written before the reader went: never 0 for what was not.
         assert done.stdout.splitlines()[-1] in ("0", "141")
         assert done.stderr == ""
-
-    def test_the_exit_code_is_right_when_the_reader_stops(self, filtered):
-        for arguments, code in ((["probe", str(filtered), "user_id", "-1"], 1), (["inspect", str(filtered.parent / "none")], 3)):
-            reading, writing = os.pipe()
-            os.close(reading)
-            done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], stdout=writing, stderr=subprocess.PIPE, text=True)
-            os.close(writing)
-            assert done.returncode in (code, 141)
-            assert done.stderr.count("\n") == (code == 3)
 
     def test_writing_continues_when_the_reader_stops(self, events):
         other_path = shutil.copy(events, events.with_name("other.parquet"))
@@ -337,10 +292,6 @@ class TestTheDoor:
         assert done.returncode == 5
         assert done.stderr == "sbbf: standard output: no space left on device\n"
 
-    def test_without_any_output_at_all(self, filtered):
-        done = subprocess.run(["bash", "-c", f"{sys.executable} -m sbbf_tool inspect {filtered} >&-"], stderr=subprocess.PIPE, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-
     def test_alone_it_shows_its_help(self, capfd):
         assert run([]) == 2
         assert "\nChange:\n" in capfd.readouterr().err
@@ -357,15 +308,3 @@ class TestTheDoor:
         assert process.wait() in (143, 0)
         assert os.listdir(tmp_path) == [path.name]
         assert path.read_bytes()[: len(before)] == before
-
-    def test_on_a_terminal_too(self, filtered):
-        master, slave = pty.openpty()
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "sbbf_tool", "add-filter", str(filtered), "-c", "session", "-n"], stdout=slave, stderr=slave
-            )
-            assert done.returncode == 0
-            assert b"6" in os.read(master, 65536)
-        finally:
-            os.close(slave)
-            os.close(master)

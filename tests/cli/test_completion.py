@@ -16,6 +16,7 @@ from click.shell_completion import BashComplete
 
 from sbbf_tool.cli import cli
 from sbbf_tool.rules.catalog import CATALOGS, GROUPS
+from support.tables import each
 
 FILES = ["file"]
 HOSTILE = ["user id", "$(touch x)", "`id`", "a;b", "a:b", "x=y", "[list]", "*", "~", "-x", "new\nline", "evil\x1b]0;title\x07", "it's"]
@@ -31,8 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
+@each(
+    "line, expected",
     [
         ("prob", ["probe"]),
         ("--debug prob", ["probe"]),
@@ -96,7 +97,7 @@ _sbbf_completion ./sbbf; printf '%s\\n' "${COMPREPLY[@]}\""""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", ["", "_", "bash", "bash_complete", "csh_complete"])
+@each("value", ["", "_", "bash", "bash_complete", "csh_complete"])
 def test_a_variable_of_another_kind_runs_no_command(value, folder):
     environment = {**os.environ, "_SBBF_COMPLETE": value}
     command = [sys.executable, "-m", "sbbf_tool", "remove-filter", str(folder / "names.parquet"), "--in-place"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import config, run
+from support.tables import each
 
 IGNORE = '[check]\nignore = ["correctness"]\n'
 
@@ -40,15 +41,15 @@ def write(path: Path, text: str, mode: int = 0o644) -> Path:
 
 
 class TestSearch:
-    @pytest.mark.parametrize("name", ["sbbf.toml", "pyproject.toml"])
-    @pytest.mark.parametrize(("above", "code"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+    @each("name", ["sbbf.toml", "pyproject.toml"])
+    @each("above, code", [(0, 0), (1, 0), (2, 1), (3, 1)])
     def test_as_far_as_the_folder_with_git(self, name, above, code, folder, lying, capfd):
         text = IGNORE if name == "sbbf.toml" else IGNORE.replace("check", "tool.sbbf.check")
         write([folder, *folder.parents][above] / name, text)
         assert run(["check", lying]) == code
         assert capfd.readouterr().err == ""
 
-    @pytest.mark.parametrize(("above", "code"), [(2, 0), (3, 1)])
+    @each("above, code", [(2, 0), (3, 1)])
     def test_as_far_as_the_home_folder(self, above, code, folder, lying):
         (folder.parent / ".git").rmdir()
         write(folder.parents[above - 1] / "sbbf.toml", IGNORE)
@@ -97,8 +98,8 @@ class TestSearch:
 
 
 class TestUnusableFiles:
-    @pytest.mark.parametrize(
-        ("text", "message"),
+    @each(
+        "text, message",
         [
             ("[check", "not TOML"),
             ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --no-config ignores it"),
@@ -159,7 +160,7 @@ class TestTrust:
         path = shutil.copy(fixtures / "events.parquet", folder / "events.parquet")
         return run(["add-filter", str(path), "-c", "user_id", "--in-place", *options])
 
-    @pytest.mark.parametrize("exposure", ["file", "group", "folder", "link", "owner"])
+    @each("exposure", ["file", "group", "folder", "link", "owner"])
     def test_of_a_file_that_others_may_write(self, exposure, folder, fixtures, lying, capfd, monkeypatch):
         mode = {"file": 0o666, "group": 0o664}.get(exposure, 0o644)
         path = write(folder / "sbbf.toml", self.ADD + IGNORE, mode)
@@ -222,8 +223,8 @@ class TestPaths:
         assert len(documents) == 4
         return "".join(sorted(Path(document["file"]).stem for document in documents if document["failed"]))
 
-    @pytest.mark.parametrize(
-        ("glob", "failed"),
+    @each(
+        "glob, failed",
         [
             ("lake/raw", "cd"),
             ("lake/raw/", "cd"),

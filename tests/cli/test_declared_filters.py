@@ -9,6 +9,7 @@ import pytest
 from sbbf_tool import open_table
 from sbbf_tool.cli import run
 from support.ducklakes import SmallLake
+from support.tables import each
 
 ENABLED, FPP = "write.parquet.bloom-filter-enabled.column.user_id", "write.parquet.bloom-filter-fpp.column.user_id"
 
@@ -37,8 +38,8 @@ def test_filters_that_a_table_declares(lake, capfd):
     assert run(["check", lake.events, "--declared"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("size", "properties", "code"),
+@each(
+    "size, properties, code",
     [
         ([], {FPP: "0.01"}, 0),
         ([], {FPP: "0.00001"}, 1),

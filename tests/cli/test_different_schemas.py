@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
+from support.tables import each
 
 NOTE = [
     "sbbf: column user_id: INT64 in 1 file, BYTE_ARRAY STRING in 1 file, missing in 2 files",
@@ -34,8 +35,8 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "lake"
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
+@each(
+    "line, code",
     [
         ("add-filter lake -c user_id --in-place", 0),
         ("verify lake -c user_id", 0),
@@ -62,8 +63,8 @@ def test_files_without_the_column_are_not_applicable(line, code, capfd):
     assert summary["columns"] == [{"name": "user_id", "types": {"INT64": 1, "BYTE_ARRAY STRING": 1}, "missing": 2}]
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
+@each(
+    "line, code",
     [
         ("add-filter lake -c user_id --in-place --strict", 2),
         ("verify lake -c user_id --strict", 2),
@@ -83,13 +84,13 @@ def test_strict_restores_the_error(line, code, capfd):
         assert capfd.readouterr().err.count("there is no column 'user_id'") == 2
 
 
-@pytest.mark.parametrize("line", ["probe lake dt 1", "explain lake dt 2", "probe lake -c dt --value 1 --value 7"])
+@each("line", ["probe lake dt 1", "explain lake dt 2", "probe lake -c dt --value 1 --value 7"])
 def test_a_partition_column_is_found(line, capfd):
     assert run(line.split()) == 0
     assert "missing" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("line", ["probe lake dt 7", "explain lake dt 7"])
+@each("line", ["probe lake dt 7", "explain lake dt 7"])
 def test_a_value_of_no_partition_is_absent(line):
     assert run(line.split()) == 1
 
@@ -101,7 +102,7 @@ def test_a_name_that_no_file_has_is_an_error_beside_one_that_exists(lake, capfd)
     assert "4 files: 4 done" in out
 
 
-@pytest.mark.parametrize("line", ["probe lake USER_ID 5", "verify lake -c usr_id", "add-filter lake -c usr_id --in-place"])
+@each("line", ["probe lake USER_ID 5", "verify lake -c usr_id", "add-filter lake -c usr_id --in-place"])
 def test_one_error_for_a_name_that_no_file_has(line, capfd):
     assert run(line.split()) == 2
     (error,) = capfd.readouterr().err.splitlines()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from sbbf_tool.cli import run
 from sbbf_tool.operations.engines import engines
+from support.tables import each
 from support.terminals import run_on_terminal
 
 
@@ -96,7 +95,7 @@ def test_an_engine_that_never_uses_filters_has_no_table(capfd):
     assert "INT32" not in out
 
 
-@pytest.mark.parametrize("arguments", [[], ["--type", "decimal"], ["--engine", "spark"], ["--type", "uuid", "--engine", "polars"]])
+@each("arguments", [[], ["--type", "decimal"], ["--engine", "spark"], ["--type", "uuid", "--engine", "polars"]])
 def test_json_is_one_deterministic_document(capfd, arguments):
     out = printed(capfd, *arguments, "--format", "json")
     assert out.count("\n") == 1
@@ -110,8 +109,8 @@ def test_json_is_one_deterministic_document(capfd, arguments):
             assert fields <= verdict.keys()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (["--engine", "duckbd"], "unknown engine 'duckbd'; did you mean duckdb"),
         (["--type", "flaot16"], "unknown type 'flaot16'; did you mean float16"),
@@ -163,8 +162,8 @@ class TestReleases:
     def test_a_name_that_is_repeated_is_shown_once(self, capfd):
         assert printed(capfd, "--mine", "duckdb-1.4,duckdb-1.4") == printed(capfd, "--mine", "duckdb-1.4")
 
-    @pytest.mark.parametrize(
-        ("names", "message"),
+    @each(
+        "names, message",
         [
             ("", "--mine names no release, such as duckdb-1.4"),
             (" , ", "--mine names no release, such as duckdb-1.4"),

@@ -12,6 +12,7 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.cli.options import changes_files, name_of, settable_options
 from support.every_command import commands
+from support.tables import each
 
 # Options without a variable: those that allow or widen a change, write a file, name keys, or run a program.
 NOWHERE = {
@@ -25,7 +26,7 @@ NOWHERE = {
 ONLY_READING = {"--column", "--files-from"}
 
 
-@pytest.mark.parametrize("name", commands())
+@each("name", list(commands()))
 def test_no_variable_allows_or_widens_a_change(name):
     command = commands()[name]
     options = {name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option)}
@@ -40,8 +41,8 @@ def test_commands_that_change_files():
     assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", *of_paimon}
 
 
-@pytest.mark.parametrize(
-    ("command", "option", "variable"),
+@each(
+    "command, option, variable",
     [
         ("sbbf check", "--max-fpp", "SBBF_CHECK_MAX_FPP"),
         ("sbbf add-filter", "--fpp", "SBBF_ADD_FILTER_FPP"),
@@ -70,14 +71,14 @@ class TestValues:
         assert run(["inspect", path]) == 0
         assert {row["column"] for row in json.loads(capfd.readouterr().out)["filters"]} == {"id", "k"}
 
-    @pytest.mark.parametrize(("value", "is_set"), [("true", True), ("1", True), ("no", False), ("", False)])
+    @each("value, is_set", [("true", True), ("1", True), ("no", False), ("", False)])
     def test_of_flags(self, value, is_set, path, monkeypatch, capfd):
         monkeypatch.setenv("SBBF_INSPECT_QUIET", value)
         assert run(["inspect", path]) == 0
         assert (capfd.readouterr().out == "") == is_set
 
-    @pytest.mark.parametrize(
-        ("variable", "value", "message"),
+    @each(
+        "variable, value, message",
         [
             ("SBBF_CHECK_MAX_FPP", "much", "SBBF_CHECK_MAX_FPP: 'much' is not a valid float"),
             ("SBBF_CHECK_MAX_FPP", "2", "max fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
 from sbbf_tool.cli import COMMANDS
 from sbbf_tool.errors import describe_unexpected
 from sbbf_tool.extensions.paimon.commands import COMMANDS as PAIMON_COMMANDS
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
-# Plants an error at the import of a module, or in a function ("module:function"), and runs the command line once for each error, in a
-# process of its own. Each prints: number of the error, whether the error was reached, exit code, what was printed on standard error.
+# For each of its arguments, a list in JSON: plants an error at the import of a module, or in a function ("module:function"), and runs the
+# command line in a process of its own. Prints whether the error was reached, the exit code, and what was printed on standard error.
 PROGRAM = """if True:
     import importlib, json, os, sys, tempfile, traceback
 
@@ -34,8 +36,6 @@ PROGRAM = """if True:
         from click.exceptions import Exit
         return Exit(1)
 
-    place, numbers, *arguments = sys.argv[1:]
-    module, _, function = place.partition(":")
     ERRORS = [
         lambda: ModuleNotFoundError("No module named 'planted'", name="planted"),
         lambda: ImportError("planted"),
@@ -62,7 +62,8 @@ PROGRAM = """if True:
     def planted(*args, **settings):
         raise reached()
 
-    for number in map(int, numbers.split()):
+    for place, arguments, number in map(json.loads, sys.argv[1:]):
+        module, _, function = place.partition(":")
         error = ERRORS[number]
         reading, report = os.pipe()
         err = tempfile.TemporaryFile()
@@ -85,62 +86,64 @@ PROGRAM = """if True:
         err.seek(0)
         seen = os.read(reading, 100).decode()
         os.close(reading)
-        print(json.dumps([number, "reached" in seen, os.waitstatus_to_exitcode(status), err.read().decode()]))
+        print(json.dumps(["reached" in seen, os.waitstatus_to_exitcode(status), err.read().decode()]))
 """
 
 
-EVERY_ERROR = range(10)
 ERRORS_OF_IMPORTS = (0, 2, 5)
 
 
-def outcomes(place: str, arguments: list[str], numbers: Iterable[int]) -> list[tuple[int, bool, int, str]]:
-    """Of each error: its number, whether it was reached, the exit code, and what was printed on standard error."""
-    command = [sys.executable, "-c", PROGRAM, place, " ".join(map(str, numbers)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
+Run = tuple[str, list[str], int]
+"""Where an error is planted, the command line, and the number of the error."""
+
+
+def outcomes(runs: list[Run]) -> list[tuple[bool, int, str]]:
+    """Of each run: whether the error was reached, the exit code, and what was printed on standard error."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *map(json.dumps, runs)], capture_output=True, text=True)
     lines = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
-    assert [line[0] for line in lines] == list(numbers), done.stderr
+    assert len(lines) == len(runs), done.stderr
     return lines
 
 
-def assert_70_and_a_line(place: str, arguments: list[str], numbers: Iterable[int]) -> None:
-    for number, call, code, err in outcomes(place, arguments, numbers):
-        assert call, f"error {number} was not planted where the command line comes by"
-        assert code == 70, f"error {number}: {err}"
+def assert_70_and_a_line(runs: list[Run]) -> None:
+    wrong = []
+    for run, (is_reached, code, err) in zip(runs, outcomes(runs), strict=True):
         # An output that fails in the middle fails again at the end.
-        assert err.count("\n") == 1 or "flush" in place
-        assert all(line.startswith("sbbf: ") for line in err.splitlines()), f"error {number}: {err}"
+        is_short = err.count("\n") == 1 or "flush" in run[0]
+        if not (is_reached and code == 70 and is_short and all(line.startswith("sbbf: ") for line in err.splitlines())):
+            wrong.append((run, is_reached, code, err))
+    assert wrong == []
 
 
 # An absent value: were the error not noticed, the exit code would be 1.
 ABSENT = ["fixtures/pyarrow-filters.parquet", "id", "-5"]
 
-IMPORTS = [
-    *(pytest.param(entry.module, [name, "--help"], id=name) for name, entry in COMMANDS.items()),
-    *(pytest.param(entry.module, ["paimon", name, "--help"], id=f"paimon {name}") for name, entry in PAIMON_COMMANDS.items()),
-    *(
-        pytest.param(module, ["probe", *ABSENT], id=f"probe: {module}")
+IMPORTS = {
+    **{name: (entry.module, [name, "--help"]) for name, entry in COMMANDS.items()},
+    **{f"paimon {name}": (entry.module, ["paimon", name, "--help"]) for name, entry in PAIMON_COMMANDS.items()},
+    **{
+        f"probe: {module}": (module, ["probe", *ABSENT])
         for module in (
-            "sbbf_tool.cli",
-            "sbbf_tool.cli.output",
-            "click",
-            "sbbf_tool.operations.probe",
-            "sbbf_tool.storage.local",
-            "sbbf_tool.parquet.structs",
-            "thrift",
-            "thrift.protocol.TCompactProtocol",
-            "xxhash",
+            *("sbbf_tool.cli", "sbbf_tool.cli.output", "click", "sbbf_tool.operations.probe", "sbbf_tool.storage.local"),
+            *("sbbf_tool.parquet.structs", "thrift", "thrift.protocol.TCompactProtocol", "xxhash"),
         )
-    ),
-    pytest.param("numpy", ["verify", "fixtures/pyarrow-filters.parquet"], id="verify: numpy"),
-    pytest.param("pyarrow", ["verify", "fixtures/pyarrow-filters.parquet"], id="verify: pyarrow"),
-    pytest.param("pyarrow", ["check", "fixtures/pyarrow-filters.parquet"], id="check: pyarrow"),
-    pytest.param("sbbf_tool.runner.fill", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"], id="add-filter: operation"),
-]
+    },
+    "verify: numpy": ("numpy", ["verify", "fixtures/pyarrow-filters.parquet"]),
+    "verify: pyarrow": ("pyarrow", ["verify", "fixtures/pyarrow-filters.parquet"]),
+    "check: pyarrow": ("pyarrow", ["check", "fixtures/pyarrow-filters.parquet"]),
+    "add-filter: operation": ("sbbf_tool.runner.fill", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"]),
+}
 
 
-@pytest.mark.parametrize(("module", "arguments"), IMPORTS)
-def test_errors_of_imports(module, arguments):
-    assert_70_and_a_line(module, arguments, ERRORS_OF_IMPORTS)
+def test_errors_of_imports():
+    """Each import with one error; a command line of `probe`, whose code 1 is an answer, with all three."""
+    assert_70_and_a_line(
+        [
+            (place, arguments, number)
+            for at, (place, arguments) in enumerate(IMPORTS.values())
+            for number in (ERRORS_OF_IMPORTS if "probe" in arguments[:1] else ERRORS_OF_IMPORTS[at % 3 :][:1])
+        ]
+    )
 
 
 STAGES = {
@@ -161,23 +164,23 @@ STAGES = {
 }
 
 
-def place_report(stage, folder):
-    """Return the module and arguments of a stage, with the report in a folder."""
-    module, arguments = stage
-    return module, [str(folder / "report.json") if argument == "REPORT" else argument for argument in arguments]
+def at_each_stage(folder: Path, numbers: Callable[[int], Iterable[int]]) -> list[Run]:
+    """Return the runs of each stage with these errors, with the report in a folder."""
+    return [
+        (place, [word.replace("REPORT", f"{folder}/report.json") for word in arguments], number)
+        for row, (place, arguments) in enumerate(STAGES.values())
+        for number in numbers(row)
+    ]
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_errors_of_each_stage(stage, tmp_path):
-    """Each stage with four errors, and so each error at five stages or more."""
-    row = list(STAGES).index(stage)
-    assert_70_and_a_line(*place_report(STAGES[stage], tmp_path), sorted((3 * row + column) % len(EVERY_ERROR) for column in range(4)))
+def test_errors_of_each_stage(tmp_path):
+    """Each stage with two errors, and so each error at two stages or more."""
+    assert_70_and_a_line(at_each_stage(tmp_path, lambda row: {(3 * row) % 10, (3 * row + 5) % 10}))
 
 
 @pytest.mark.nightly(minutes=1)
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_error_of_each_stage(stage, tmp_path):
-    assert_70_and_a_line(*place_report(STAGES[stage], tmp_path), EVERY_ERROR)
+def test_every_error_of_each_stage(tmp_path):
+    assert_70_and_a_line(at_each_stage(tmp_path, lambda row: range(10)))
 
 
 def test_answers_without_an_error():
@@ -187,7 +190,7 @@ def test_answers_without_an_error():
 
 
 def test_a_missing_package_is_named():
-    ((_, _, code, err),) = outcomes("xxhash", ["probe", *ABSENT], [0])
+    ((_, code, err),) = outcomes([("xxhash", ["probe", *ABSENT], 0)])
     assert (code, err) == (
         70,
         "sbbf: the Python package planted is not installed (No module named 'planted'); install sbbf-tool and its dependencies again\n",
@@ -197,7 +200,7 @@ def test_a_missing_package_is_named():
     )
 
 
-@pytest.mark.parametrize("moment", ["sbbf_tool.cli.output:PatientOutput.flush", "sbbf_tool.operations.probe:probe", "sys:exit"])
+@each("moment", ["sbbf_tool.cli.output:PatientOutput.flush", "sbbf_tool.operations.probe:probe", "sys:exit"])
 def test_a_termination_at_any_moment(moment):
     program = """if True:
         import importlib, os, signal, sys

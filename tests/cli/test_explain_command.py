@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
+from support.tables import each
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def numbers(tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize(("value", "code"), [("-4", 0), ("-3", 1), ("500", 1), ("x", 2)])
+@each("value, code", [("-4", 0), ("-3", 1), ("500", 1), ("x", 2)])
 def test_exit_codes(numbers, value, code):
     assert run(["explain", numbers, "n", value]) == code
 
@@ -85,7 +86,7 @@ def test_an_error_of_click_has_no_full_stop_before_its_hint(fixtures, capfd):
     assert "'parquet' (see sbbf explain --help)" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "1e300"])
+@each("seconds", ["-1", "0", "nan", "inf", "1e300"])
 def test_a_time_that_is_no_limit(capfd, seconds):
     assert run(["explain", "f.parquet", "id", "-1", "--run", "pyarrow", "--time-limit", seconds]) == 2
     assert f"the time limit must be above 0, and at most 2,592,000 seconds (30 days), not {float(seconds):g}" in capfd.readouterr().err

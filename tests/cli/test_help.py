@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import click
-import pytest
 
 from sbbf_tool.cli import COMMANDS, SECTIONS, cli, run
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
 from sbbf_tool.cli.options import is_known
 from support.every_command import commands
+from support.tables import each
 
 TWO_SCREENS = 2 * 50
 
@@ -40,7 +40,7 @@ def test_the_list_of_commands_imports_no_command():
     assert not {entry.module for entry in COMMANDS.values()} & set(modules)
 
 
-@pytest.mark.parametrize("name", commands())
+@each("name", list(commands()))
 def test_options_are_listed_by_section(name, capfd):
     command = commands()[name]
     assert isinstance(command, Command)
@@ -55,7 +55,7 @@ def test_options_are_listed_by_section(name, capfd):
     assert {max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)} <= words
 
 
-@pytest.mark.parametrize("option", ["-V", "--version"])
+@each("option", ["-V", "--version"])
 def test_both_spellings_of_version(option, capfd):
     assert run([option]) == 0
     assert capfd.readouterr().out.startswith("sbbf ")

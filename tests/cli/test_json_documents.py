@@ -17,6 +17,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.cli.schema import DOCUMENTS
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of
 from support.json_schemas import validate
+from support.tables import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
@@ -78,7 +79,7 @@ def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
     assert schemas == fields.keys() == {f"sbbf.{name}" for name in DOCUMENTS}
 
 
-@pytest.mark.parametrize("name", OF_SEVERAL)
+@each("name", OF_SEVERAL)
 def test_several_files_have_one_summary_which_comes_last(places, name, capsys):
     printed = documents([name, OTHER_FILE, *WORKING[name]], places, capsys)
     if name == "advise":

@@ -6,8 +6,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.cli.values import names_of
+from support.tables import each
 
 NAMES = ["plain.parquet", "two words.parquet", "größe.parquet", "-5.parquet", "'quoted'.parquet", "day=1/x.parquet", " .parquet"]
 HARD = [*map(os.fsencode, NAMES), b"not utf-8 \xff.parquet", b"two\nlines.parquet", b"carriage\r"]
@@ -50,20 +49,19 @@ def inspected(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[bytes]
     return [os.fsencode(document["file"]) for document in documents]
 
 
-@pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
-@pytest.mark.parametrize(
-    ("names", "content"),
-    [
-        (HARD[:-2], b"\n".join(HARD[:-2])),
-        (HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
-        (HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
-        (HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
-        (HARD[:1], b"\xef\xbb\xbf" + HARD[0] + b"\n"),
-        (HARD, b"\0".join(HARD)),
-        (HARD, b"".join(name + b"\0" for name in HARD)),
-        (HARD[:1], b"\0\0" + HARD[0]),
-    ],
-    ids=["no end", "ended", "empty lines", "Windows", "byte-order mark", "NUL, no end", "NUL, ended", "NUL, empty names"],
+@each("piped", {"file": False, "pipe": True})
+@each(
+    "names, content",
+    {
+        "no end": (HARD[:-2], b"\n".join(HARD[:-2])),
+        "ended": (HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
+        "empty lines": (HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
+        "Windows": (HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
+        "byte-order mark": (HARD[:1], b"\xef\xbb\xbf" + HARD[0] + b"\n"),
+        "NUL, no end": (HARD, b"\0".join(HARD)),
+        "NUL, ended": (HARD, b"".join(name + b"\0" for name in HARD)),
+        "NUL, empty names": (HARD[:1], b"\0\0" + HARD[0]),
+    },
 )
 def test_names_of_every_kind(folder, give, capfd, piped, names, content):
     (folder / "list").write_bytes(content)
@@ -94,7 +92,7 @@ def test_a_list_of_one_file_is_several_files(folder, give, capfd):
     assert inspected(capfd, "--files-from", "-") == [b"plain.parquet"]
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["inspect"],
@@ -108,18 +106,17 @@ def test_a_list_of_one_file_is_several_files(folder, give, capfd):
         ["resize", "--bytes", "1024", "-n"],
         ["repair", "-n"],
     ],
-    ids=" ".join,
 )
-def test_every_command_takes_a_list(folder, arguments):
+def test_every_command_takes_a_list(folder, capfd, arguments):
     """From a pipe that has a name and can be read once, as a shell makes of `<(find ...)`."""
     reading, writing = os.pipe()
     os.write(writing, b"plain.parquet\0two words.parquet\0")
     os.close(writing)
-    command = [sys.executable, "-m", "sbbf_tool", *arguments, "--files-from", f"/dev/fd/{reading}"]
-    done = subprocess.run(command, pass_fds=[reading], capture_output=True, text=True)
+    assert run([*arguments, "--files-from", f"/dev/fd/{reading}"]) == 0
     os.close(reading)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "2 files: " in done.stdout
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert "2 files: " in out
 
 
 def test_a_list_without_names_ends(capfd):
@@ -127,7 +124,7 @@ def test_a_list_without_names_ends(capfd):
     assert "list of files /dev/zero: 65,536 bytes have no name" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("content", [b"", b"\0", b"\0" * 3, b"\n" * 3])
+@each("content", [b"", b"\0", b"\0" * 3, b"\n" * 3])
 def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""
     (folder / "list").write_bytes(content)
@@ -138,8 +135,8 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
         assert f"list of files {folder}/list: the list is empty" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
         (["inspect", "--files-from", "."], "list of files .: is a directory"),
@@ -178,14 +175,13 @@ def test_a_missing_name_does_not_stop_the_others(folder, give, capfd):
 STDIN_CONFLICT = "only one of --files-from -, --values-file - and the value - can read standard input"
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["probe", "--files-from", "-", "-c", "id", "--values-file", "-"],
         ["probe", "plain.parquet", "id", "-", "--values-file", "-"],
         ["probe", "plain.parquet", "id", "-", "-"],
     ],
-    ids=" ".join,
 )
 def test_only_one_reads_standard_input(folder, give, capfd, arguments):
     give(b"1\n")
@@ -193,14 +189,13 @@ def test_only_one_reads_standard_input(folder, give, capfd, arguments):
     assert STDIN_CONFLICT in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "content"),
-    [
-        (["probe", "--files-from", "-", "-c", "id", "--value", "2"], b"plain.parquet\n"),
-        (["probe", "--files-from", "-", "-c", "id", "--values-file", "values"], b"plain.parquet\n"),
-        (["probe", "--files-from", "list", "-c", "id", "--values-file", "-"], b"2\n"),
-    ],
-    ids=["list, --value", "list, file of values", "--values-file"],
+@each(
+    "arguments, content",
+    {
+        "list, --value": (["probe", "--files-from", "-", "-c", "id", "--value", "2"], b"plain.parquet\n"),
+        "list, file of values": (["probe", "--files-from", "-", "-c", "id", "--values-file", "values"], b"plain.parquet\n"),
+        "--values-file": (["probe", "--files-from", "list", "-c", "id", "--values-file", "-"], b"2\n"),
+    },
 )
 def test_the_others_are_read_from_files(folder, give, capfd, arguments, content):
     Path("list").write_text("plain.parquet\n")

@@ -76,32 +76,11 @@ def test_a_removal_may_be_repeated(lake, capsys):
     assert run(["remove-filter", str(lake / "dt=2026-01-01" / "part.parquet"), "--in-place"]) == 4
 
 
-def test_no_file_gives_no_answer(lake, capsys):
-    assert run(["probe", str(lake), "id", "5", "--where", "dt = '2027-01-01'"]) == 3
-    assert "--where" in capsys.readouterr().err
-    assert run(["explain", str(lake), "id", "5", "--where", "dt = '2027-01-01'"]) == 3
-
-
 def test_unchecked_rules_are_reported(lake, capsys):
     capsys.readouterr()
     assert run(["check", str(lake)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("no rule ran on 2 files")
 
 
-def test_a_list_of_another_kind(lake, tmp_path, capsys):
-    names = tmp_path / "names"
-    names.write_bytes(b"\0".join(bytes(path) for path in lake.rglob("*.parquet")))
-    assert run(["verify", "--files-from", str(names)]) == 0
-
-
 def test_explain_takes_one_value(lake):
     assert run(["explain", str(lake), "-c", "id", "--value", "5", "--value", "6"]) == 2
-
-
-def test_a_file_that_fails_has_its_document(lake, tmp_path, capsys):
-    torn = tmp_path / "torn.parquet"
-    torn.write_bytes(b"PAR1 and no more")
-    capsys.readouterr()
-    assert run(["inspect", str(torn), "--format", "json"]) == 3
-    document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["status"], document["exit_code"]) == ("sbbf.file", "failed", 3)

@@ -14,6 +14,7 @@ from sbbf_tool.cli.page import MarkdownPage, TextPage
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, Column
 from sbbf_tool.display import escape
+from support.tables import each
 
 HOSTILE = [
     "a|b",
@@ -77,7 +78,7 @@ def test_a_cell_shows_its_text(name, cell):
     assert shown_text == [plain(name), "n", plain(cell), "1", "end", "22"]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_names_are_shown(text):
     tokens = render(lambda page: page.table([Column(text, NAME)], [(text,)]))
     assert [text_of(token) for token in tokens if token.type == "inline"] == [plain(text)] * 2

@@ -15,12 +15,12 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.extensions.paimon.commands import COMMANDS
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from support.paimon_answers import Answers, bloom_answers, format_value
 from support.paimon_tables import NewFile, TableMaker
 from support.places import open_folder, without_privileges
+from support.tables import each
 
 CUSTOMER = "8fd593c4"
 """Of one order, which is in the last data file."""
@@ -86,20 +86,7 @@ class TestInspect:
         out, err = capfd.readouterr()
         first, header, *rows, total, diagnosis = out.splitlines()
         assert first == f"{orders}: snapshot 4, 4 data files, 2 with an index"
-        assert header.split() == [
-            "data",
-            "file",
-            "rows",
-            "place",
-            "column",
-            "index",
-            "bytes",
-            "k",
-            "bits",
-            "fill",
-            "fpp",
-            "ndv",
-        ]
+        assert header.split() == ["data", "file", "rows", "place", "column", "index", "bytes", "k", "bits", "fill", "fpp", "ndv"]
         assert [row.split()[2] for row in rows] == ["none", "none", "embedded", "file"]
         assert rows[3].split()[3:8] == ["customer", "bloom-filter", "604", "3", "4,800"]
         assert total.startswith("customer: 2 of 4 data files have a filter, 758 bytes; mean fpp ")
@@ -196,8 +183,8 @@ class TestProbe:
             assert sbbf("probe", maker.root, "day", *values, "--format", "json") == int(not any(expected))
             assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]] == expected
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
+    @each(
+        "arguments, message",
         [
             (["custmer", "x"], "column custmer: there is no column 'custmer'; did you mean customer?"),
             (["id", "one"], "column id: 'one' is not a value of type BIGINT"),
@@ -247,8 +234,8 @@ class TestBuild:
         assert document(capfd)["columns"][0]["ndv"] == 100
         assert os.listdir(data_file.parent) == ["a.parquet"]
 
-    @pytest.mark.parametrize(
-        ("options", "code", "message"),
+    @each(
+        "options, code, message",
         [
             (["-c", "nmae"], 2, "no column 'nmae'"),
             (["-c", "id", "-c", "id"], 2, "a column is named twice"),
@@ -386,7 +373,7 @@ class TestAddIndex:
         assert "skipped 2 data files: another commit deleted or indexed it in the meantime\n" in out
         assert out.endswith(f"{plain.root}: no data file needs an index; nothing was written\n")
 
-    @pytest.mark.parametrize("options", [[], ["--snapshot", "2"]])
+    @each("options", [[], ["--snapshot", "2"]])
     def test_a_snapshot_whose_schema_is_missing(self, plain, options, capfd):
         path = Path(plain.root, "snapshot", "snapshot-2")
         path.write_text(path.read_text().replace('"schemaId":0', '"schemaId":7').replace('"schemaId": 0', '"schemaId": 7'))
@@ -396,8 +383,8 @@ class TestAddIndex:
             assert sbbf("add-index", plain.root, "-c", "s") == 3
             assert "the snapshot refers to schema-7, which does not exist" in one_error(capfd)
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
+    @each(
+        "options, message",
         [
             (["-c", "nope"], "no column 'nope'"),
             (["-c", "id:fpp=2"], "fpp must be at least 1e-30 and below 1, not 2"),
@@ -453,10 +440,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 class TestBrokenInput:
-    @pytest.mark.parametrize("damage", DAMAGES)
-    @pytest.mark.parametrize(
-        "pattern", ["schema/schema-*", "snapshot/snapshot-4", "manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*-0"]
-    )
+    @each("damage", list(DAMAGES))
+    @each("pattern", ["schema/schema-*", "snapshot/snapshot-4", "manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*-0"])
     def test_metadata(self, orders, pattern, damage, capfd):
         """Whatever is broken, each command ends with a line about it or does not need it."""
         paths = sorted(orders.glob(pattern))
@@ -477,7 +462,7 @@ class TestBrokenInput:
                 assert 3 in codes
             path.write_bytes(original)
 
-    @pytest.mark.parametrize("damage", DAMAGES)
+    @each("damage", list(DAMAGES))
     def test_indexes_and_data_files(self, orders, damage, capfd):
         (index,) = orders.rglob("*.index")
         for path in (index, index.with_suffix("")):
@@ -502,7 +487,7 @@ class TestBrokenInput:
             assert "has 1,099,511,627,776 bytes" in message
             path.write_bytes(original)
 
-    @pytest.mark.parametrize("arguments", [["inspect"], ["probe", "x", "1"], ["verify"], ["add-index", "-c", "x"]])
+    @each("arguments", [["inspect"], ["probe", "x", "1"], ["verify"], ["add-index", "-c", "x"]])
     def test_folders_that_are_no_table(self, tmp_path, arguments, capfd):
         command, *rest = arguments
         (tmp_path / "file").write_text("x")
@@ -516,21 +501,6 @@ class TestBrokenInput:
             assert "not a regular file" in one_error(capfd)
 
 
-class TestTheDoor:
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_every_command_has_help(self, command, capfd):
-        assert sbbf(command, "--help") == 0
-        assert capfd.readouterr().out.startswith(f"Usage: sbbf paimon {command} ")
-
-    def test_a_command_that_is_not_there(self, capfd):
-        assert sbbf("prob") == 2
-        assert "did you mean probe? (see sbbf paimon --help)" in one_error(capfd)
-
-    def test_debug_shows_where_an_error_came_from(self, tmp_path, capfd):
-        assert sbbf("inspect", tmp_path, "--debug") == 3
-        assert capfd.readouterr().err.startswith("Traceback")
-
-
 def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of real tables, every value that can be a line: remain and skip, hash for hash."""
     answers_of_all_tables: Answers = json.loads((conformance / "paimon" / "answers.json").read_text())
@@ -538,10 +508,10 @@ def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Pat
     for table_answers in answers_of_all_tables["tables"].values():
         columns: dict[str, dict[tuple[str, str], Answers]] = {}
         for file, column, answer in bloom_answers(table_answers):
-            for each in answer["present"] + answer["absent"]:
-                text = format_value(each["value"], parse_type_text(answer["type"]))
+            for value in answer["present"] + answer["absent"]:
+                text = format_value(value["value"], parse_type_text(answer["type"]))
                 if text and not {"\n", "\r", "\0"} & set(text):
-                    columns.setdefault(answer.get("column_name_today", column), {})[file["file"], text] = each
+                    columns.setdefault(answer.get("column_name_today", column), {})[file["file"], text] = value
         for column, expected in columns.items():
             values = tmp_path / "values"
             values.write_text("".join(f"{text}\n" for text in sorted({text for _, text in expected})))

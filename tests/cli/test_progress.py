@@ -11,13 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 
-import pytest
-
 from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.runner.progress import RunProgress
+from support.tables import each
 from tests.support.lakes import large_file, small_files
 
 SLOW_PROGRAM = """
@@ -84,14 +83,12 @@ def run_in_terminal(arguments: list[str], seconds: float, **settings: object) ->
 
 COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "inspect": lambda folder: ["inspect", folder, "--format", "json"],
-    "probe": lambda folder: ["probe", folder, "id", "7"],
     "check": lambda folder: ["check", folder, "--each-file", "--max-fpp", "1e-9"],
-    "advise": lambda folder: ["advise", folder],
     "add-filter": lambda folder: ["add-filter", folder, "-c", "id", "--in-place"],
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", list(COMMANDS))
 def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     folder = str(small_files(tmp_path / "lake", 5))
     received = run_in_terminal([*COMMANDS[name](folder), "--jobs", "1"], 0.4)
@@ -125,14 +122,7 @@ def test_work_in_other_processes_is_shown_with_their_log(tmp_path):
     assert screen_of(received)[-2:] == [screen_of(received)[-2], ""]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "settings"),
-    [
-        (["--no-progress"], {}),
-        (["-q"], {}),
-        ([], {"environment": {"TERM": "dumb"}}),
-    ],
-)
+@each("arguments, settings", [(["--no-progress"], {}), (["-q"], {}), ([], {"environment": {"TERM": "dumb"}})])
 def test_nothing_is_drawn_where_it_is_not_wanted(tmp_path, arguments, settings):
     folder = str(small_files(tmp_path / "lake", 3))
     assert "\x1b[K" not in run_in_terminal(["inspect", folder, "--jobs", "1", *arguments], 0.4, **settings)
@@ -197,9 +187,7 @@ def slow_down(monkeypatch, seconds: float) -> None:
     monkeypatch.setattr(works.Work, "__call__", call_slowly)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "line"),
-    [
+@each("numbers, line", [
         (RunProgress(), "10 s"),
         (RunProgress(step="verifying indexes"), "verifying indexes, 10 s"),
         (RunProgress(total=(1, 5), step="verifying id", step_bytes_done=10**6, step_bytes=4 * 10**6),
@@ -212,8 +200,7 @@ def slow_down(monkeypatch, seconds: float) -> None:
         (RunProgress(True, (30, 3 * 10**9), 1, 10**4), "1 of 30 files, 10.0 kB of 3.0 GB, 1.0 kB/s"),
         (RunProgress(True, (30, 3 * 10**6), 29, 4 * 10**6), "29 of 30 files, 4.0 MB of 4.0 MB, 400.0 kB/s, 0 s left"),
         (RunProgress(step="verifying \x1b[31m"), r"verifying \x1b[31m, 10 s"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_line(numbers, line):
     assert ", ".join(describe(numbers, 10)) == line
 
@@ -231,7 +218,7 @@ def test_files_that_the_run_has_changed_keep_the_size_of_their_first_listing():
     assert (numbers.total, numbers.bytes_done) == ((3, 300), 100)
 
 
-@pytest.mark.parametrize("name", ["check", "verify"])
+@each("name", ["check", "verify"])
 def test_bytes_of_a_single_file(tmp_path, monkeypatch, name):
     path = large_file(tmp_path / "large.parquet", 4, 2000)
     assert run(["add-filter", str(path), "-c", "id", "--in-place"]) == 0

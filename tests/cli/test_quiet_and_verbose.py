@@ -11,6 +11,7 @@ import pytest
 from sbbf_tool.cli import run
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, formats_of
 from support.every_command import commands as all_commands
+from support.tables import each
 
 REPORTS = {name: words for name, words in WORKING.items() if name != "schema"}
 """The commands that print reports; `schema` prints a schema."""
@@ -36,7 +37,7 @@ def names(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> di
     return {FILE: "events.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet"}
 
 
-@pytest.mark.parametrize("words", [*([*name.split(), *words] for name, words in REPORTS.items()), *MORE], ids=" ".join)
+@each("words", [*([*name.split(), *words] for name, words in REPORTS.items()), *MORE])
 def test_quiet(words, names, fixtures, capfd):
     arguments = [names.get(word, word) for word in words]
     code = run([*arguments, "--quiet"])
@@ -69,7 +70,7 @@ def test_errors_are_printed(names, capfd):
         assert err.startswith("sbbf: "), name
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@each("name", list(REPORTS))
 def test_reports_are_saved(name, names, capfd):
     report = Path("report.json")
     code = run([*name.split(), *(names.get(word, word) for word in WORKING[name]), "--quiet", "--report", str(report)])
@@ -93,7 +94,7 @@ def test_warnings_of_a_configuration_file(names, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", READING_FILES)
+@each("name", READING_FILES)
 def test_verbose(name, names, capfd):
     Path("sbbf.toml").write_text("".join(f"[{command}]\n" for command in READING_FILES))
     Path("sbbf.toml").chmod(0o600)

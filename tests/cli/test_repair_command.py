@@ -10,6 +10,7 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.operations.repair import FIXES
 from support.defects import DEFECTS, SOUND
+from support.tables import each
 
 
 @pytest.fixture
@@ -57,8 +58,8 @@ def test_an_error_that_is_left_ends_with_1(folder, capfd):
 TAKE_REBUILD = {rule for rule, (light, _) in FIXES.items() if light is None} - {"overlapping-filter", "over-128-mib"}
 
 
-@pytest.mark.parametrize("rule", sorted(TAKE_REBUILD))
-@pytest.mark.parametrize("dry_run", [False, True])
+@each("rule", sorted(TAKE_REBUILD))
+@each("dry_run", [False, True])
 def test_what_takes_rebuilding_is_named(folder, capfd, rule, dry_run):
     DEFECTS[rule].make(folder / "a.parquet")
     mode = "--dry-run" if dry_run else "--in-place"
@@ -82,8 +83,8 @@ def test_json_says_it_all(folder, capfd):
     assert run(["verify", "b.parquet"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
+@each(
+    "arguments, code",
     [
         (["a.parquet"], 2),
         (["a.parquet", "-o", "out", "--in-place"], 2),

@@ -10,6 +10,7 @@ import pytest
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from support.defects import SOUND
+from support.tables import each
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +46,8 @@ def test_larger(capfd):
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
+@each(
+    "arguments, code",
     [
         ([], 2),
         (["--fpp", "0.1"], 2),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import sbbf_tool.rules
 from sbbf_tool.cli import run
 from sbbf_tool.display import to_json
 from sbbf_tool.rules.catalog import CATALOGS, HARMED_READERS, RULES
+from support.tables import each
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXAMPLES = Path(sbbf_tool.rules.__file__).with_name("examples.json")
@@ -36,7 +35,7 @@ def test_the_examples_are_those_of_the_golden_reports(request):
     assert EXAMPLES.read_text() == text
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
+@each("rule", ALL_RULES)
 def test_each_rule_is_explained(rule, capfd):
     assert run(["rule", rule.name]) == 0
     out, err = capfd.readouterr()

@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
 from support.every_command import commands
+from support.tables import each
 
 COMMANDS: dict[str, Callable[[str, str], list[str]]] = {
     "inspect": lambda path, column: ["inspect", path, "-c", column],
@@ -84,7 +85,7 @@ def test_every_command_is_here():
     assert {name.split()[0] for name in commands()} == COMMANDS.keys() | NO_FILES
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@each("mistake", list(MISTAKES))
 def test_the_same_mistake_has_the_same_code(folder, mistake, capsys):
     path, column, options, code = MISTAKES[mistake]
     codes = {}
@@ -96,8 +97,8 @@ def test_the_same_mistake_has_the_same_code(folder, mistake, capsys):
     assert codes == dict.fromkeys(COMMANDS, code)
 
 
-@pytest.mark.parametrize("name", ["probe", "explain"])
-@pytest.mark.parametrize("value", ["five", "1e400"])
+@each("name", ["probe", "explain"])
+@each("value", ["five", "1e400"])
 def test_a_value_that_the_column_cannot_hold(folder, name, value):
     assert {run([name, path, "id", value]) for path in ("a.parquet", "lake")} == {2}
 
@@ -105,6 +106,6 @@ def test_a_value_that_the_column_cannot_hold(folder, name, value):
 RATES = ["add-filter a.parquet -c id --fpp 2 -n", "resize a.parquet --fpp 2 -n", "advise a.parquet --fpp 2"]
 
 
-@pytest.mark.parametrize("line", RATES)
+@each("line", RATES)
 def test_a_rate_that_no_filter_has(folder, line):
     assert run(line.split()) == 2

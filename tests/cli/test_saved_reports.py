@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
 from sbbf_tool.cli.formats import records
+from support.tables import each
 
 CHANGES = {
     "add-filter": ["add-filter", "-c", "session"],
@@ -38,8 +39,8 @@ def contents() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path("d").iterdir()}
 
 
-@pytest.mark.parametrize("mode", ["--in-place", "-n"])
-@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+@each("mode", ["--in-place", "-n"])
+@each("command", CHANGES)
 def test_each_file_in_both_formats(command, mode, capfd):
     before = contents()
     assert run([*command, "d", mode, "--report", "r.json"]) == 3
@@ -60,7 +61,7 @@ def test_each_file_in_both_formats(command, mode, capfd):
     assert "error" not in rows[0]
 
 
-@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+@each("command", CHANGES)
 def test_a_single_file_too(command, capfd):
     assert run([*command, "d/a.parquet", "-n", "--format", "json"]) in (0, 1)
     printed = capfd.readouterr().out
@@ -74,7 +75,7 @@ def test_a_single_file_too(command, capfd):
     assert (document["schema"], document["file"], document["status"]) == ("sbbf.file", "d/b.parquet", "failed")
 
 
-@pytest.mark.parametrize("path", ["d/a.parquet", "d"])
+@each("path", ["d/a.parquet", "d"])
 def test_filters_that_are_left_out(path, capfd):
     before = contents()
     assert run(["resize", "--bytes", "64", path, "--in-place"]) == 4
@@ -84,8 +85,8 @@ def test_filters_that_are_left_out(path, capfd):
     assert contents() == before
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "message"),
+@each(
+    "name, code, message",
     [
         ("r.txt", 2, "must end with one of .json, .csv"),
         ("r", 2, "must end with one of .json, .csv"),
@@ -97,7 +98,7 @@ def test_filters_that_are_left_out(path, capfd):
         ("no/such/r.json", 4, "no/such/r.json: its folder does not exist; create it first"),
     ],
 )
-@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+@each("command", CHANGES)
 def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, message, capfd):
     before = contents()
     assert run([*command, "d", "--in-place", "--report", name]) == code
@@ -111,8 +112,8 @@ WHERE = "no target is given for the result; choose to name another file, or chan
 BOTH = "two targets are given for the result; either name another file, or change the file in place"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (["d/a.parquet"], WHERE),
         (["d"], WHERE),
@@ -126,7 +127,7 @@ BOTH = "two targets are given for the result; either name another file, or chang
         (["d", "-n", "--in-place", "-o", "x"], BOTH),
     ],
 )
-@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+@each("command", CHANGES)
 def test_wrong_destinations_are_reported_before_a_file_is_read(command, arguments, message, capfd, monkeypatch):
     def fail(*args: object, **options: object) -> None:
         raise AssertionError("a file was read")
@@ -150,8 +151,8 @@ def test_advice_is_not_sought_before_either(capfd, monkeypatch):
     assert "--output is for one file" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (["check", "d/a.parquet", "--config", ""], "no such file"),
         (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
@@ -179,7 +180,7 @@ def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, message, ca
     assert message in err
 
 
-@pytest.mark.parametrize("name", ["r.csv", "r.parquet", "r.md", "r.json"])
+@each("name", ["r.csv", "r.parquet", "r.md", "r.json"])
 def test_a_report_replaces_an_earlier_one(name):
     Path(name).write_text("an older report, or another file")
     command = ["add-filter", "-c", "session", "d/a.parquet", "-n", "--report", name]
@@ -190,7 +191,7 @@ def test_a_report_replaces_an_earlier_one(name):
     assert len(Path(name).read_bytes()) > 70
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         ["inspect", "--files-from", "x.csv", "--report", "x.csv"],
@@ -198,7 +199,6 @@ def test_a_report_replaces_an_earlier_one(name):
         ["advise", "d/a.parquet", "--queries", "x.csv", "--report", "./x.csv"],
         ["check", "d/a.parquet", "--baseline", "x.csv", "--report", "x.csv"],
     ],
-    ids=" ".join,
 )
 def test_a_report_does_not_replace_an_input(command, capfd):
     Path("x.csv").write_text("d/a.parquet\n")

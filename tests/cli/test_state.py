@@ -24,6 +24,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.storage import local
 from support.lakes import small_files
+from support.tables import each
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +85,7 @@ VERIFY = ["verify", "lake", "--state", "s.sqlite"]
 CHECK = ["check", "lake", "--state", "s.sqlite"]
 
 
-@pytest.mark.parametrize("arguments", [ADD, VERIFY, CHECK], ids=lambda words: words[0])
+@each("arguments", [VERIFY, CHECK, ADD])
 def test_a_second_run_makes_one_listing_and_opens_no_file(arguments, open_names, listings, capfd) -> None:
     assert summary(arguments, capfd)["unchanged"] == 0
     assert len(set(open_names)) == 4
@@ -96,7 +97,7 @@ def test_a_second_run_makes_one_listing_and_opens_no_file(arguments, open_names,
     assert len(listings) == 1
 
 
-@pytest.mark.parametrize("arguments", [VERIFY, CHECK], ids=lambda words: words[0])
+@each("arguments", [VERIFY, CHECK])
 def test_reports_from_the_state_are_those_of_the_first_run(arguments, capfd) -> None:
     run(ADD[:-2])
     run(["add-filter", "lake/part-00001.parquet", "-c", "x", "--in-place", "--fpp", "0.9", "--force", "-q"])
@@ -198,7 +199,7 @@ def test_the_folder_of_the_command_does_not_matter(monkeypatch, capfd) -> None:
     assert summary(["verify", ".", "--state", "../s.sqlite"], capfd)["unchanged"] == 4
 
 
-@pytest.mark.parametrize("kind", ["empty", "text", "data", "other database", "other application", "log of writes", "folder", "fifo"])
+@each("kind", ["empty", "text", "data", "other database", "other application", "log of writes", "folder", "fifo"])
 def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None:
     path = Path("s.sqlite")
     if kind in ("empty", "text"):
@@ -224,7 +225,7 @@ def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
-@pytest.mark.parametrize("kind", ["a cut", "zeros", "another table", "another form", "a view", "a long value", "bytes as text"])
+@each("kind", ["a cut", "zeros", "another table", "another form", "a view", "a long value", "bytes as text"])
 def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
     path = Path("s.sqlite")
     run(VERIFY)
@@ -256,17 +257,13 @@ def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
     assert summary(VERIFY, capfd)["unchanged"] == 4
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+@each("values", [
         {"report": zlib.compress(text.encode())} for text in ("{}", "[", "[" * 100_000, '{"file": 1}', "7")
     ] + [
         {"report": None}, {"report": "{}"}, {"report": b"{}"}, {"report": zlib.compress(bytes(100 << 20))}, {"status": "perfect"},
         {"status": None}, {"exit_code": 1}, {"exit_code": -(2**60)}, {"exit_code": "0"}, {"request": ""}, {"version": "[]"}, {"version": 7},
         {"reason": b"x"},
-    ],
-    ids=lambda values: str(values)[:40],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_forged_row_is_not_used(values: dict[str, object], open_names, capfd) -> None:
     run(VERIFY)
     for name, value in values.items():
@@ -353,7 +350,7 @@ def test_filters_that_a_limit_weakens_are_limited_in_the_first_run_and_from_the_
     assert [(run.get("unchanged"), run["totals"]["limited"]) for run in runs] == [(0, 1), (1, 1), (None, 1)]
 
 
-@pytest.mark.parametrize("name", ["lake/s.parquet", "lake/day/s.parquet"])
+@each("name", ["lake/s.parquet", "lake/day/s.parquet"])
 def test_a_state_is_no_file_of_the_lake(name: str, capfd) -> None:
     Path("lake/day").mkdir()
     assert run(["verify", "lake", "--state", name]) == 2

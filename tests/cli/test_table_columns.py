@@ -18,6 +18,7 @@ from sbbf_tool.file.missing_column import MissingColumn
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.runner.lookup import probe_values
+from support.tables import each
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ def test_the_report_of_a_file_without_the_column(table):
     assert reports[0].values[0].row_groups[0].reason == "the file does not have the column, so that all its rows are null"
 
 
-@pytest.mark.parametrize(
-    ("words", "end"),
+@each(
+    "words, end",
     [
         (("verify", "-c", "email"), "2 files: 1 done, 1 not applicable; no filter to verify"),
         (("verify", "-c", "email", "-c", "id"), "2 files: 2 done; no filter to verify"),
@@ -91,16 +92,14 @@ def test_a_required_column_need_not_be_in_all_files(table, capsys):
     assert sorted(outcomes) == ["not run", "passed"]
 
 
-@pytest.mark.parametrize(
-    "words", [("probe", "emial", "a"), ("verify", "-c", "emial"), ("check", "--require", "emial"), ("inspect", "-c", "emial")]
-)
+@each("words", [("probe", "emial", "a"), ("verify", "-c", "emial"), ("check", "--require", "emial"), ("inspect", "-c", "emial")])
 def test_a_column_that_the_table_does_not_have_is_an_error(table, capsys, words):
     code, _, err = call(capsys, words[0], table, *words[1:])
     assert (code, err) == (2, f"sbbf: {table}: there is no column 'emial'; did you mean email?\n")
 
 
-@pytest.mark.parametrize(
-    ("columns", "answer", "reason"),
+@each(
+    "columns, answer, reason",
     [
         (ColumnNames(unmapped=frozenset({("id",), ("email",)})), "absent", "all its rows are null"),
         (ColumnNames(unmapped=frozenset({("id",), ("ID",)})), "cannot say", "in other upper and lower case"),
@@ -130,8 +129,8 @@ def test_a_column_of_a_partition_answers_by_its_values(partitioned, capsys):
     assert call(capsys, "explain", partitioned, "day", "2026-01-03")[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("stored", "value", "answer"),
+@each(
+    "stored, value, answer",
     [
         ("5", "5", "maybe"),
         ("5", 5, "maybe"),
@@ -169,7 +168,7 @@ def test_a_second_run_says_that_there_is_nothing_to_do(partitioned, capsys):
     assert out.splitlines()[0] == "2 files: 2 had every filter; 0 filters added, 0 bytes"
 
 
-@pytest.mark.parametrize("options", [(), ("-o", "a.parquet")])
+@each("options", [(), ("-o", "a.parquet")])
 def test_a_table_has_one_target(partitioned, capsys, options):
     code, _, err = call(capsys, "add-filter", partitioned, "-c", "id", *options)
     assert (code, err) == (2, "sbbf: a table changes in one commit; change it in place\n")

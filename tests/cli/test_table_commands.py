@@ -21,6 +21,7 @@ from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
+from support.tables import each
 
 RUN = "0123456789abcdef"
 
@@ -103,7 +104,7 @@ def test_allow_table_files_means_the_files(table, capsys):
     assert deltalake.DeltaTable(table).version() == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("-o", "out.parquet"),
@@ -228,7 +229,7 @@ def test_a_live_file_that_is_missing_fails_and_others_are_committed(table, capsy
     assert str(empty) in err
 
 
-@pytest.mark.parametrize("words", [("inspect",), ("probe", "-c", "id", "--value", "5"), ("add-filter", "-c", "id", "--in-place")])
+@each("words", [("inspect",), ("probe", "-c", "id", "--value", "5"), ("add-filter", "-c", "id", "--in-place")])
 def test_a_command_takes_one_table(table, tmp_path, capsys, words):
     code, _, err = call(capsys, words[0], table, tmp_path, *words[1:])
     assert code == 2
@@ -290,7 +291,7 @@ def lake(tmp_path, monkeypatch):
     return tmp_path / "lake"
 
 
-@pytest.mark.parametrize("names", [["lake"], ["lake/*"], ["lake/plain", "lake"]])
+@each("names", [["lake"], ["lake/*"], ["lake/plain", "lake"]])
 def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, names):
     for command, code in ((["apply"], 1), (["check", "--fail-on", "error"], 1), (["apply", "--in-place"], 0), (["check"], 0)):
         assert call(capsys, *command, *names, "--no-progress")[0] == code, command

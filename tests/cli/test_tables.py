@@ -83,12 +83,7 @@ class TestFit:
         assert draw(columns, [("id", "a" * 12, "z" * 12)], 28) == ["name", "id", "hidden: min, max; --wide", "shows them"]
 
     def test_a_number_and_its_unit_are_together(self):
-        assert draw((Column("of data", RATE),), [(0.00879,), (0.000277,), (1,)], None) == [
-            "   of data",
-            "  0.879 %",
-            "  0.0277 %",
-            "100 %",
-        ]
+        assert draw((Column("of data", RATE),), [(0.00879,), (0.000277,), (1,)], None) == ["   of data", "  0.879 %", "  0.0277 %", "100 %"]
 
     def test_names_are_shortened_last(self):
         assert draw(COLUMNS, ROWS, 30) == [
@@ -123,13 +118,7 @@ class TestFit:
 
 class TestNumbers:
     def test_decimal_points_are_below_each_other(self):
-        assert draw((Column("fpp", RATE),), [(0.5,), (0.0123,), (1e-9,), (0,)]) == [
-            "      fpp",
-            "50.0 %",
-            " 1.23 %",
-            "<0.0001 %",
-            " 0 %",
-        ]
+        assert draw((Column("fpp", RATE),), [(0.5,), (0.0123,), (1e-9,), (0,)]) == ["      fpp", "50.0 %", " 1.23 %", "<0.0001 %", " 0 %"]
 
     def test_sizes_have_units_only_on_request(self):
         column = Column("size", BYTES)

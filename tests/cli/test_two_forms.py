@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
+from support.tables import each
 
 FILES = ("a.parquet", "b.parquet")
 
@@ -26,8 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "code"),
+@each(
+    "column, values, code",
     [
         ("n", ["-5"], 0),
         ("n", ["-6"], 1),
@@ -49,9 +50,7 @@ def test_both_forms_of_probe_answer_the_same(column, values, code):
     assert run(["probe", "-c", column, *options, "b.parquet"]) == int("--null" not in values)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "code"), [("n", "-5", 0), ("n", "-6", 1), ("s", "x", 0), ("s", "-", 0), ("s", "y", 1), ("n", "--null", 0)]
-)
+@each("column, value, code", [("n", "-5", 0), ("n", "-6", 1), ("s", "x", 0), ("s", "-", 0), ("s", "y", 1), ("n", "--null", 0)])
 def test_both_forms_of_explain_answer_the_same(column, value, code):
     options = [value] if value == "--null" else ["--value", value]
     for paths in (["a.parquet"], ["."], ["*.parquet"], FILES):
@@ -60,8 +59,8 @@ def test_both_forms_of_explain_answer_the_same(column, value, code):
         assert run(["explain", *options, "-c", column, *paths]) == code
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
+@each(
+    "arguments, code",
     [
         (["a.parquet", "s", "--", "-"], 0),
         (["b.parquet", "s", "--", "-"], 1),
@@ -76,10 +75,8 @@ def test_values_that_look_like_an_option(arguments, code):
     assert run(["probe", *arguments]) == code
 
 
-@pytest.mark.parametrize(
-    "arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]]
-)
-@pytest.mark.parametrize(("stdin", "code"), [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
+@each("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]])
+@each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
 def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
     assert run(["probe", *arguments]) == code
@@ -96,7 +93,7 @@ def test_values_of_several_sources_come_in_their_order(monkeypatch, capfd):
 HINT = ": quote the glob, or use -c COLUMN --value VALUE"
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["probe", *FILES, "n", "-5"],
@@ -106,7 +103,6 @@ HINT = ": quote the glob, or use -c COLUMN --value VALUE"
         ["explain", *FILES, "-5"],
         ["explain", *FILES, "--null"],
     ],
-    ids=" ".join,
 )
 def test_a_glob_without_quotes_is_recognised(arguments, capfd):
     assert run(arguments) == 2
@@ -121,8 +117,8 @@ def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
     assert run(["probe", "a.parquet", "-c", "n", "--value", "-5"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (["probe"], "no file was given"),
         (["probe", "a.parquet"], "no column was given"),

@@ -13,6 +13,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from support.lakes import small_files
+from support.tables import each
 
 LINE = re.compile(r"^undo: (.*)$", re.MULTILINE)
 
@@ -39,7 +40,7 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
     return lines[0] if lines else ""
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["events.parquet", "-c", "user_id", "-c", "session"],
@@ -57,7 +58,6 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
         ["resize", "pyarrow-filters.parquet", "--bytes", "64", "--force"],
         ["remove-filter", "pyarrow-filters.parquet"],
     ],
-    ids=" ".join,
 )
 def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
     Path("names.txt").write_text("".join(f"{path}\n" for path in sorted((folder / "lake").iterdir())))
@@ -72,9 +72,7 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize(
-    ("first", "arguments", "reason"),
-    [
+@each("first, arguments, reason", [
         (["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all", "--in-place"],
          ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all", "--fpp", "0.1"],
          "no command restores the filters and footers that"),
@@ -82,8 +80,7 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
         (["add-filter", "events.parquet", "-c", "user_id", "--in-place"], ["remove-filter", "events.parquet"], "no command restores"),
         (["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"], ["add-filter", "lake", "-c", "id", "-c", "x"],
          "sbbf remove-filter, with the columns that were added to each changed file"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
     if first:
         assert run(first) == 0
@@ -92,7 +89,7 @@ def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
     assert contents(folder) != before
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ["add-filter", "events.parquet", "-c", "user_id", "-n"],
@@ -103,7 +100,6 @@ def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
         ["repair", "pyarrow-filters.parquet", "--drop", "--in-place"],
         ["inspect", "pyarrow-filters.parquet"],
     ],
-    ids=" ".join,
 )
 def test_no_line_if_nothing_was_changed_in_place(arguments, capfd):
     assert run(arguments) in (0, 1)
@@ -137,7 +133,7 @@ def test_files_that_had_filters_before_are_not_named(folder, capfd):
     assert "4 files: 1 done, 3 not changed by sbbf; 1 filter" in out
 
 
-@pytest.mark.parametrize("arguments", [["-c", "id"], ["--compact"], []], ids=" ".join)
+@each("arguments", [["-c", "id"], ["--compact"], []])
 def test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means(arguments, folder, capfd):
     path = "events.parquet"
     if not arguments:

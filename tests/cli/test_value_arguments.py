@@ -17,6 +17,7 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
+from support.tables import each
 
 STORED = ["", "-", "null", "plain", "ends\r", "one\rtwo", "café"]
 LATIN = "café".encode("latin-1")
@@ -46,8 +47,8 @@ def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]
     return call
 
 
-@pytest.mark.parametrize(
-    ("arguments", "values"),
+@each(
+    "arguments, values",
     [
         (["s", "-"], ["piped"]),
         (["s", "--", "-"], ["-"]),
@@ -113,8 +114,8 @@ FILES = {
 """Bytes of a file, the values in them, and what is reported of it."""
 
 
-@pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
-@pytest.mark.parametrize("name", FILES)
+@each("piped", {"file": False, "pipe": True})
+@each("name", list(FILES))
 def test_hidden_characters_of_a_values_file_are_reported(probe, tmp_path, name, piped):
     content, values, hints = FILES[name]
     values_file = tmp_path / "listed"
@@ -127,7 +128,7 @@ def test_hidden_characters_of_a_values_file_are_reported(probe, tmp_path, name, 
         assert line.startswith(f"sbbf: warning: {where}: {hint}")
 
 
-@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+@each("quiet", [[], ["--quiet"]])
 def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
     values_file = tmp_path / "listed"
     for content, hint in ((LATIN, "not UTF-8"), (b"ends\r\n", "part of the line end")):
@@ -142,8 +143,8 @@ def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
     assert run(["probe", path, "b", "--values-file", str(values_file)]) == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
+@each(
+    "arguments, code",
     [
         (["s", "--null"], 1),
         (["n", "--null"], 0),
@@ -173,8 +174,8 @@ KEYS = [hashlib.md5(bytes([number]), usedforsecurity=False).digest() for number 
 KEY = KEYS[3].hex()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "stdin", "warns"),
+@each(
+    "arguments, stdin, warns",
     [
         (["probe", "a.parquet", "h", KEY], "", True),
         (["probe", "a.parquet", "a.parquet", "-c", "h", "--value", KEY], "", True),
@@ -217,7 +218,7 @@ NO_LINES_OF_TEXT = {
 }
 
 
-@pytest.mark.parametrize("name", NO_LINES_OF_TEXT)
+@each("name", list(NO_LINES_OF_TEXT))
 def test_a_values_file_that_is_no_text_in_lines_is_refused(name, tmp_path, capfd):
     content, words = NO_LINES_OF_TEXT[name]
     pq.write_table(pa.table({"s": ["alpha", "beta"]}), tmp_path / "f.parquet")

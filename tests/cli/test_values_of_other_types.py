@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
+from support.tables import each
 
 INT32, INT64, DOUBLE, TEXT = pa.array([5, 7], pa.int32()), pa.array([5, 2**40]), pa.array([5.0, 0.25]), pa.array(["5", "abc"])
 OTHER, NULLS = pa.array([3, 4], pa.int32()), pa.nulls(2)
@@ -47,7 +47,7 @@ def write(folder: Path, arrays: tuple[pa.Array, ...]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("arrays", "value", "code", "files"), CASES)
+@each("arrays, value, code, files", list(CASES))
 def test_each_file_answers_for_what_its_type_can_hold(arrays, value, code, files, tmp_path, capfd):
     lake = write(tmp_path / "lake", arrays)
     assert run(["probe", str(lake), "c", value, "--format", "json"]) == code

@@ -6,9 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from sbbf_tool.cli import run
+from support.tables import each
 
 
 def test_exit_0_where_every_value_is_found(fixtures, capfd):
@@ -94,8 +93,8 @@ def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
     assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "fix"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+@each(
+    "arguments, code, message",
     [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--fromat"], 2, "--format"), (["--quick"], 2, "--quick")],
 )
 def test_a_wrong_request_ends_with_2(arguments, code, message, fixtures, capfd):

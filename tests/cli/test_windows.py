@@ -13,6 +13,7 @@ import pytest
 
 from support import on_windows
 from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING
+from support.tables import each
 
 # These start programs, or write a folder of their own.
 NOT_RUN = {"conformance make", "conformance run"}
@@ -80,13 +81,13 @@ def answers_here(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> di
     return run_all(folder, READING, [sys.executable, "-c", program])
 
 
-@pytest.mark.parametrize("name", READING)
+@each("name", READING)
 def test_a_command_that_reads_answers_as_elsewhere(name: str, answers: dict[str, Answer], answers_here: dict[str, Answer]) -> None:
     assert answers[name] == answers_here[name]
     assert answers[name][0] in (0, 1)
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_a_command_that_changes_files_is_refused_in_one_sentence(name: str, answers: dict[str, Answer]) -> None:
     code, _, errors = answers[name]
     assert (code, errors.count("\n"), SENTENCE in errors) == (4, 1, True), errors

@@ -100,11 +100,16 @@ def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, pl
             assert journal.is_symlink() or journal.exists(), command
 
 
+@pytest.fixture
+def usual(path, capfd) -> dict[str, tuple[int, str, str]]:
+    """The results of the commands that read, without a journal."""
+    return {command: run_sbbf(capfd, path, words) for command, words in READS.items()}
+
+
 @each("plant", list(PLANTS))
-def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path, contents, plant, capfd):
+def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path, contents, plant, usual, capfd):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")
-    usual = {command: run_sbbf(capfd, path, words) for command, words in READS.items()}
     with planted(plant, path, entry_of(*contents)) as journal:
         for command, words in READS.items():
             code, out, output = run_sbbf(capfd, path, words)
