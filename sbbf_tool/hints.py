@@ -23,7 +23,6 @@ class Fix:
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
     rebuild: str | None = None
-    replace: bool = False
     compact: bool = False
     fpp: float | None = None
     ndv: int | None = None
@@ -37,7 +36,7 @@ class Fix:
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the function except the files, by name, in the order in which they are written."""
-        names = ("columns", "rebuild", "replace", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
+        names = ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
         values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
         if not self.verb.endswith("_paimon_index"):  # a table has no other place
             values["in_place"] = True

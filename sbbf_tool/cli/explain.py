@@ -78,7 +78,7 @@ _SUMS = (
     "pyarrow, or all that are installed (repeat for more).",
 )
 @click.option(
-    "--time-limit", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Time for each run of an engine (with --run)."
+    "--timeout", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Time for each run of an engine (with --run)."
 )
 @strict_option
 @page_limit_option
@@ -91,7 +91,7 @@ def command(
     ask_null: bool,
     engine_name: str | None,
     runs: tuple[str, ...],
-    time_limit: float,
+    timeout: float,
     max_page_bytes: int | None,
     strict: bool,
     outputs: Outputs,
@@ -117,7 +117,7 @@ def command(
 
         if engine_name is not None:
             raise click.UsageError("give one of --engine and --run")
-        return run_engines(files, column, value, runs, time_limit, outputs)
+        return run_engines(files, column, value, runs, timeout, outputs)
     options = {"keys": files.keys, "max_page_bytes": max_page_bytes, "strict": files.is_strict(strict)}
     work = works.explain(column, value, engine_name=engine_name, **options)
     return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))

@@ -48,11 +48,12 @@ _OPTIONS = (
     click.option(
         "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
     ),
+    click.option("--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master]"),
     click.option(
-        "--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master or --remote]"
+        "--master",
+        metavar="URL",
+        help="Spark's master: local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port.  [default: as configured]",
     ),
-    click.option("--master", metavar="URL", help="Spark's master: local[4], spark://host:port, yarn, k8s://...  [default: as configured]"),
-    click.option("--remote", metavar="URL", help="A Spark Connect server: sc://host:port."),
     click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
 )
 
@@ -71,7 +72,7 @@ class Files:
         where: str | None = None,
         keys: Any = None,
         jobs: int | None = None,
-        spark: tuple[str | None, dict[str, str], str | None] | None = None,
+        spark: tuple[str | None, dict[str, str]] | None = None,
         *,
         each_file: bool = False,
         as_files: bool = False,
@@ -85,7 +86,7 @@ class Files:
         self.keys = keys
         self.jobs = jobs
         self.spark = spark
-        """Master, settings and remote, if Spark is the runner."""
+        """Master and settings, if Spark is the runner."""
         self.each_file = each_file
         """Whether lines about all files are printed, however many there are."""
         self.as_files = as_files
@@ -286,15 +287,14 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             jobs: int | None,
             runner: str | None,
             master: str | None,
-            remote: str | None,
             conf: tuple[str, ...],
             **options: Any,
         ) -> int:
             if table is not None and files_from is not None:
                 raise click.UsageError("give either --table or a list of files, not both")
-            spark = _spark(runner, jobs, master, remote, conf)
+            spark = _spark(runner, jobs, master, conf)
             if table is not None and spark is None:
-                raise click.UsageError("--table names a table in Spark's catalog: give --master or --remote too")
+                raise click.UsageError("--table names a table in Spark's catalog: give --master too")
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
             files = Files(arguments, files_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
@@ -308,16 +308,14 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
     return decorate
 
 
-def _spark(
-    runner: str | None, jobs: int | None, master: str | None, remote: str | None, conf: tuple[str, ...]
-) -> tuple[str | None, dict[str, str], str | None] | None:
-    if (runner or (SPARK if master is not None or remote is not None else LOCAL)) == LOCAL:
-        if master is not None or remote is not None or conf:
-            raise click.UsageError("--master, --remote and --conf are for --runner spark")
+def _spark(runner: str | None, jobs: int | None, master: str | None, conf: tuple[str, ...]) -> tuple[str | None, dict[str, str]] | None:
+    if (runner or (LOCAL if master is None else SPARK)) == LOCAL:
+        if master is not None or conf:
+            raise click.UsageError("--master and --conf are for --runner spark")
         return None
     if jobs is not None:
         raise click.UsageError("--jobs applies to --runner local; with --runner spark, configure the executors")
-    return master, dict(map(_setting, conf)), remote
+    return master, dict(map(_setting, conf))
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """How the command line uses its streams: their width, whether they show colours and progress, and how much is printed.
 
-The options `--color`, `--quiet`, `--verbose`, `--no-progress` and `--wide` of every command set these for one run.
+The options `--color`, `--quiet`, `--verbose` and `--wide` of every command set these for one run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class Terminal:
     quiet: bool = False
     """Whether only errors are printed."""
     verbose: bool = False
-    progress: bool = True
     wide: bool = False
     """Whether tables keep all columns and lines stay whole, however narrow the terminal is."""
 
@@ -48,11 +47,11 @@ class Terminal:
 
     def shows_progress(self) -> bool:
         """Return whether progress is drawn on standard error while work goes on."""
-        return self.progress and not self.quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        return not self.quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
 
     def logs_progress(self) -> bool:
         """Return whether progress is printed to standard error now and then, because it is no terminal."""
-        return self.progress and self.verbose and not self.quiet and not is_terminal(sys.stderr)
+        return self.verbose and not self.quiet and not is_terminal(sys.stderr)
 
 
 MIN_WIDTH = 20
@@ -126,7 +125,7 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
             name = param.name.removeprefix("terminal_")
             if name in _OPPOSITES and getattr(terminal(), _OPPOSITES[name]) and not _replaces_opposite(ctx, name):
                 return
-            setattr(terminal(), "progress" if name == "no_progress" else name, False if name == "no_progress" else value)
+            setattr(terminal(), name, value)
 
     def option(*names: str, callback: Callable[[click.Context, click.Parameter, Any], None] = remember, **settings: Any) -> click.Option:
         return click.Option(
@@ -137,6 +136,5 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
         option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
         option("-v", "--verbose", is_flag=True, callback=remember_verbose, help="Print what is being done, to standard error."),
         option("--color", type=click.Choice((AUTO, ALWAYS, NEVER)), help="Whether output is coloured.  [default: auto]"),
-        option("--no-progress", is_flag=True, help="Show no progress."),
         option("--wide", is_flag=True, help="Show all columns and rows of tables, and whole names, however small the terminal is."),
     ]

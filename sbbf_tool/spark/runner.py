@@ -15,7 +15,7 @@ from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
 from sbbf_tool.spark.listing import frame_of, list_names, list_table
 from sbbf_tool.spark.progress import Tally, update_progress
 from sbbf_tool.spark.rows import materialize, measure_listing, rows_of
-from sbbf_tool.spark.session import session
+from sbbf_tool.spark.session import is_connect, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,14 +36,13 @@ class SparkRunner:
         self,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
-        remote: str | None = None,
         progress: RunProgress | None = None,
     ) -> None:
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
         self.rest: list[Any] = []
         """Always empty: outcomes that Spark has are yielded, and those of tasks that it ends are lost."""
-        self._session_options = master, conf, remote
+        self._session_options = master, conf
         self._spark: SparkSession | None = None
         self._is_ours = False
 
@@ -53,7 +52,7 @@ class SparkRunner:
         self._begin("starting Spark")
         with keep_interrupt_handler():
             self._spark = session(*self._session_options)
-        if self._session_options[2] is not None:
+        if is_connect(self._session_options[0]):
             # A Spark Connect server may not have this package, so it is sent there.
             from sbbf_tool.spark.shipping import ship
 

@@ -31,7 +31,7 @@ FIRST_WITH_DATA_SOURCES: Version = (4, 0)
 
 _ANSWER_SECONDS = 20
 _INSTALL = "pip install 'sbbf-tool[spark]'"
-_MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://")
+_MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://|sc://")
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -53,31 +53,28 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 """
 
 
-def session(master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> SparkSession:
+def session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Return the session of this process, or start a new one.
 
-    `master` is a cluster's address, or `local[2]` for example; if None, Spark's own configuration determines it. `remote` is the address of
-    a Spark Connect server (`sc://host`), instead of `master`. `conf` overrides the settings of this tool. Raises UsageError if PySpark 3.5
-    or newer or a supported Java is missing, or if Spark does not start.
+    `master` is a cluster's address, that of a Spark Connect server (`sc://host`), or `local[2]` for example; if None, Spark's own
+    configuration determines it. `conf` overrides the settings of this tool. Raises UsageError if PySpark 3.5 or newer or a supported Java
+    is missing, or if Spark does not start.
     """
-    if master is not None and remote is not None:
-        raise UsageError("both a master and a remote were given", hint="give one of them: a session has one server")
     if master is not None and not _MASTER.match(master):
-        raise UsageError(f"unknown master {master!r}", hint="the masters are local[N], spark://host:port, yarn and k8s://https://host:port")
+        hint = "the masters are local[N], spark://host:port, yarn, k8s://https://host:port and sc://host:port"
+        raise UsageError(f"unknown master {master!r}", hint=hint)
     version = spark_version()
-    _ensure_answer(remote or master or "")
+    _ensure_answer(master or "")
     settings, variables = dict(conf or {}), {}
-    if remote is None or not remote.startswith("sc://"):
-        variables = _prepare(version, master or remote)
+    if not is_connect(master):
+        variables = _prepare(version, master)
         settings = {**_SETTINGS, **settings, **_quiet(settings.get(_JVM_OPTIONS, ""))}
     with quiet_about_pandas():
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName("sbbf")
         if master is not None:
-            builder = builder.master(master)
-        if remote is not None:
-            builder = builder.remote(remote)
+            builder = builder.remote(master) if is_connect(master) else builder.master(master)
         for name, value in settings.items():
             builder = builder.config(name, value)
         try:
@@ -87,13 +84,18 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             if not is_of_spark(error):
                 raise
             reason = find_cause(str(error)) or type(error).__name__
-            raise UsageError(f"Spark failed to start: {reason}", place=redact(remote or master or "") or None) from error
+            raise UsageError(f"Spark failed to start: {reason}", place=redact(master or "") or None) from error
+
+
+def is_connect(master: str | None) -> bool:
+    """Return whether this is the address of a Spark Connect server."""
+    return (master or "").startswith("sc://")
 
 
 def _ensure_answer(address: str) -> None:
     """Raise UsageError if the server of an `sc://` or `spark://` address does not answer: Spark itself would try for minutes."""
     reason = None
-    if address.startswith("sc://"):
+    if is_connect(address):
         try:
             grpc = import_module("grpc")
             with quiet_about_pandas():

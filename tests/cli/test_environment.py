@@ -17,7 +17,7 @@ from support.tables import each
 # Options without a variable: those that allow or widen a change, write a file, name keys, or run a program.
 NOWHERE = {
     "--abandoned", "--advise", "--against",
-    "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact", "--drop", "--replace",
+    "--allow-outside", "--allow-table-files", "--also-new-files", "--append", "--commit", "--compact", "--drop",
     "--rebuild", "--force", "--in-place", "--keys", "--list-rules", "--older-than", "--output", "--paimon-reader", "--plan",
     "--ours", "--reader", "--remove-undeclared", "--report", "--state", "--unreadable",
     "--writer",

@@ -88,5 +88,5 @@ def test_an_error_of_click_has_no_full_stop_before_its_hint(fixtures, capfd):
 
 @each("seconds", ["-1", "0", "nan", "inf", "1e300"])
 def test_a_time_that_is_no_limit(capfd, seconds):
-    assert run(["explain", "f.parquet", "id", "-1", "--run", "pyarrow", "--time-limit", seconds]) == 2
+    assert run(["explain", "f.parquet", "id", "-1", "--run", "pyarrow", "--timeout", seconds]) == 2
     assert f"the time limit must be above 0, and at most 2,592,000 seconds (30 days), not {float(seconds):g}" in capfd.readouterr().err

@@ -62,7 +62,7 @@ def count_files(lines: list[str]) -> int:
 
 @each("name", OF_FILES)
 def test_a_lake_fits_two_screens(name, lake):
-    output = run_on_terminal([*arguments_of(name, lake, "id"), "--no-progress"], 100)
+    output = run_on_terminal([*arguments_of(name, lake, "id")], 100)
     assert output.code in (0, 1)
     assert len(output.all_lines) <= TWO_SCREENS
     files = len(list(lake.iterdir()))
@@ -93,7 +93,7 @@ def test_a_long_table_begins_with_the_rows_that_matter(tmp_path, monkeypatch):
 
 @each("name", [name for name in OF_FILES if name not in ("inspect", "advise", "report")])
 def test_each_file_shows_all(name, lake):
-    output = run_on_terminal([*arguments_of(name, lake, "id"), "--no-progress", "--each-file"], 100)
+    output = run_on_terminal([*arguments_of(name, lake, "id"), "--each-file"], 100)
     assert count_files(output.lines) == len(list(lake.iterdir()))
     assert not any(MORE_FILES.search(line) for line in output.lines)
 
@@ -154,7 +154,7 @@ class TestALargeFile:
     @pytest.fixture
     def run_name(self, size: str, large_files: dict[str, Path]) -> Callable[..., list[str]]:
         def run_words(name: str, *options: str) -> list[str]:
-            output = run_on_terminal([*arguments_of(name, large_files[size], "column_0003"), *options, "--no-progress"], 120)
+            output = run_on_terminal([*arguments_of(name, large_files[size], "column_0003"), *options], 120)
             # The configuration of `apply` is about a column that this file does not have.
             assert output.code in ((2,) if name == "apply" else (0, 1))
             return output.all_lines
@@ -188,7 +188,7 @@ class TestALargeFile:
 
 def test_a_command_that_is_too_long_is_not_cut(large_files):
     """Half a command would do half of the work if it were copied."""
-    arguments = ["check", str(large_files["many columns"]), "--select", "under-64-bytes", "--no-progress"]
+    arguments = ["check", str(large_files["many columns"]), "--select", "under-64-bytes"]
     text = " ".join(" ".join(run_on_terminal(arguments, 80).lines).split())
     assert re.search(r"fix: sbbf add-filter \.\.\. \(\d{3} words; --wide shows them\)", text)
     text = " ".join(run_on_terminal([*arguments, "--wide"], 80).lines)

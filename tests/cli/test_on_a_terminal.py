@@ -78,7 +78,7 @@ def run_case(
         shutil.copy(fixtures / "pyarrow-plain.parquet" if source == PLAIN else path, words[DATA_FILE])
         shutil.copytree(fixtures / "paimon" / "orders", words[TABLE])
         words_of_case = [re.sub("<[A-Z_]+>", lambda match: words[match[0]], word) for word in arguments]
-        return run_on_terminal([*words_of_case, "--no-progress"], columns, **environment)
+        return run_on_terminal([*words_of_case], columns, **environment)
 
     return run_words
 
@@ -225,5 +225,5 @@ def test_a_dumb_terminal_gets_no_codes(name, fixtures, tmp_path, monkeypatch):
 def test_each_stream_has_its_own_width(fixtures):
     """Errors fit the terminal they go to, also while the output goes to a file."""
     name = "no/such/folder/anywhere and/therefore no/such/file/2026-01-01.parquet"
-    output = run_on_terminal(["inspect", name, "--no-progress"], 40, out_is_terminal=False)
+    output = run_on_terminal(["inspect", name], 40, out_is_terminal=False)
     assert max(map(len, output.all_lines)) <= 40

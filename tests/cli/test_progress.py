@@ -95,7 +95,7 @@ def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     status_lines = STATUS.findall(received)
     assert any(re.match(r"[1-4] of 5 files", line) for line in status_lines), status_lines
     assert any(" s left" in line for line in status_lines), status_lines
-    expected = run_in_terminal([*COMMANDS[name](folder), "--jobs", "1", "--no-progress"], 0)
+    expected = run_in_terminal([*COMMANDS[name](folder), "--jobs", "1"], 0)
     if name != "add-filter":  # the first run has added the filters
         assert screen_of(received) == screen_of(expected)
     assert not any("of 5 files" in line for line in screen_of(received))
@@ -122,7 +122,7 @@ def test_work_in_other_processes_is_shown_with_their_log(tmp_path):
     assert screen_of(received)[-2:] == [screen_of(received)[-2], ""]
 
 
-@each("arguments, settings", [(["--no-progress"], {}), (["-q"], {}), ([], {"environment": {"TERM": "dumb"}})])
+@each("arguments, settings", [(["-q"], {}), ([], {"environment": {"TERM": "dumb"}})])
 def test_nothing_is_drawn_where_it_is_not_wanted(tmp_path, arguments, settings):
     folder = str(small_files(tmp_path / "lake", 3))
     assert "\x1b[K" not in run_in_terminal(["inspect", folder, "--jobs", "1", *arguments], 0.4, **settings)
@@ -224,7 +224,7 @@ def test_bytes_of_a_single_file(tmp_path, monkeypatch, name):
     assert run(["add-filter", str(path), "-c", "id", "--in-place"]) == 0
     lines: list[tuple[int, int]] = []
     monkeypatch.setattr(RunProgress, "advance", lambda progress, step, done, total: lines.append((done, total)))
-    assert run([name, str(path), "--no-progress"]) in (0, 1)
+    assert run([name, str(path)]) in (0, 1)
     assert lines[-1][0] == lines[-1][1] > 0
 
 

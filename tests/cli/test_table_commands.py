@@ -294,7 +294,7 @@ def lake(tmp_path, monkeypatch):
 @each("names", [["lake"], ["lake/*"], ["lake/plain", "lake"]])
 def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, names):
     for command, code in ((["apply"], 1), (["check", "--fail-on", "error"], 1), (["apply", "--in-place"], 0), (["check"], 0)):
-        assert call(capsys, *command, *names, "--no-progress")[0] == code, command
+        assert call(capsys, *command, *names)[0] == code, command
     assert deltalake.DeltaTable("lake/orders").version() == 2
     (old,) = (path for path in (lake / "orders" / "p=a").iterdir())
     assert call(capsys, "check", old)[0] == 1, "a file that is named is checked"

@@ -167,7 +167,7 @@ def test_no_message_holds_what_is_obeyed(name, planted, text, fixtures, capfd):
     for at, word in enumerate(WORKING[name]):
         if word in planted:
             said_by([*name.split(), *working[:at], f"no {text}", *working[at + 1 :], "--debug"], capfd)
-    for option in sorted({*text_options(commands()[name])} - {"--master", "--remote", "--conf"}):
+    for option in sorted({*text_options(commands()[name])} - {"--master", "--conf"}):
         said_by([*name.split(), *working, f"{option}={text}", "--debug"], capfd)
     said_by([*name.split(), *working, f"--{text}", text], capfd)
     said_by([f"x{text}"], capfd)

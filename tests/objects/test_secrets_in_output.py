@@ -54,7 +54,7 @@ URLS = {
 }
 DATA = {"--value", "--query", "--where", "--require"}
 """Values and names of columns, and conditions with them: a report prints them as they are."""
-OF_SPARK = {"--master", "--remote", "--conf"}
+OF_SPARK = {"--master", "--conf"}
 
 
 @pytest.fixture(autouse=True)

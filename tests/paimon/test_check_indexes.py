@@ -123,7 +123,7 @@ def test_a_sound_table_has_no_findings(new_table: NewTable) -> None:
     add_paimon_index(maker.root, ["id", "s"])
     report = check_paimon(maker.root, fail_on="info")
     assert (report.findings, report.failed, report.unreadable) == ((), False, ())
-    add_paimon_index(maker.root, ["id:fpp=0.3"], replace=True)
+    add_paimon_index(maker.root, ["id:fpp=0.3"], rebuild="all")
     assert check_paimon(maker.root).findings == ()
 
 

@@ -147,10 +147,10 @@ def test_replace_rebuilds_the_filter_of_the_column(new_table: NewTable) -> None:
     maker.commit(NewFile(columns(0), name="a.parquet", embedded=with_bitmap()))
     assert add_paimon_index(str(maker.root), ["s"]).new_indexes == ()
     assert len(probe_paimon(str(maker.root), "s", ["nowhere"]).skipped) == 0
-    add_paimon_index(str(maker.root), ["s:fpp=0.001"], replace=True)
+    add_paimon_index(str(maker.root), ["s:fpp=0.001"], rebuild="all")
     assert len(probe_paimon(str(maker.root), "s", ["nowhere"]).skipped) == 1
     assert filters_of(maker.root) == {"a.parquet": ["id", "s"]}
-    again = add_paimon_index(str(maker.root), ["s:fpp=0.001"], replace=True)
+    again = add_paimon_index(str(maker.root), ["s:fpp=0.001"], rebuild="all")
     assert (again.new_indexes, [file.reason for file in again.skipped]) == ((), ["the index has the same filters already"])
 
 

@@ -58,7 +58,7 @@ def test_on_a_cluster_of_processes(lake, tmp_path):
 def test_on_a_connect_server_without_the_package(lake, tmp_path):
     pytest.importorskip("grpc")
     with connect_server(tmp_path) as address:
-        assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", runner=("--remote", address)))
+        assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", runner=("--master", address)))
 
 
 def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
@@ -70,7 +70,7 @@ def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
     events.mkdir()
     logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false"}
     with connect_server(tmp_path, **logged) as address:
-        words = ["add-filter", str(signed), "-c", "name", "--in-place", "--keys", str(KEYS), "--remote", address]
+        words = ["add-filter", str(signed), "-c", "name", "--in-place", "--keys", str(KEYS), "--master", address]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *words], env=environment, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]

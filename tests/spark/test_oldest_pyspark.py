@@ -71,7 +71,7 @@ def test_a_command_with_a_master(python, tmp_path):
 
 def test_a_command_with_a_connect_server(python, tmp_path):
     with connect_server(tmp_path) as address:
-        statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--remote", address)
+        statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--master", address)
     assert statuses == MIXED
 
 

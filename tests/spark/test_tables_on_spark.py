@@ -93,6 +93,6 @@ def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
     (live_file,) = table.file_uris()
     assert len(inspect(live_file).filters) == len(inspect(plain / "a.parquet").filters) == 1
     assert run(["inspect", "--table", "live"]) == 2
-    assert "--table names a table in Spark's catalog: give --master or --remote too" in capsys.readouterr().err
+    assert "--table names a table in Spark's catalog: give --master too" in capsys.readouterr().err
     assert run(["inspect", "--table", "live", str(plain), "--runner", "spark"]) == 2
     assert "give either --table or PATHs" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def main(address: str, lake: str, how: str = "") -> None:
     from sbbf_tool.spark.shipping import ship
 
     remote = address.startswith("sc://")
-    spark = session(None if remote else address, {"spark.ui.enabled": "false"}, address if remote else None)
+    spark = session(address, {"spark.ui.enabled": "false"})
     if how == "ship":
         ship(spark)
     from pyspark.sql.functions import col

@@ -14,7 +14,7 @@ from sbbf_tool.spark.shipping import ship
 
 
 def main(address: str, path: str) -> None:
-    spark = session(remote=address)
+    spark = session(address)
     ship(spark)
     spark.createDataFrame([(path,)], "path string").createOrReplaceTempView("files")
     queries = {

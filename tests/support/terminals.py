@@ -18,6 +18,7 @@ import pyte
 import pytest
 
 from sbbf_tool.cli import run
+from sbbf_tool.cli.terminal import Terminal
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _MORE_ROWS = 50
@@ -94,6 +95,7 @@ def run_on_terminal(arguments: Sequence[str], columns: int, *, out_is_terminal: 
             # click looks up the size of the terminal in the original stream.
             for name, value in (("stdout", stream), ("stderr", err.stream), ("__stdout__", stream), ("__stderr__", err.stream)):
                 patch.setattr(sys, name, value)
+            patch.setattr(Terminal, "shows_progress", lambda settings: False)
             code = run(list(arguments))
     return Output(code, out.end(), err.end(), columns)
 

@@ -26,7 +26,7 @@ class IndexRule:
 
 
 _error, _warning, _info = (partial(IndexRule, severity=severity) for severity in (ERROR, WARNING, INFO))
-_ADD, _REPLACE, _REMOVE = "add", "replace", "remove"
+_ADD, _REBUILD, _REMOVE = "add", "rebuild", "remove"
 
 FALSE_NEGATIVES, WRONG_HASH = "index-false-negatives", "index-wrong-hash"
 EMPTY_INDEX, EMPTY_INDEX_FILTER = "empty-index", "empty-index-filter"
@@ -43,7 +43,7 @@ INDEX_RULES: tuple[IndexRule, ...] = (
         reads=Reads.DATA,
         message="The index excludes stored values, so Paimon skips data files that have rows with them.",
         why="The index belongs to another data file, or its writer left out values. Paimon reads no row of a file that an index excludes.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _error(
         name=WRONG_HASH,
@@ -51,14 +51,14 @@ INDEX_RULES: tuple[IndexRule, ...] = (
         reads=Reads.DATA,
         message="The index holds the values, but not as Paimon hashes them, so Paimon skips data files that have rows with them.",
         why="The writer hashed values of another form, as Parquet's filters do or in another unit of time, or orders bits in another way.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _warning(
         name=EMPTY_INDEX,
         group=correctness.GROUP,
         message="The index states that it has no values, so Paimon skips the data file for every value.",
         why="Paimon writes such an entry if no row reached the index. It is correct only for a column without values.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _info(
         name=EMPTY_INDEX_FILTER,
@@ -115,35 +115,35 @@ INDEX_RULES: tuple[IndexRule, ...] = (
         group=format_rules.GROUP,
         message="The filter has 128 hash functions or more, which Paimon's Java reader misreads, so it skips fewer files or none.",
         why="The reader takes the bytes of the number as signed. No stored value is lost.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _warning(
         name=NO_HASH_FUNCTIONS,
         group=format_rules.GROUP,
         message="The filter has no hash functions, so it never skips a file.",
         why="The writer failed, or computed its size for no rows.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _warning(
         name=SATURATED_INDEX,
         group=efficiency.GROUP,
         message="The filter excludes fewer than half of the absent values, so it saves less than it costs.",
         why="The number of items in the options of the table is below the number of distinct values of a data file.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _warning(
         name=LARGE_FOR_ROWS,
         group=efficiency.GROUP,
         message="The filter is many times larger than the rows of its data file need.",
         why="Paimon sizes each filter for the items in the options of the table, by default a million, whatever number of rows came.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _info(
         name=LARGE_FOR_VALUES,
         group=efficiency.GROUP,
         message="The filter is several times larger than its distinct values need.",
         why="The number of items in the options of the table is far above the number of distinct values of a data file.",
-        verb=_REPLACE,
+        verb=_REBUILD,
     ),
     _warning(
         name=UNUSED_INDEX,

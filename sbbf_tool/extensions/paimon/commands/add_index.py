@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
-@click.option("--replace", is_flag=True, help="Rebuild the filters of data files that have one for the column.")
+@click.option("--rebuild", type=click.Choice(("all",)), help="Rebuild the filters of data files that have one for the column.")
 @click.option("--force", is_flag=True, help="Also write filters whose false-positive rate is above 50 % and above twice the target.")
 @outside_option
 @dry_run_option

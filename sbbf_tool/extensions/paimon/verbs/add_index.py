@@ -35,14 +35,15 @@ def add_paimon_index(
     table: str | os.PathLike[str],
     columns: str | IndexRequest | Iterable[str | IndexRequest] = (),
     *,
-    replace: bool = False,
+    rebuild: str | None = None,
     force: bool = False,
     dry_run: bool = False,
     allow_outside: bool = False,
     max_page_bytes: MaxPageBytes = None,
     files: Files | None = None,
 ) -> AddIndexReport:
-    """Index these columns, by their current names, in every data file that has no Bloom filter for them; with `replace`, in every one.
+    """Index these columns, by their current names, in every data file that has no Bloom filter for them; with `rebuild="all"`, in
+    every one.
 
     Without columns, the columns in the options of the table are indexed, with the `items` and `fpp` of the options. A dry run builds the
     indexes but writes nothing. A filter whose false-positive rate would be above one half, and above twice its target, is left out
@@ -58,7 +59,7 @@ def add_paimon_index(
         requests = _resolve_requests(paimon_table.schema, index_requests(columns))
     new_indexes: list[NewIndex] = []
     skipped: list[SkippedFile] = []
-    changes = _build_changes(paimon_table, requests, new_indexes, skipped, replace, force, max_page_bytes)
+    changes = _build_changes(paimon_table, requests, new_indexes, skipped, rebuild == "all", force, max_page_bytes)
     snapshot_id, missing = carry_out(paimon_table, changes, new_indexes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted or indexed it in the meantime") for name in sorted(missing))
     return AddIndexReport(
@@ -88,14 +89,14 @@ def _build_changes(
     requests: Sequence[IndexRequest],
     new_indexes: list[NewIndex],
     skipped: list[SkippedFile],
-    replace: bool,
+    rebuilds: bool,
     force: bool,
     max_page_bytes: MaxPageBytes,
 ) -> Iterator[IndexChange]:
     """Build the indexes one by one, so that only one container is in memory. Append the result of each file to the lists."""
     placement = Placement(table)
     for live in table.live_files:
-        report = _build(table, live, requests, skipped, replace, force, max_page_bytes)
+        report = _build(table, live, requests, skipped, rebuilds, force, max_page_bytes)
         if report is None:
             continue
         try:
@@ -112,7 +113,7 @@ def _build(
     live: LiveFile,
     requests: Sequence[IndexRequest],
     skipped: list[SkippedFile],
-    replace: bool,
+    rebuilds: bool,
     force: bool,
     max_page_bytes: MaxPageBytes,
 ) -> BuiltIndex | None:
@@ -131,7 +132,7 @@ def _build(
         renamed = request_in_file(table, live, request)
         if renamed is None:
             skipped.append(SkippedFile(file.name, f"column {request.column} is newer than the file"))
-        elif replace or index.container is None or KIND not in index.container.indexes.get(renamed.column, {}):
+        elif rebuilds or index.container is None or KIND not in index.container.indexes.get(renamed.column, {}):
             in_file.append(renamed)
     if not in_file:
         if index.container is not None:

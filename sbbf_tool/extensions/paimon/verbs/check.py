@@ -30,8 +30,8 @@ from sbbf_tool.rules.facts import Reads
 from sbbf_tool.rules.selection import ensure_valid, why_not_selected
 from sbbf_tool.storage.folders import LocalFolders
 
-_PARAMETERS = {"add": ("add_paimon_index", False), "replace": ("add_paimon_index", True), "remove": ("remove_paimon_index", False)}
-"""The function that a rule's verb stands for, and whether it replaces filters."""
+_PARAMETERS = {"add": ("add_paimon_index", None), "rebuild": ("add_paimon_index", "all"), "remove": ("remove_paimon_index", None)}
+"""The function that a rule's verb stands for, and which filters it rebuilds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class _Check:
             return None
         schema = self.table.schema_of(live.file)
         name = column if rule.name == rules.MISSING_INDEX else current_name(schema, self.table.schema, parse_indexed_column(column))
-        verb, replaces = _PARAMETERS[rule.verb]
-        return None if name is None else Fix(verb, (self.table.path,), (name,), replace=replaces)
+        verb, rebuild = _PARAMETERS[rule.verb]
+        return None if name is None else Fix(verb, (self.table.path,), (name,), rebuild=rebuild)
 
     def _verify(self, live: LiveFile, inspected_index: InspectedIndex) -> Iterator[Note]:
         result = verify_index(self.table, live, inspected_index.index, self.max_page_bytes)
