@@ -81,25 +81,3 @@ def test_json_says_it_all(folder, capfd):
     assert (step["row_group"], step["column"], step["fix"], step["rules"]) == (1, "id", "rebuild", ["false-negatives"])
     assert step["new_filter"]["bitset_bytes"] == 2048
     assert run(["verify", "b.parquet"]) == 0
-
-
-@each(
-    "arguments, code",
-    [
-        (["a.parquet"], 2),
-        (["a.parquet", "-o", "out", "--in-place"], 2),
-        (["a.parquet", "b.parquet", "-o", "out"], 2),
-        ([".", "-o", "out"], 2),
-        (["a.parquet", "-o", "b.parquet"], 4),
-        (["missing.parquet", "--in-place"], 3),
-        (["a.parquet", "-c", "nothing", "--in-place"], 2),
-    ],
-)
-def test_unsupported_requests(folder, capfd, arguments, code):
-    for name in ("a.parquet", "b.parquet"):
-        shutil.copyfile(SOUND, name)
-    assert run(["repair", *arguments]) == code
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("sbbf: ")
-    assert err.count("\n") == 1

@@ -74,18 +74,6 @@ def test_a_path_that_is_no_file_is_reported_in_one_line(tmp_path, capsys, kind, 
     assert path in assert_one_line_and_this_code(capsys, COMMANDS[command](path), 3)
 
 
-@each("command", ["add-filter", "remove-filter"])
-def test_a_folder_is_not_changed(tmp_path, capsys, command):
-    assert "--output is for one file" in assert_one_line_and_this_code(capsys, COMMANDS[command](str(tmp_path)), 2)
-    assert os.listdir(tmp_path) == []
-
-
-@each("command", ["add-filter", "remove-filter"])
-def test_a_name_with_a_line_break_is_reported_in_one_line(tmp_path, capsys, command):
-    path = str(tmp_path / "two\nlines.parquet")
-    assert "two\\nlines" in assert_one_line_and_this_code(capsys, COMMANDS[command](path), 3)
-
-
 # Cut short
 
 
@@ -108,14 +96,6 @@ def test_a_file_with_bytes_cut_out_of_its_middle_is_unreadable_or_soundly_answer
     for at in range(4, len(whole) - 8, 5):
         small.write_bytes(whole[:at] + whole[at + 5 :])
         ask_everything(small, "id", 7)
-
-
-@each("command", list(COMMANDS))
-def test_a_truncated_file_is_reported_in_one_line(small, capsys, command):
-    whole = small.read_bytes()
-    for length in range(0, len(whole) - 1, 97):
-        small.write_bytes(whole[:length])
-        assert_one_line_and_this_code(capsys, COMMANDS[command](str(small)), 3)
 
 
 # Names that would break a line
@@ -143,10 +123,3 @@ def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
         assert len(done.stderr.decode().splitlines()) == (content == "junk")
         if content == "sound" and "json" in command:
             assert os.fsencode(json.loads(done.stdout)["file"]) == path
-
-
-def test_a_column_name_with_a_line_break_is_reported_in_one_line(tmp_path, capsys):
-    path = tmp_path / "odd.parquet"
-    pq.write_table(pa.table({"two\nlines": [True]}), path)
-    complaint = assert_one_line_and_this_code(capsys, ["add-filter", str(path), "-c", "two\nlines", "--in-place"], 4)
-    assert "two\\nlines" in complaint

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, verify
+from sbbf_tool import UsageError, add_filters, inspect, remove_filters, verify
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
@@ -262,12 +262,6 @@ def test_a_filter_without_a_length_is_reported(conformance):
 
 
 # Encrypted files
-
-
-@each("name", ["columns_encfooter", "uniform_gcm"])
-def test_an_encrypted_footer_is_refused(conformance, name):
-    with pytest.raises(RefusedError, match="the footer is encrypted"):
-        inspect(conformance / "encrypted" / f"{name}.parquet")
 
 
 @each("name", ["columns_plainfooter", "uniform_plainfooter"])

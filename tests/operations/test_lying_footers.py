@@ -106,14 +106,6 @@ def test_an_invalid_header_makes_a_broken_filter(filtered, raw):
     assert_unreadable(filtered, "")
 
 
-@each("command", ["inspect", "probe"])
-def test_a_broken_filter_is_reported_in_one_line(filtered, capsys, command):
-    overwrite_filter(filtered, bytes(20))
-    complaint = assert_one_line_and_this_code(capsys, COMMANDS[command](str(filtered)), 3)
-    for part in (str(filtered), "column id", "row group 1", f"byte {places(filtered)[1, 'id'].offset:,}"):
-        assert part in complaint
-
-
 def test_commands_answer_for_the_other_row_groups_and_end_with_3(filtered, tmp_path, capsys):
     sound = str(shutil.copy(filtered, tmp_path / "sound.parquet"))
     overwrite_filter(filtered, bytes(20))
