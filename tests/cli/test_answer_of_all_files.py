@@ -28,10 +28,9 @@ def test_in_two_processes(case, tmp_path, monkeypatch):
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("cases", [FEW, pytest.param(dict.fromkeys(FORMS, CASES), marks=pytest.mark.nightly)], ids=["few", "all"])
-def test_on_spark(form, cases, tmp_path, spark):
-    for number, case in enumerate(cases[form]):
+@each("form", list(FORMS))
+def test_on_spark(form, tmp_path, spark):
+    for number, case in enumerate(FEW[form]):
         folder = tmp_path / str(number)
         folder.mkdir()
         files = write(folder, case)
