@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool.cli
-from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_paimon
+from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe_paimon
 from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
 from support.corpus_edits import edit_footer
@@ -35,15 +35,6 @@ def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_pa
     """1 would say that the value is certainly absent."""
     command = f"{sys.executable} -m sbbf_tool probe {tmp_path}/missing.parquet id 1 -q {redirection}"
     assert subprocess.run(["bash", "-c", command]).returncode == 3
-
-
-def test_values_behind_a_byte_order_mark(path, tmp_path):
-    stored = pq.read_table(path)["name"].drop_null()[0].as_py()
-    values_file = tmp_path / "values"
-    values_file.write_bytes(b"\xef\xbb\xbf" + stored.encode() + b"\n")
-    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(values_file)]) == 0
-    values_file.write_bytes(f"{stored}\n".encode("utf-16"))
-    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(values_file)]) == 2
 
 
 @each("arguments", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
@@ -70,18 +61,6 @@ def test_a_footer_that_lost_its_row_groups(path):
     edit_footer(path, lose)
     with pytest.raises(UnreadableError, match="rows, but has no row group"):
         inspect(path)
-
-
-def test_a_schema_of_another_type_than_the_chunks(path):
-    """No writer hashes values of that type in the same way."""
-
-    def change(metadata) -> None:
-        next(element for element in metadata.schema if element.name == "id").type = 6
-
-    edit_footer(path, change)
-    report = probe(path, "id", ["1"])
-    assert all("the schema states BYTE_ARRAY" in place for place in report.unreadable)
-    assert {answer.answer for answer in report.values[0].row_groups} == {"cannot say"}
 
 
 def test_a_partition_whose_column_begins_with_an_underscore(tmp_path):
@@ -182,31 +161,6 @@ def test_a_value_that_is_not_utf_8_is_queried_as_its_bytes(tmp_path):
     pq.write_table(pa.table({"s": text}), path, bloom_filter_options={"s": {"ndv": 1}})
     command = [sys.executable, "-m", "sbbf_tool", "probe", "-q", str(path), "s"]
     assert [subprocess.run([*command, value]).returncode for value in (b"a\xff", b"a\xfe", "a\udcff", "a\xff")] == [0, 1, 0, 1]
-
-
-def test_a_folder_of_which_some_files_lack_the_column(tmp_path, capfd):
-    for name, column in (("a", "other"), ("b", "x"), ("c", "other"), ("d", "x")):
-        pq.write_table(pa.table({column: [1]}), tmp_path / f"{name}.parquet", bloom_filter_options={column: {"ndv": 1}})
-    assert run(["probe", str(tmp_path), "x", "1"]) == 0
-    out, err = capfd.readouterr()
-    assert [line for line in out.splitlines() if line.startswith(str(tmp_path))] == [
-        f"{tmp_path / name}.parquet: 1: row group 0" for name in ("b", "d")
-    ]
-    assert err == "sbbf: column x: INT64 in 2 files, missing in 2 files\n"
-    assert run(["probe", str(tmp_path), "x", "1", "--strict"]) == 2
-    out, err = capfd.readouterr()
-    assert [line.partition("; ")[0] for line in err.splitlines()] == [
-        f"sbbf: {tmp_path / name}.parquet: there is no column 'x'" for name in ("a", "c")
-    ]
-    assert run(["inspect", str(tmp_path), "-c", "x"]) == 0
-    assert capfd.readouterr().out.splitlines()[1].split()[:4] == ["x", "2", "2", "of"]
-
-
-def test_a_folder_of_which_no_file_has_the_column(tmp_path, capfd):
-    for name in "abc":
-        pq.write_table(pa.table({"x": [1]}), tmp_path / f"{name}.parquet")
-    assert run(["probe", str(tmp_path), "y", "1"]) == 2
-    assert capfd.readouterr() == ("", f"sbbf: {tmp_path}/a.parquet: there is no column 'y'; the columns of the file are x\n")
 
 
 EMPTY_NAMES = [

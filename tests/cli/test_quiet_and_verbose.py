@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import run
-from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, formats_of
-from support.every_command import commands as all_commands
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING
 from support.tables import each
 
 REPORTS = {name: words for name, words in WORKING.items() if name != "schema"}
@@ -77,12 +76,6 @@ def test_reports_are_saved(name, names, capfd):
     assert capfd.readouterr().out == ""
     if code <= 1:
         assert all(map(json.loads, report.read_text().splitlines()))
-
-
-def test_no_format_is_printed(names, capfd):
-    for form in formats_of(all_commands()["check"]):
-        assert run(["check", "events.parquet", "--quiet", *form]) <= 1
-        assert capfd.readouterr() == ("", "")
 
 
 def test_warnings_of_a_configuration_file(names, capfd):

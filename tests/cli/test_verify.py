@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 from sbbf_tool.cli import run
-from support.tables import each
 
 
 def test_exit_0_where_every_value_is_found(fixtures, capfd):
@@ -56,49 +55,3 @@ def test_a_folder_is_verified_file_by_file(fixtures, tmp_path, capfd):
     *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert summary["totals"]["filters"] == summary["totals"]["verified"] == sum(len(document["filters"]) for document in documents)
     assert [Path(document["file"]).stem for document in documents] == ["duckdb-filters", "spark-filters"]
-
-
-def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
-    assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--format", "json", "-c", "flag"]) == 1
-    document = json.loads(capfd.readouterr().out)
-    assert set(document) == {
-        *("schema", "version", "file", "created_by", "filters", "findings", "unreadable", "named_columns", "locked_columns")
-    }
-    assert set(document["filters"][0]) == {
-        *(
-            "row_group",
-            "column",
-            "type",
-            "offset",
-            "header_bytes",
-            "bitset_bytes",
-            "stated_length",
-            "verified_values",
-            "false_negatives",
-            "examples",
-        ),
-        *(
-            "cause",
-            "explanation",
-            "excluded_nans",
-            "excluded_forms",
-            "excluded_intervals",
-            "excluded_instants",
-            "estimated_fpp",
-            "measured_fpp",
-        ),
-        *("absent_keys", "dialect", "problem", "wrong_statistics"),
-    }
-    assert document["filters"][0]["cause"] == "empty"
-    assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "fix"}
-
-
-@each(
-    "arguments, code, message",
-    [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--fromat"], 2, "--format"), (["--quick"], 2, "--quick")],
-)
-def test_a_wrong_request_ends_with_2(arguments, code, message, fixtures, capfd):
-    assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *arguments]) == code
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert message in err

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, inspect, probe
+from sbbf_tool import add_filters, probe
 from sbbf_tool.bloom.hashing import hash_value
 from support.samples import ROW_GROUP_ROWS, ROWS, events, filter_at, footer_start, listing, places, write_column, write_events
 from support.tables import each
@@ -53,13 +53,6 @@ def test_the_old_file_is_the_prefix_and_filters_and_footer_follow_without_a_gap(
     assert position == footer_start(new)
     assert report.old_bytes == len(old)
     assert report.new_bytes == len(new)
-
-
-def test_the_prefix_of_the_old_length_is_still_a_file(plain, out, tmp_path):
-    add_filters(plain, ["id"], output=out)
-    remembered = tmp_path / "remembered.parquet"
-    remembered.write_bytes(out.read_bytes()[: plain.stat().st_size])
-    assert pq.read_table(remembered).equals(events())
 
 
 def test_pages_statistics_and_indexes_are_what_they_were(plain, out):
@@ -153,12 +146,6 @@ def test_a_row_group_without_rows_gets_a_filter_of_64_zero_bytes(tmp_path, out):
     assert len(locations) == 9
     assert {bytes(filter_at(out, place).bitset) for (number, _), place in locations.items() if number == 1} == {bytes(64)}
     assert pq.read_table(out).equals(table)
-
-
-def test_a_file_without_row_groups_keeps_its_rows_and_its_footer(fixtures, out):
-    report = add_filters(fixtures / "pyarrow-empty.parquet", [first_column(fixtures / "pyarrow-empty.parquet")], output=out)
-    assert pq.read_table(out).equals(pq.read_table(fixtures / "pyarrow-empty.parquet"))
-    assert len(report.filters) == pq.read_metadata(out).num_row_groups
 
 
 def first_column(path) -> str:
@@ -259,14 +246,3 @@ def test_a_dry_run_reports_everything_and_writes_nothing(plain, out, tmp_path):
 
 
 # In files of others
-
-
-@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
-def test_files_of_every_writer_take_a_filter(fixtures, out, writer):
-    source = fixtures / f"{writer}-plain.parquet"
-    columns = [row.column for row in inspect(source, all_chunks=True).filters if row.row_group == 0 and row.physical_type != "BOOLEAN"]
-    add_filters(source, columns, output=out)
-    assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
-    assert pq.read_table(out).equals(pq.read_table(source))
-    assert inspect(out).unreadable_filters == ()
-    assert [warning for row in inspect(out).filters for warning in row.warnings] == []

@@ -146,16 +146,6 @@ class TestChoice:
 
 
 class TestFailure:
-    @each(
-        "name, fails_from",
-        [("spark-boolean", "error"), ("duckdb-defaults", "warning"), ("datafusion-one-column", "info"), ("events", None)],
-    )
-    def test_the_worst_finding_decides(self, name, fails_from, fixtures):
-        order = ("error", "warning", "info")
-        for fail_on in order:
-            expected = fails_from is not None and order.index(fails_from) <= order.index(fail_on)
-            assert check(fixtures / f"{name}.parquet", Policy(fail_on=fail_on)).failed is expected
-
     def test_findings_come_worst_first(self, lying: Path):
         severities = [finding.severity for finding in check(lying).findings]
         assert severities == sorted(severities, key=("error", "warning", "info").index)

@@ -13,7 +13,7 @@ from sbbf_tool import UsageError, add_filters, inspect, remove_filters, verify
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
-from support.samples import events, filter_at, footer_start, listing, places, write_events
+from support.samples import events, filter_at, footer_start, places, write_events
 from support.tables import each
 
 LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
@@ -156,12 +156,6 @@ def test_a_report_is_plain_values_all_the_way(filtered):
     document = json.loads(json.dumps(dataclasses.asdict(inspect(filtered, all_chunks=True))))
     assert set(document) == {field.name for field in dataclasses.fields(inspect(filtered))}
     assert document["filters"][0]["estimated_fpp"] == inspect(filtered).filters[0].estimated_fpp
-
-
-def test_nothing_is_written(filtered, tmp_path):
-    before = listing(tmp_path)
-    inspect(filtered, all_chunks=True)
-    assert listing(tmp_path) == before
 
 
 # Bytes that nothing leads to
