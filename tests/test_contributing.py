@@ -18,6 +18,7 @@ import yaml
 
 from support.environments import require_program
 from support.every_command import commands
+from support.tables import each
 
 pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
@@ -70,8 +71,8 @@ def test_the_commands_of_the_justfile_exist(just: Path, recipes: dict[str, dict[
     assert [mistake for words in lines for mistake in find_mistakes(words, done.stdout)] == []
 
 
-@pytest.mark.parametrize(
-    ("command", "mistakes"),
+@each(
+    "command, mistakes",
     [
         (".venv/bin/python -m pytest -q tests/golden --bless", []),
         (".venv/bin/python -m pytest tests/no_such_test.py --no-such-option", ["tests/no_such_test.py", "--no-such-option"]),
@@ -129,7 +130,7 @@ def test_a_commit_in_the_wrong_format_is_stopped(tmp_path: Path) -> None:
     assert "F401" in done.stdout
 
 
-@pytest.mark.parametrize("path", sorted(FORMS.iterdir()), ids=lambda path: str(path.name))
+@each("path", sorted(FORMS.iterdir()))
 def test_github_accepts_the_forms(path: Path) -> None:
     program = require_program("check-jsonschema", "0.39.0")
     schema = "vendor.github-issue-config" if path.name == "config.yml" else "vendor.github-issue-forms"

@@ -17,6 +17,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.rules.catalog import RULES
 from support.pages import BLOCK, PAGES, REPOSITORY, Block, Place, blocks_of, name_of, write_output
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -73,17 +74,12 @@ def test_commands_print_what_is_shown(block, run, request):
         assert printed == expected
 
 
-@pytest.mark.parametrize("block", parameters("python"))
-def test_programs_run(block, run):
+@pytest.mark.parametrize("block", [*parameters("python"), *parameters("toml")])
+def test_programs_run_and_settings_are_accepted(block, run):
     assert run(block) == ""
 
 
-@pytest.mark.parametrize("block", parameters("toml"))
-def test_settings_are_accepted(block, run):
-    assert run(block) == ""
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=name_of)
+@each("page", {name_of(page): page for page in PAGES if page.name != "CONTRIBUTING.md"})
 def test_every_example_is_run_or_says_why_not(page):
     """But for CONTRIBUTING.md: its commands start the tests themselves."""
     blocks = blocks_of(page)
@@ -95,7 +91,7 @@ def test_every_example_is_run_or_says_why_not(page):
     assert page.read_text().count("<!-- not run") == sum(block.reason is not None for block in blocks)
 
 
-@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "fixtures" / "README.md"], ids=name_of)
+@each("page", {name_of(page): page for page in (*PAGES, REPOSITORY / "fixtures" / "README.md")})
 def test_named_files_exist(page):
     names = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
     assert [path for path in names if not (REPOSITORY / path).exists()] == []
@@ -126,7 +122,7 @@ def anchor_of(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", {name_of(page): page for page in PAGES})
 def test_links_lead_somewhere(page):
     for link in LINK.finditer(BLOCK.sub("", page.read_text())):
         target = (page.parent / link["path"]).resolve() if link["path"] else page

@@ -21,6 +21,7 @@ from sbbf_tool import inspect
 from support.every_command import commands
 from support.pages import FIXTURES, PAGES, Place, blocks_of, environment, example, name_of
 from support.recipes import DAYS, Lake, break_filter
+from support.tables import each
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -61,7 +62,7 @@ def unknown_options(call: str) -> set[str]:
     return {word for word in words if re.match(r"--?[a-z]", word)} - options
 
 
-@pytest.mark.parametrize("call", calls())
+@each("call", calls())
 def test_commands_and_options_exist(call: str) -> None:
     assert unknown_options(call) == set()
 

@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import click
-import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import cli
@@ -21,6 +20,7 @@ from sbbf_tool.extensions.paimon.confined_files import OutsideError
 from sbbf_tool.hints import Fix
 from sbbf_tool.storage.objects.s3_errors import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
+from support.tables import each
 
 PACKAGE = Path(sbbf_tool.__file__).parent
 FIX = Fix("repair", ("it's.parquet",), columns=("a", "b"))
@@ -56,7 +56,7 @@ FIXES = [
 ]
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=str)
+@each("fix", FIXES)
 def test_fixes_are_commands_and_calls_that_exist(fix):
     program, verb, *words = command_of(fix)
     assert program == "sbbf"
@@ -81,7 +81,7 @@ def commands() -> dict[str, click.Command]:
     }
 
 
-@pytest.mark.parametrize("name", ["ctl\x1b[31m\nx", "it's \x07", "##[debug]x", "a\\\x01", "ü \udcff", "\u202egnp", "a b"])
+@each("name", ["ctl\x1b[31m\nx", "it's \x07", "##[debug]x", "a\\\x01", "ü \udcff", "\u202egnp", "a b"])
 def test_a_printed_command_can_be_copied(name):
     """Bash reads back the words of a command, whatever characters they have."""
     words = command_of(Fix("repair", (f"{name}.parquet",), columns=(name,)))

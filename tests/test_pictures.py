@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from support.tables import each
 from support.terminals import run_on_terminal
 
 ROOT = Path(__file__).parent.parent
@@ -82,7 +82,7 @@ def text_of(picture: str) -> list[str]:
     return [line.rstrip() for _, line in sorted(lines.items()) if line.strip()]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each("name", list(PICTURES))
 def test_a_picture_shows_what_the_command_prints(name, fixtures, tmp_path, monkeypatch, request):
     shutil.copytree(fixtures, tmp_path / "fixtures")
     monkeypatch.chdir(tmp_path)
@@ -121,7 +121,7 @@ def test_each_picture_has_a_name_and_is_shown():
         assert f"pictures/{path.name})" in pages
 
 
-@pytest.mark.parametrize("name", sorted(DRAWINGS))
+@each("name", sorted(DRAWINGS))
 def test_nothing_is_drawn_outside_the_frame(name):
     picture = ElementTree.fromstring((FOLDER / f"{name}.svg").read_text())
     _, _, width, height = map(float, picture.attrib["viewBox"].split())

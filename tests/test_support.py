@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.newer_pyarrow import WRONG
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +17,7 @@ pytest_plugins = ["pytester"]
 TESTS = Path(__file__).parent
 
 
-@pytest.mark.parametrize("start", WRONG)
+@each("start", list(WRONG))
 def test_tests_that_an_old_pyarrow_fails_have_their_present_names(start) -> None:
     path, _, name = start.partition("::")
     name, _, page = name.partition("[")

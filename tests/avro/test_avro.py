@@ -17,6 +17,7 @@ from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, 
 from sbbf_tool.extensions.avro.schema import fields_of, kind_of, parse_schema, without_null
 from sbbf_tool.extensions.avro.values import Encoding, open_values
 from support.paimon_tables import SYNC, manifest_header
+from support.tables import each
 
 TREE = {
     "type": "record",
@@ -124,8 +125,8 @@ def test_many_values_fill_many_blocks() -> None:
     assert data.count(SYNC) > 5
 
 
-@pytest.mark.parametrize(
-    ("number", "encoded"),
+@each(
+    "number, encoded",
     [(0, "00"), (-1, "01"), (1, "02"), (-64, "7f"), (64, "8001"), (2**63 - 1, "feffffffffffffffff01"), (-(2**63), "ffffffffffffffffff01")],
 )
 def test_numbers(number: int, encoded: str) -> None:
@@ -133,7 +134,7 @@ def test_numbers(number: int, encoded: str) -> None:
     assert read_datum("long", bytes.fromhex(encoded)) == number
 
 
-@pytest.mark.parametrize("encoded", ["", "80", "ff" * 20])
+@each("encoded", ["", "80", "ff" * 20])
 def test_what_is_no_number_is_unreadable(encoded: str) -> None:
     with pytest.raises(UnreadableError):
         read_datum("long", bytes.fromhex(encoded))
@@ -154,24 +155,18 @@ def test_blocks_with_a_negative_count_carry_their_size() -> None:
     assert read_datum(array("long"), data) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("count", [10, 2**40, -(2**40), 2**63 - 1, 1 - 2**63])
-@pytest.mark.parametrize("items", ["boolean", array("long"), record(k="boolean")], ids=str)
+@each("count", [10, 2**40, -(2**40), 2**63 - 1, 1 - 2**63])
+@each("items", ["boolean", array("long"), record(k="boolean")])
 def test_an_array_cannot_claim_more_than_there_is(items: Any, count: int) -> None:
     for schema in (array(items), {"type": "map", "values": items}):
         with pytest.raises(UnreadableError):
             read_datum(schema, build_long(count) + b"\0\0")
 
 
-NOTHING = [
-    "null",
-    {"type": "null", "logicalType": "date"},
-    fixed(0),
-    record(),
-    record(a="null", b=record(c=fixed(0))),
-]
+NOTHING = ["null", {"type": "null", "logicalType": "date"}, fixed(0), record(), record(a="null", b=record(c=fixed(0)))]
 
 
-@pytest.mark.parametrize("items", NOTHING, ids=str)
+@each("items", NOTHING)
 def test_an_array_of_items_without_bytes_is_unreadable(items: Any) -> None:
     """Ten bytes could say that there are 2^62 of them."""
     for schema in (array(items), record(x=["null", array(items)])):
@@ -211,7 +206,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("schema", "data"), HOSTILE.values(), ids=list(HOSTILE))
+@each("schema, data", HOSTILE)
 def test_hostile_values_are_unreadable_in_one_line(schema: Any, data: bytes) -> None:
     for inside in (schema, array(schema), record(x=schema)):
         with pytest.raises(UnreadableError) as caught:
@@ -230,7 +225,7 @@ def test_named_types_that_double_are_no_schema_of_values() -> None:
         read_datum(schema, b"")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -265,7 +260,7 @@ def test_parts_of_a_schema() -> None:
         fields_of("long")
 
 
-@pytest.mark.parametrize("value", [{}, {"k": "x"}, {"k": 2**63}, {"k": 1, "more": 1}, 3, {"k": True}])
+@each("value", [{}, {"k": "x"}, {"k": 2**63}, {"k": 1, "more": 1}, 3, {"k": True}])
 def test_a_value_of_another_schema_is_refused(value: object) -> None:
     with pytest.raises(UsageError):
         build_datum(record(k="long"), value)
@@ -292,13 +287,13 @@ def packed(codec: str, block: bytes) -> bytes:
 CODECS = ("null", "deflate", "zstandard", "snappy", "bzip2", "xz")
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@each("codec", CODECS)
 def test_codecs(codec: str) -> None:
     for block in (b"", b"x", bytes(100_000)):
         assert unpack(packed(codec, block), codec) == block
 
 
-@pytest.mark.parametrize("codec", CODECS[1:])
+@each("codec", CODECS[1:])
 def test_a_block_that_unpacks_to_too_much_is_unreadable(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
     assert len(unpack(packed(codec, bytes(1000)), codec)) == 1000
@@ -306,7 +301,7 @@ def test_a_block_that_unpacks_to_too_much_is_unreadable(codec: str, monkeypatch:
         unpack(packed(codec, bytes(1001)), codec)
 
 
-@pytest.mark.parametrize("codec", CODECS[1:])
+@each("codec", CODECS[1:])
 def test_a_broken_block_is_unreadable(codec: str) -> None:
     block = packed(codec, bytes(range(256)) * 4)
     for damaged_block in (block[: len(block) // 2], b"\xff" + block[1:], b"\xff" * 20):
@@ -350,14 +345,14 @@ def block_of(count: int, size: int, block: bytes) -> bytes:
     return build_long(count) + build_long(size) + block + SYNC
 
 
-@pytest.mark.parametrize(("count", "block"), [(0, b""), (1, b"\2"), (3, b"\2\4\6")])
+@each("count, block", [(0, b""), (1, b"\2"), (3, b"\2\4\6")])
 def test_a_block_may_have_as_many_values_as_bytes_or_none(count: int, block: bytes) -> None:
     data = build_file(header("null", "long"), []) + block_of(count, len(block), block)
     assert read(data) == [1, 2, 3][:count]
 
 
-@pytest.mark.parametrize(
-    ("block", "message"),
+@each(
+    "block, message",
     [
         (block_of(1, 3, b"\2"), "the block states 3 bytes, but 17 remain"),
         (block_of(1, -1, b"\2"), "the block states -1 bytes"),
@@ -386,7 +381,7 @@ def broken_files() -> list[bytes]:
     return [b"", b"Obj", b"Obj\1", good[:-1], good + b"\1", good + block, good + many, good.replace(b"avro.schema", b"avro.schemb")]
 
 
-@pytest.mark.parametrize("data", broken_files())
+@each("data", broken_files())
 def test_broken_files_are_unreadable(data: bytes) -> None:
     with pytest.raises(UnreadableError):
         read(data)
@@ -404,7 +399,7 @@ def sample(codec: str) -> bytes:
     return build_file(manifest_header(codec=codec), [entry] * 3)
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate", "zstandard"])
+@each("codec", ["null", "deflate", "zstandard"])
 def test_every_truncation_of_a_manifest_is_unreadable(codec: str) -> None:
     data = sample(codec)
     header_end = parse_header(data).blocks_at

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.tables import each
+
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.nightly
@@ -46,12 +48,12 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive
 
 
-@pytest.mark.parametrize(
-    ("compiler", "kernel", "footers"),
-    [
-        pytest.param(None, "kernel: compiled (", "footers: indexed", id="with a compiler"),
-        pytest.param("no-such-compiler", "kernel: numpy (no compiled kernel: ", "footers: parsed as a whole", id="without a compiler"),
-    ],
+@each(
+    "compiler, kernel, footers",
+    {
+        "with a compiler": (None, "kernel: compiled (", "footers: indexed"),
+        "without a compiler": ("no-such-compiler", "kernel: numpy (no compiled kernel: ", "footers: parsed as a whole"),
+    },
 )
 def test_an_installation_has_what_it_can_compile(
     source_distribution: Path, tmp_path: Path, compiler: str | None, kernel: str, footers: str
@@ -59,18 +61,8 @@ def test_an_installation_has_what_it_can_compile(
     if compiler is None and not shutil.which(os.environ.get("CC", "cc")):
         pytest.skip("there is no C compiler")
     environment = {"CC": compiler} if compiler else {}
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--no-build-isolation",
-        "--no-deps",
-        "--no-index",
-        "--target",
-        str(tmp_path / "site"),
-    ]
-    run(*install, str(source_distribution), cwd=tmp_path, **environment)
+    options = ["--no-build-isolation", "--no-deps", "--no-index", "--target", str(tmp_path / "site")]
+    run(sys.executable, "-m", "pip", "install", *options, str(source_distribution), cwd=tmp_path, **environment)
     kernel_name = run(sys.executable, "-c", WHICH_KERNEL, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"), SBBF_KERNEL="")
     place, description, bits_set, walker = kernel_name.splitlines()
     assert Path(place).is_relative_to(tmp_path)

@@ -14,6 +14,7 @@ import pytest
 
 from sbbf_tool.bloom import kernels, sizing
 from sbbf_tool.bloom.filter import BloomFilter
+from support.tables import each
 
 
 @pytest.fixture(autouse=True)
@@ -33,55 +34,43 @@ def build(num_bytes: int, ndv: int, seed: int = 1) -> BloomFilter:
     return bloom
 
 
-@pytest.mark.parametrize("per_block", [8, 16, 25, 50, 100])
-@pytest.mark.parametrize("num_bytes", [1000, 1 << 14, 1 << 20])
+@each("per_block", [8, 25, 100])
+@each("num_bytes", [1000, 1 << 14])
 def test_absent_values_pass_as_often_as_the_fpp_states(num_bytes: int, per_block: int) -> None:
     bloom = build(num_bytes, per_block * (num_bytes // 32))
-    queries = 400_000
+    queries = 100_000
     hits = queries - bloom.count_missing(some_hashes(queries, seed=2))
     deviation = math.sqrt(queries * bloom.fpp * (1 - bloom.fpp))
     assert abs(hits - queries * bloom.fpp) < 5 * deviation + 1
 
 
-@pytest.mark.parametrize(("per_block", "tolerance"), [(12, 0.05), (25, 0.02), (50, 0.01), (100, 0.003)])
+@each("per_block, tolerance", [(12, 0.14), (25, 0.06), (50, 0.03), (100, 0.009)])
 def test_a_filter_errs_as_often_as_was_planned(per_block: int, tolerance: float) -> None:
-    num_bytes = 1 << 20
+    num_bytes = 1 << 17
     ndv = per_block * num_bytes // 32
     assert build(num_bytes, ndv).fpp == pytest.approx(sizing.fpp_of(ndv, num_bytes), rel=tolerance)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(2))
 def test_a_filter_sized_for_an_fpp_stays_within_it(seed: int) -> None:
     bloom = BloomFilter.sized_for(50_000, 0.01)
     bloom.insert_hashes(some_hashes(50_000, seed))
     assert bloom.fpp <= 0.01
 
 
-@pytest.mark.parametrize("per_block", [0.1, 1, 5, 12, 25, 50, 100])
-@pytest.mark.parametrize("num_blocks", [31, 1024, 32768])
+@each("per_block", [0.1, 5, 25, 50, 100, 150])
+@each("num_blocks", [31, 1024])
 def test_the_fill_ratio_estimates_the_count(num_blocks: int, per_block: float) -> None:
     ndv = round(num_blocks * per_block)
     estimate = build(32 * num_blocks, ndv).estimated_ndv
-    assert estimate == pytest.approx(ndv, rel=5 * 0.09 / math.sqrt(num_blocks))
-
-
-@pytest.mark.parametrize("per_block", [150, 200])
-def test_the_fill_ratio_of_a_nearly_saturated_filter_estimates_less_well(per_block: int) -> None:
-    ndv = 1024 * per_block
-    assert build(32 * 1024, ndv).estimated_ndv == pytest.approx(ndv, rel=0.04)
+    assert estimate == pytest.approx(ndv, rel=0.04 if per_block > 100 else 5 * 0.09 / math.sqrt(num_blocks))
 
 
 def test_the_estimate_is_not_biased() -> None:
     """Over many small filters: were each a per cent too high, the mean would be."""
     ndv = 400
-    mean = sum(build(1024, ndv, seed).estimated_ndv for seed in range(300)) / 300
-    assert mean == pytest.approx(ndv, rel=5 * 0.009 / math.sqrt(300))
-
-
-def test_one_value_is_one_value() -> None:
-    bloom = BloomFilter.empty(1024)
-    bloom.insert(b"x")
-    assert bloom.estimated_ndv == pytest.approx(1)
+    mean = sum(build(1024, ndv, seed).estimated_ndv for seed in range(100)) / 100
+    assert mean == pytest.approx(ndv, rel=5 * 0.009 / math.sqrt(100))
 
 
 def test_folding_does_not_change_the_count() -> None:

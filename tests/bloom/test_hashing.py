@@ -1,4 +1,4 @@
-"""Hashes: XXH64 by the book, and the same from every kernel in every layout that values come in."""
+"""Hashes: XXH64 by the book, and the same from every kernel in every layout that values come in; and the extremes of values."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sbbf_tool.bloom import hashing, spec
 from sbbf_tool.bloom.interface import Kernel
 from sbbf_tool.errors import UnreadableError
+from support.tables import each
 
 # The third is long enough for a stripe of 32 bytes, and leaves 4 + 3 over.
 VECTORS = [
@@ -30,7 +31,10 @@ TOO_LARGE = "cannot fit 'int'"
 OUTSIDE, DECREASE = "outside the data|(leave|exceed) the", "offsets( that)? decrease"
 TOO_SHORT = "has no length|ends at byte|past the end|values in a page"
 
-values = st.lists(st.binary(max_size=80), max_size=60)
+edges = st.sampled_from([b"", b"\0", b"a" * 8, b"a" * 8 + b"\0", b"a" * 9, b"\xff" * 9])
+values = st.lists(st.one_of(st.binary(max_size=80), edges), max_size=40)
+runs = st.lists(st.tuples(st.integers(0, 70), st.integers(1, 20)), max_size=8)
+turns = st.sampled_from([0, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1])
 
 
 def arrow(parts: list[bytes], width: int, before: bytes = b"") -> tuple[bytes, array[int]]:
@@ -48,21 +52,19 @@ def plain_page(parts: list[bytes]) -> bytes:
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
 
-@pytest.mark.parametrize(("data", "expected"), VECTORS)
+@each("data, expected", VECTORS)
 def test_known_hashes(data: bytes, expected: int) -> None:
     assert spec.xxh64(data) == hashing.hash_value(data) == expected
-
-
-@pytest.mark.parametrize("length", range(130))
-def test_the_transcription_agrees_with_the_xxhash_package_at_every_length(length: int) -> None:
-    data = bytes(range(200, 200 - length, -1))
-    assert spec.xxh64(data) == xxhash.xxh64_intdigest(data)
-    assert spec.xxh64(data, seed=2**64 - 1) == xxhash.xxh64_intdigest(data, seed=2**64 - 1)
 
 
 @given(st.binary(max_size=300), st.integers(0, 2**64 - 1))
 def test_the_transcription_agrees_with_the_xxhash_package(data: bytes, seed: int) -> None:
     assert spec.xxh64(data, seed) == xxhash.xxh64_intdigest(data, seed)
+
+
+def test_the_transcription_agrees_with_the_xxhash_package_at_every_length() -> None:
+    data = bytes(range(200, 70, -1))
+    assert [n for n in range(130) if spec.xxh64(data[:n], 2**64 - 1) != xxhash.xxh64_intdigest(data[:n], 2**64 - 1)] == []
 
 
 def test_a_text_is_not_its_bytes() -> None:
@@ -71,8 +73,7 @@ def test_a_text_is_not_its_bytes() -> None:
 
 
 # Few values take another way through the numpy kernel than many.
-@pytest.mark.parametrize("count", [0, 1, 31, 32, 100])
-@pytest.mark.parametrize("width", WIDTHS)
+@each("width, count", [*((width, count) for width in WIDTHS for count in (0, 1, 31, 32, 100)), (4, 16_385)])
 def test_fixed_width(kernel: Kernel, width: int, count: int) -> None:
     data = bytes(i * i % 251 for i in range(width * count))
     hashes = kernel.hash_fixed(data, width)
@@ -80,40 +81,19 @@ def test_fixed_width(kernel: Kernel, width: int, count: int) -> None:
     assert hashes.tolist() == [xxhash.xxh64_intdigest(data[i * width : (i + 1) * width]) for i in range(count)]
 
 
-def test_fixed_width_beyond_one_batch(kernel: Kernel) -> None:
-    data = bytes(range(251)) * 521
-    hashes = kernel.hash_fixed(data[: 16_385 * 4], 4)
-    assert hashes.tolist() == [xxhash.xxh64_intdigest(data[i : i + 4]) for i in range(0, 16_385 * 4, 4)]
-
-
-@given(data=values)
-@pytest.mark.parametrize("width", [4, 8])
-def test_arrow_layout(kernel: Kernel, width: int, data: list[bytes]) -> None:
-    hashes = kernel.hash_variable(*arrow(data, width, before=b"not a value"), width)
-    assert hashes.format == "Q"
-    assert hashes.tolist() == [xxhash.xxh64_intdigest(value) for value in data]
-
-
-@pytest.mark.parametrize("length", [0, 1, 36])
-def test_arrow_layout_of_values_of_one_length(kernel: Kernel, length: int) -> None:
-    data = [bytes((i + j) % 256 for j in range(length)) for i in range(50)]
-    assert kernel.hash_variable(*arrow(data, 4, before=b"xyz"), 4).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
-
-
-@given(runs=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 20)), max_size=8), width=st.sampled_from([4, 8]))
-def test_arrow_layout_of_runs_of_one_length(kernel: Kernel, runs: list[tuple[int, int]], width: int) -> None:
+@given(data=st.one_of(values, runs.map(runs_of_one_length)), width=st.sampled_from([4, 8]))
+def test_values_of_any_length(kernel: Kernel, data: list[bytes], width: int) -> None:
     """The compiled kernel takes five or eight neighbours of one length at once."""
-    data = runs_of_one_length(runs)
-    assert kernel.hash_variable(*arrow(data, width), width).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
+    expected = [xxhash.xxh64_intdigest(value) for value in data]
+    for hashes in (
+        kernel.hash_variable(*arrow(data, width, before=b"not a value"), width),
+        kernel.hash_length_prefixed(plain_page(data), len(data)),
+    ):
+        assert hashes.format == "Q"
+        assert hashes.tolist() == expected
 
 
-@given(runs=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 20)), max_size=8))
-def test_plain_page_of_runs_of_one_length(kernel: Kernel, runs: list[tuple[int, int]]) -> None:
-    data = runs_of_one_length(runs)
-    assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
-
-
-@pytest.mark.parametrize("length", [3, 36])
+@each("length", [3, 36])
 def test_runs_longer_than_the_compiled_kernel_looks_ahead(kernel: Kernel, length: int) -> None:
     data = runs_of_one_length([(length, 1300), (length + 1, 6)])
     hashes = [xxhash.xxh64_intdigest(value) for value in data]
@@ -121,20 +101,13 @@ def test_runs_longer_than_the_compiled_kernel_looks_ahead(kernel: Kernel, length
     assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == hashes
 
 
-@pytest.mark.parametrize("length", [0, 3, 36])
-@pytest.mark.parametrize("count", [1, 4, 5, 8, 9, 13, 641])
+@each("length", [0, 3, 36])
+@each("count", [1, 4, 5, 8, 9, 13, 641])
 def test_a_page_that_ends_within_its_last_value_is_refused_after_a_run(kernel: Kernel, length: int, count: int) -> None:
     page = plain_page(runs_of_one_length([(length, count)]))
     for missing in (1, length + 3):
         with pytest.raises(ValueError, match=TOO_SHORT):
             kernel.hash_length_prefixed(page[:-missing], count)
-
-
-@given(data=values)
-def test_plain_page(kernel: Kernel, data: list[bytes]) -> None:
-    hashes = kernel.hash_length_prefixed(plain_page(data), len(data))
-    assert hashes.format == "Q"
-    assert hashes.tolist() == [xxhash.xxh64_intdigest(value) for value in data]
 
 
 @given(data=values, behind=st.binary(min_size=1, max_size=9))
@@ -155,8 +128,8 @@ def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
         kernel.hash_fixed(memoryview(data)[::2], 8)
 
 
-@pytest.mark.parametrize(
-    ("data", "width", "complaint"),
+@each(
+    "data, width, complaint",
     [
         (b"1234567", 8, "not a whole number of values"),
         (b"1", 2, "not a whole number of values"),
@@ -172,32 +145,32 @@ def test_a_width_that_does_not_fit_is_refused(kernel: Kernel, data: bytes, width
         kernel.hash_fixed(data, width)
 
 
-@pytest.mark.parametrize("offset_width", [4, 8])
-@pytest.mark.parametrize(
-    ("offsets", "complaint"),
-    [
-        pytest.param([0, 3, 11], OUTSIDE, id="behind the data"),
-        pytest.param([0, 11, 3], DECREASE, id="behind the data and back"),
-        pytest.param([-1, 3], OUTSIDE, id="negative"),
-        pytest.param([0, -1, 3], DECREASE, id="negative later"),
-        pytest.param([0, 5, 4, 6], DECREASE, id="decreasing"),
-        pytest.param([0, 5, 2**31 - 1, 6], DECREASE, id="far away and back"),
-        pytest.param([11], OUTSIDE, id="no value, behind the data"),
-        pytest.param([-1], OUTSIDE, id="no value, negative"),
-        pytest.param([-(2**31), 2**31 - 1], OUTSIDE, id="the widest span"),
-        pytest.param([0, 2, 4, 6, 11], OUTSIDE, id="behind the data after a run of one length"),
-        pytest.param([0, 3, 6, 9, 12], OUTSIDE, id="behind the data at the end of a run of one length"),
-        pytest.param([0, 2, 4, 3, 8], DECREASE, id="decreasing within a run of one length"),
-        pytest.param([], "no offsets", id="none"),
-    ],
+@each("offset_width", [4, 8])
+@each(
+    "offsets, complaint",
+    {
+        "behind the data": ([0, 3, 11], OUTSIDE),
+        "behind the data and back": ([0, 11, 3], DECREASE),
+        "negative": ([-1, 3], OUTSIDE),
+        "negative later": ([0, -1, 3], DECREASE),
+        "decreasing": ([0, 5, 4, 6], DECREASE),
+        "far away and back": ([0, 5, 2**31 - 1, 6], DECREASE),
+        "no value, behind the data": ([11], OUTSIDE),
+        "no value, negative": ([-1], OUTSIDE),
+        "the widest span": ([-(2**31), 2**31 - 1], OUTSIDE),
+        "behind the data after a run of one length": ([0, 2, 4, 6, 11], OUTSIDE),
+        "behind the data at the end of a run of one length": ([0, 3, 6, 9, 12], OUTSIDE),
+        "decreasing within a run of one length": ([0, 2, 4, 3, 8], DECREASE),
+        "none": ([], "no offsets"),
+    },
 )
 def test_wrong_offsets_are_refused(kernel: Kernel, offsets: list[int], offset_width: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_variable(b"0123456789", array("i" if offset_width == 4 else "q", offsets), offset_width)
 
 
-@pytest.mark.parametrize(
-    ("offsets", "width", "complaint"),
+@each(
+    "offsets, width, complaint",
     [
         (bytes(7), 4, "not a whole number of offsets"),
         (bytes(12), 8, "not a whole number of offsets"),
@@ -205,6 +178,9 @@ def test_wrong_offsets_are_refused(kernel: Kernel, offsets: list[int], offset_wi
         (bytes(8), 0, "4 (or|and) 8"),
         (bytes(8), -4, "4 (or|and) 8"),
         (bytes(8), 2**70, f"4 (or|and) 8|{TOO_LARGE}"),
+        (array("q", [0, 2**63 - 1]), 8, OUTSIDE),
+        (array("q", [-(2**63), 2**63 - 1]), 8, OUTSIDE),
+        (array("q", [0, 2**62, -(2**63), -(2**62), 0]), 8, DECREASE),  # four steps of 2^62 come round to 0
     ],
 )
 def test_offsets_of_an_invalid_shape_are_refused(kernel: Kernel, offsets: bytes, width: int, complaint: str) -> None:
@@ -212,27 +188,18 @@ def test_offsets_of_an_invalid_shape_are_refused(kernel: Kernel, offsets: bytes,
         kernel.hash_variable(b"0123456789", offsets, width)
 
 
-def test_wide_offsets_that_overflow_are_refused(kernel: Kernel) -> None:
-    with pytest.raises(ValueError, match=OUTSIDE):
-        kernel.hash_variable(b"0123456789", array("q", [0, 2**63 - 1]), 8)
-    with pytest.raises(ValueError, match=OUTSIDE):
-        kernel.hash_variable(b"0123456789", array("q", [-(2**63), 2**63 - 1]), 8)
-    with pytest.raises(ValueError, match=DECREASE):
-        kernel.hash_variable(b"0123456789", array("q", [0, 2**62, -(2**63), -(2**62), 0]), 8)  # four steps of 2^62 come round to 0
-
-
-@pytest.mark.parametrize(
-    ("page", "count", "complaint"),
-    [
-        pytest.param(b"", 1, TOO_SHORT, id="empty"),
-        pytest.param(plain_page([b"abc"]), 2, TOO_SHORT, id="one value too few"),
-        pytest.param(plain_page([b"abc"])[:-1], 1, TOO_SHORT, id="cut within a value"),
-        pytest.param(plain_page([b"abc"]) + b"\1\0\0", 2, TOO_SHORT, id="cut within a length"),
-        pytest.param(plain_page([b"abc"]) + b"\xff\xff\xff\xff" + b"rest", 2, TOO_SHORT, id="the longest length"),
-        pytest.param(plain_page([b"abc"]), -1, "-1 values|at least 0, not -1", id="a negative count"),
-        pytest.param(plain_page([b"abc"]), 2**62, TOO_SHORT, id="a count that no memory holds"),
-        pytest.param(plain_page([b"abc"]), 2**70, f"{TOO_SHORT}|{TOO_LARGE}", id="a count that no machine holds"),
-    ],
+@each(
+    "page, count, complaint",
+    {
+        "empty": (b"", 1, TOO_SHORT),
+        "one value too few": (plain_page([b"abc"]), 2, TOO_SHORT),
+        "cut within a value": (plain_page([b"abc"])[:-1], 1, TOO_SHORT),
+        "cut within a length": (plain_page([b"abc"]) + b"\1\0\0", 2, TOO_SHORT),
+        "the longest length": (plain_page([b"abc"]) + b"\xff\xff\xff\xff" + b"rest", 2, TOO_SHORT),
+        "a negative count": (plain_page([b"abc"]), -1, "-1 values|at least 0, not -1"),
+        "a count that no memory holds": (plain_page([b"abc"]), 2**62, TOO_SHORT),
+        "a count that no machine holds": (plain_page([b"abc"]), 2**70, f"{TOO_SHORT}|{TOO_LARGE}"),
+    },
 )
 def test_a_page_that_ends_too_early_is_refused(kernel: Kernel, page: bytes, count: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
@@ -241,23 +208,63 @@ def test_a_page_that_ends_too_early_is_refused(kernel: Kernel, page: bytes, coun
         hashing.hash_length_prefixed(page, count)
 
 
-@given(page=st.binary(max_size=40), count=st.integers(-1, 12))
-def test_any_page_is_hashed_or_refused_as_the_specification_would(kernel: Kernel, page: bytes, count: int) -> None:
-    try:
-        expected = spec.hash_length_prefixed(page, count)
-    except ValueError:
-        with pytest.raises(ValueError, match=r"page|count"):
-            kernel.hash_length_prefixed(page, count)
-    else:
-        assert kernel.hash_length_prefixed(page, count) == expected
+@given(page=st.binary(max_size=40), count=st.integers(-1, 12), offsets=st.lists(st.integers(-2, 12), max_size=6))
+def test_bytes_are_read_or_refused_as_the_specification_would(kernel: Kernel, page: bytes, count: int, offsets: list[int]) -> None:
+    for name, arguments in (
+        ("hash_length_prefixed", (page, count)),
+        ("extremes_length_prefixed", (page, count)),
+        ("hash_variable", (b"0123456789", array("i", offsets), 4)),
+        ("extremes_variable", (b"0123456789", array("i", offsets), 4)),
+    ):
+        try:
+            expected = getattr(spec, name)(*arguments)
+        except ValueError:
+            with pytest.raises(ValueError, match=r"page|count|offset"):
+                getattr(kernel, name)(*arguments)
+        else:
+            assert getattr(kernel, name)(*arguments) == expected
 
 
-@given(offsets=st.lists(st.integers(-2, 12), max_size=6))
-def test_any_offsets_are_used_or_refused_as_the_specification_would(kernel: Kernel, offsets: list[int]) -> None:
-    try:
-        expected = spec.hash_variable(b"0123456789", array("i", offsets), 4)
-    except ValueError:
-        with pytest.raises(ValueError, match="offset"):
-            kernel.hash_variable(b"0123456789", array("i", offsets), 4)
-    else:
-        assert kernel.hash_variable(b"0123456789", array("i", offsets), 4) == expected
+# --- The smallest and the largest value ---
+
+
+@given(data=values)
+def test_extremes_of_values_of_any_length(kernel: Kernel, data: list[bytes]) -> None:
+    expected = (min(data), max(data)) if data else None
+    assert kernel.extremes_length_prefixed(plain_page(data), len(data)) == expected
+    for width in (4, 8):
+        assert kernel.extremes_variable(*arrow(data, width, before=b"not a value"), width) == expected
+
+
+@given(numbers=st.lists(st.one_of(st.integers(0, 2**64 - 1), turns), max_size=20), width=st.sampled_from([4, 8]), signed=st.booleans())
+def test_extremes_of_integers(kernel: Kernel, numbers: list[int], width: int, signed: bool) -> None:
+    data = [(number % 2 ** (8 * width)).to_bytes(width, "little") for number in numbers]
+
+    def key(value: bytes) -> int:
+        return int.from_bytes(value, "little", signed=signed)
+
+    expected = (min(data, key=key), max(data, key=key)) if data else None
+    assert kernel.extremes_fixed(b"".join(data), width, "signed" if signed else "unsigned") == expected
+
+
+@given(width=st.integers(1, 20), rows=st.binary(max_size=100))
+def test_extremes_of_bytes_and_decimals(kernel: Kernel, width: int, rows: bytes) -> None:
+    rows = rows[: len(rows) // width * width]
+    data = [rows[at : at + width] for at in range(0, len(rows), width)]
+    assert kernel.extremes_fixed(rows, width, "bytes") == ((min(data), max(data)) if data else None)
+
+    def key(value: bytes) -> int:
+        return int.from_bytes(value, "big", signed=True)
+
+    assert kernel.extremes_fixed(rows, width, "decimal") == ((min(data, key=key), max(data, key=key)) if data else None)
+
+
+def test_what_is_no_run_of_values_has_no_extremes(kernel: Kernel) -> None:
+    for values, width, order, complaint in [
+        (b"12345", 4, "signed", "not a whole number of values"),
+        (b"12", 2, "signed", "4 or 8"),
+        (b"1234", 4, "any", "order"),
+        (b"", 0, "bytes", "width"),
+    ]:
+        with pytest.raises(ValueError, match=complaint):
+            kernel.extremes_fixed(values, width, order)

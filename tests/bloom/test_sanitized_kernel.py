@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.sanitized import build_sanitized, run_sanitized
+from support.tables import each
 
 HERE = Path(__file__).parent
 SECONDS = 15
@@ -41,7 +42,7 @@ def test_the_sanitizer_sees_what_it_should(sanitized, tmp_path):
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
 
-@pytest.mark.parametrize("instructions", ["AVX-512", "AVX2", "plain"])
+@each("instructions", ["AVX-512", "AVX2", "plain"])
 def test_hostile_calls(sanitized, instructions):
     if not can_use(instructions):
         pytest.skip(f"this machine has no {instructions}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import NotInstallableError, install_python
+from support.tables import each
 
 SOURCES = Path(__file__).parents[2] / "sbbf_tool" / "bloom"  # a wheel has no headers
 CPU_LIST = Path("/proc/cpuinfo")
@@ -45,7 +46,7 @@ def run_compiled(compiler: list[str], folder: Path) -> str:
     return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("name", ["gcc", "clang"])
+@each("name", ["gcc", "clang"])
 def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> None:
     compiler = shutil.which(name)
     if compiler is None:
@@ -55,7 +56,7 @@ def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> 
 
 @pytest.mark.environment(minutes=1)
 @pytest.mark.nightly(minutes=1)
-@pytest.mark.parametrize("target", ["x86_64-linux-gnu", "x86_64-linux-musl"])
+@each("target", ["x86_64-linux-gnu", "x86_64-linux-musl"])
 def test_zig_finds_the_listed_instructions(target: str, tmp_path: Path) -> None:
     try:
         python = install_python(ZIG, ZIG)

@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool import UsageError, run_conformance
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.conformance.reports import ConformanceReport
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -116,7 +117,7 @@ def test_a_reader_that_hangs_is_ended(program, corpus_folder: Path) -> None:
     assert [problem.message for problem in report.problems] == ["the time limit was exceeded"] * 2
 
 
-@pytest.mark.parametrize("placeholders", [SINGLE, "{questions}"])
+@each("placeholders", [SINGLE, "{questions}"])
 def test_a_reader_that_prints_without_end_is_ended(program, corpus_folder: Path, placeholders: str) -> None:
     command = program("while True: os.write(1, b'absent\\n' * 100_000)")
     report = run_conformance(str(corpus_folder), reader=f"{command} {placeholders}", only=["booleans/empty.parquet"])
@@ -150,8 +151,8 @@ table = pq.read_table(args[0])
 """
 
 
-@pytest.mark.parametrize(
-    ("code", "verdict", "message"),
+@each(
+    "code, verdict, message",
     [
         ("shutil.copy(args[0], args[1])", "unused", "the file has no filter"),
         ("pass", "failed", "ended with exit code 0, but wrote no file"),
@@ -184,8 +185,8 @@ def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filter
 """
 
 
-@pytest.mark.parametrize(
-    ("code", "verdict", "message"),
+@each(
+    "code, verdict, message",
     [
         (
             "write({0: StoredBytes(build_filter(values[0][1:], 256)), 1: StoredBytes(build_filter(values[1], 256))})",
@@ -210,8 +211,8 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
     assert message in problem.message
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({}, "one command is needed; give the command of a reader, of a writer, or of a reader of Paimon's indexes"),
         ({"reader": "true {questions}", "writer": "true {in} {out}"}, "one command is needed"),

@@ -16,6 +16,7 @@ from sbbf_tool.encryption.keys import Keys, describe_key
 from sbbf_tool.encryption.modules import FileAad, Key, Module
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import AesGcmCtrV1, AesGcmV1, EncryptionAlgorithm
+from support.tables import each
 
 SECRETS = [bytes(range(16)), bytes(range(24)), bytes(range(32))]
 AAD = FileAad(b"prefix", b"unique!!")
@@ -33,12 +34,12 @@ AADS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "expected"), AADS, ids=lambda value: str(value[0]) if isinstance(value, tuple) else "")
+@each("place, expected", AADS)
 def test_aad(place, expected):
     assert (AAD.of_footer() if place == (Module.FOOTER,) else AAD.of(*place)) == expected
 
 
-@pytest.mark.parametrize("place", [(32768, 0), (0, 32768), (0, 0, 32768), (-1, 0)])
+@each("place", [(32768, 0), (0, 32768), (0, 0, 32768), (-1, 0)])
 def test_there_are_no_ordinals_past_16_bits(place):
     with pytest.raises(UnreadableError, match="are numbered from 0 to 32,767"):
         AAD.of(Module.DATA_PAGE, *place)
@@ -67,8 +68,8 @@ def test_a_ctr_module_of_which_the_bytes_are_published():
     assert plain[16:] == GCM_PLAIN
 
 
-@pytest.mark.parametrize("secret", SECRETS, ids=len)
-@pytest.mark.parametrize("plain", [b"", b"x", bytes(1000)], ids=len)
+@each("secret", SECRETS)
+@each("plain", [b"", b"x", bytes(1000)])
 def test_what_was_built_is_parsed(secret, plain):
     key = Key(secret)
     module = modules.build_gcm(key, plain, b"aad")
@@ -102,17 +103,16 @@ def test_a_flipped_bit_anywhere_in_what_was_signed_or_the_signature():
             modules.ensure_signed(key, mutant[: len(plain)], mutant[len(plain) :], b"aad")
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
-    [
-        lambda module: modules.parse_gcm(Key(SECRETS[1]), module, b"aad"),
-        lambda module: modules.parse_gcm(Key(SECRETS[0]), module, b"AAD"),
-        lambda module: modules.parse_gcm(Key(SECRETS[0]), module[:-1], b"aad"),
-        lambda module: modules.parse_gcm(Key(SECRETS[0]), module + b"\0", b"aad"),
-        lambda module: modules.parse_gcm(Key(SECRETS[0]), module[:20], b"aad"),
-        lambda module: modules.parse_gcm(Key(SECRETS[0]), b"", b"aad"),
-    ],
-    ids=["key", "aad", "shorter", "longer", "stump", "empty"],
+    {
+        "key": lambda module: modules.parse_gcm(Key(SECRETS[1]), module, b"aad"),
+        "aad": lambda module: modules.parse_gcm(Key(SECRETS[0]), module, b"AAD"),
+        "shorter": lambda module: modules.parse_gcm(Key(SECRETS[0]), module[:-1], b"aad"),
+        "longer": lambda module: modules.parse_gcm(Key(SECRETS[0]), module + b"\0", b"aad"),
+        "stump": lambda module: modules.parse_gcm(Key(SECRETS[0]), module[:20], b"aad"),
+        "empty": lambda module: modules.parse_gcm(Key(SECRETS[0]), b"", b"aad"),
+    },
 )
 def test_what_does_not_authenticate(change):
     with pytest.raises(AuthenticationError):
@@ -153,10 +153,7 @@ NOTHING = lambda reference: None  # noqa: E731
 
 
 class TestKeys:
-    @pytest.mark.parametrize(
-        "form",
-        [HEX, HEX.upper(), b64encode(SECRETS[0]).decode(), {"hex": HEX}, {"base64": b64encode(SECRETS[0]).decode()}, SECRETS[0]],
-    )
+    @each("form", [HEX, HEX.upper(), b64encode(SECRETS[0]).decode(), {"hex": HEX}, {"base64": b64encode(SECRETS[0]).decode()}, SECRETS[0]])
     def test_forms_of_a_key(self, form):
         assert Keys.of({"footer_key": form}).footer == Key(SECRETS[0])
 
@@ -170,7 +167,7 @@ class TestKeys:
         assert keys.aad_prefix == b"part-0"
         assert Keys.of({"aad_prefix": {"hex": "ff00"}}).aad_prefix == b"\xff\0"
 
-    @pytest.mark.parametrize(
+    @each(
         "wrong",
         [
             '{"footer_key": "KEY00"}',
@@ -211,7 +208,7 @@ class TestKeys:
         assert describe_key(bytes(100)) == ""
         assert describe_key(None) == ""
 
-    @pytest.mark.parametrize("key", [bytes(5), "text", 7])
+    @each("key", [bytes(5), "text", 7])
     def test_an_invalid_size(self, key):
         with pytest.raises(UsageError, match="not a key"):
             Keys.of({"footer_key": key})
@@ -230,7 +227,7 @@ class TestService:
         assert Keys.of(service).find(b"request", NOTHING) == Key(SECRETS[0])
         assert calls == [b"request"]
 
-    @pytest.mark.parametrize("error", [KeyError("k"), PermissionError("no")])
+    @each("error", [KeyError("k"), PermissionError("no")])
     def test_a_key_service_without_that_key(self, error):
         def service(metadata: bytes) -> bytes:
             raise error
@@ -307,7 +304,7 @@ class TestKeyMaterial:
                 Keys.of({"keys": {"m": bytes(16)}}).find(metadata, NOTHING)
             assert Keys.of({"keys": {"another": self.MASTER}}).find(metadata, NOTHING) is None
 
-    @pytest.mark.parametrize(
+    @each(
         "metadata",
         [
             material(),
@@ -323,13 +320,11 @@ class TestKeyMaterial:
         with pytest.raises(UnreadableError):
             self.KEYS.find(metadata, NOTHING)
 
-    @pytest.mark.parametrize(
-        "metadata", [b"", b"id", b"{", b"[]", b'{"keyMaterialType": "other"}', b"{\xff}", b"[" * 9999, b'{"a":' * 9999]
-    )
+    @each("metadata", [b"", b"id", b"{", b"[]", b'{"keyMaterialType": "other"}', b"{\xff}", b"[" * 9999, b'{"a":' * 9999])
     def test_values_with_another_meaning(self, metadata):
         assert parse_material(metadata, NOTHING) is None
 
-    @pytest.mark.parametrize("content", [b"", b"[]", b'{"a": 1}', b"{"])
+    @each("content", [b"", b"[]", b'{"a": 1}', b"{"])
     def test_a_path_that_is_no_file(self, content):
         with pytest.raises(UnreadableError, match="not a file of key material"):
             parse_material_file(content)

@@ -21,7 +21,6 @@ from sbbf_tool.extensions.engine_runs.command import conclude
 from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.delta_logs import add, metadata, protocol, write_version
-from support.facts import FIXTURES
 from support.json_schemas import validate
 from support.newer_pyarrow import arrow_type
 from support.questions import absent_value, present_value
@@ -31,6 +30,7 @@ engines = pytest.mark.engines
 
 PRUNING = {"duckdb", "datafusion", "clickhouse", "spark"}
 INSTALLED = [engine.id for engine in catalog.RUNNABLE.values() if engine.is_installed]
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 WITH_FILTERS = FIXTURES / "pyarrow-filters.parquet"
 
 

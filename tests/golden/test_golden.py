@@ -13,12 +13,15 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.rule import Rule
 from support.defects import DEFECTS, FIXTURES, HERE, SOUND, Defect
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +56,6 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def make(rule: str, defect: Defect, path: Path) -> None:
-    if rule == "over-128-mib" and os.environ.get("SBBF_KERNEL") == "spec":
-        pytest.skip("256 MiB take this kernel an hour")
-    defect.make(path)
-
-
 def condense(output: str, form: str) -> str:
     """A report of `check` with the rules that failed and without the others, so that a new rule changes the report of no other one.
 
@@ -83,35 +80,34 @@ def test_every_rule_has_its_folder(request: pytest.FixtureRequest):
     assert folders == {*DEFECTS, "sound", "formats", "drafts"}
 
 
-@pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
-def test_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
-    make(rule, defect, workplace / NAME)
-    severity = next(entry.severity for entry in RULES if entry.name == rule)
-    for form, suffix in FORMATS.items():
-        assert run(["check", NAME, "--format", form, "--fail-on", severity, *defect.options]) == 1
-        output, errors = capfd.readouterr()
-        assert errors == ""
-        compare(HERE / rule / f"expected.{suffix}", condense(output, form))
-    assert rule in {finding["rule"] for finding in json.loads(output)["findings"]}
+@each("rule, defect", [(rule, DEFECTS[rule.name]) for rule in RULES if rule.name in DEFECTS])
+def test_defect(rule: Rule, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+    """The reports of `check` and `verify`; the command that a finding names is there, and afterwards there is no such finding."""
+    if rule.name == "over-128-mib" and os.environ.get("SBBF_KERNEL") == "spec":
+        pytest.skip("256 MiB take this kernel an hour")
+    defect.make(workplace / NAME)
 
+    def report(command: str, code: int, *options: str, stem: str) -> list[dict[str, Any]]:
+        for form, suffix in FORMATS.items():
+            assert run([command, NAME, "--format", form, *options]) == code
+            output, errors = capfd.readouterr()
+            assert errors == ""
+            compare(HERE / rule.name / f"{stem}.{suffix}", condense(output, form) if command == "check" else output)
+        return [finding for finding in json.loads(output)["findings"] if finding["rule"] == rule.name]
 
-@pytest.mark.parametrize(
-    ("rule", "defect"),
-    [
-        pytest.param(rule.name, DEFECTS[rule.name], id=rule.name)
-        for rule in RULES
-        if rule.group in VERIFIED_GROUPS and rule.name in DEFECTS and rule.name != "oversized-page"  # verify refuses to read such a file
-    ],
-)
-def test_verification_of_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
-    make(rule, defect, workplace / NAME)
-    is_error = next(entry.severity for entry in RULES if entry.name == rule) == "error"
-    for form, suffix in FORMATS.items():
-        assert run(["verify", NAME, "--format", form]) == int(is_error)
-        output, errors = capfd.readouterr()
-        assert errors == ""
-        compare(HERE / rule / f"verified.{suffix}", output)
-    assert rule in {finding["rule"] for finding in json.loads(output)["findings"]}
+    findings = report("check", 1, "--fail-on", rule.severity, *defect.options, stem="expected")
+    assert findings
+    if rule.group in VERIFIED_GROUPS and rule.name != "oversized-page":  # verify refuses to read such a file
+        assert report("verify", int(rule.severity == "error"), stem="verified")
+    for finding in findings:
+        if finding["fix"] is not None:
+            program, command, *arguments = finding["fix"]["command"]
+            assert program == "sbbf"
+            assert run([command, *arguments]) == 0
+    capfd.readouterr()
+    run(["check", NAME, "--format", "json", *defect.options])
+    remaining = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule.name]
+    assert [finding["column"] for finding in remaining] == [finding["column"] for finding in findings if finding["fix"] is None]
 
 
 def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
@@ -125,7 +121,7 @@ def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: 
     assert json.loads(output)["findings"] == []
 
 
-@pytest.mark.parametrize("command", ["inspect", "verify", "check"])
+@each("command", ["inspect", "verify", "check"])
 def test_filters_at_the_beginning_of_their_chunks(command: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     """The reports of the file with filters where the first draft has them."""
     name = "draft1-page-in-chunks.parquet"
@@ -137,10 +133,7 @@ def test_filters_at_the_beginning_of_their_chunks(command: str, workplace: Path,
         compare(HERE / "drafts" / f"{command}.{suffix}", condense(output, form) if command == "check" else output)
 
 
-@pytest.mark.parametrize(
-    ("form", "suffix"),
-    [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("table", "txt"), ("csv", "csv"), ("markdown", "md")],
-)
+@each("form, suffix", [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("table", "txt"), ("csv", "csv"), ("markdown", "md")])
 def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     """Three files, of which one cannot be read, in each format."""
     DEFECTS["hashed-as-text"].make(workplace / "a, 100%: lies.parquet")
@@ -150,21 +143,3 @@ def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capf
     output, errors = capfd.readouterr()
     assert errors.startswith("sbbf: b is no Parquet: ")
     compare(HERE / "formats" / f"{form}.{suffix}", output)
-
-
-@pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
-def test_fix(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFixture[str]):
-    """The command that a finding names is there, and afterwards there is no such finding."""
-    make(rule, defect, workplace / NAME)
-    run(["check", NAME, "--format", "json", *defect.options])
-    findings = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
-    for finding in findings:
-        if finding["fix"] is None:
-            continue
-        program, command, *arguments = finding["fix"]["command"]
-        assert program == "sbbf"
-        assert run([command, *arguments]) == 0
-    capfd.readouterr()
-    run(["check", NAME, "--format", "json", *defect.options])
-    remaining = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
-    assert [finding["column"] for finding in remaining] == [finding["column"] for finding in findings if finding["fix"] is None]

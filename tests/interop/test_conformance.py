@@ -16,6 +16,7 @@ import pytest
 
 from sbbf_tool import make_corpus, run_conformance
 from support.environments import NotInstallableError, install_npm
+from support.tables import each
 
 pytestmark = [pytest.mark.engines, pytest.mark.nightly(3), pytest.mark.timeout(900)]
 
@@ -81,7 +82,7 @@ def command_of_hyparquet(scratch: Path) -> str:
 COMMANDS: dict[str, Callable[[Path], str]] = {"parquet-java": command_of_parquet_java, "hyparquet": command_of_hyparquet}
 
 
-@pytest.mark.parametrize("name", sorted(LOSES_ROWS))
+@each("name", sorted(LOSES_ROWS))
 def test_the_rows_that_a_reader_loses(name: str, corpus_folder: str, tmp_path: Path) -> None:
     command = COMMANDS[name](tmp_path) if name in COMMANDS else command_of_engine(name)
     report = run_conformance(corpus_folder, reader=f"{command} {{questions}}", timeout=600)

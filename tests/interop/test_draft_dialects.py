@@ -13,9 +13,10 @@ import pytest
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
 from support.draft_files import write_draft, write_draft_in_chunks
 from support.engines import ClickHouse, DuckDB, Engine, PruningEngine
-from support.facts import FIXTURES
 from support.questions import absent_value
+from support.tables import each
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 pytestmark = pytest.mark.engines
 
 PLAIN = FIXTURES / "pyarrow-plain.parquet"
@@ -44,7 +45,7 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@pytest.mark.parametrize("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
+@each("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
 def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path], engine: Engine) -> None:
     for column in COLUMNS:
         values = stored_values(column)
@@ -57,7 +58,7 @@ def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path],
             assert sorted(values_read) == sorted(operand if isinstance(operand, list) else [operand])
 
 
-@pytest.mark.parametrize("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
+@each("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
 def test_nothing_is_skipped(dialect: str, drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
     if type(pruning_engine) in FAIL:
         pytest.skip("it fails the query")

@@ -6,7 +6,6 @@ Both algorithms, footers in the clear and encrypted, uniform keys and column key
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,9 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, probe, remove_filters, resize_filters, verify
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
+from support.tables import each
 
 if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.engines
@@ -27,22 +26,13 @@ K16, K24, K32 = b"0123456789012345", b"012345678901234567890123", b"012345678901
 OWN = {"name": b"1234567890123450", "nested.tag": K32}
 
 WAYS = {
-    "uniform": Encryption(K16),
     "uniform-ctr-192": Encryption(K24, ctr=True),
-    "uniform-256-prefix": Encryption(K32, aad_prefix=b"table/part-0"),
     "uniform-supplied": Encryption(K16, aad_prefix=b"table/part-0", store_prefix=False),
     "uniform-signed": Encryption(K32, plaintext_footer=True),
-    "uniform-signed-ctr-supplied": Encryption(K16, plaintext_footer=True, ctr=True, aad_prefix=b"p", store_prefix=False),
     "columns": Encryption(K16, OWN, ("score",)),
-    "columns-ctr-supplied": Encryption(K24, OWN, ("score",), ctr=True, aad_prefix=b"p", store_prefix=False),
     "columns-signed": Encryption(K16, OWN, ("score",), plaintext_footer=True),
     "columns-signed-ctr-prefix": Encryption(K32, OWN, ("score",), plaintext_footer=True, ctr=True, aad_prefix=b"stored"),
 }
-
-
-def usually(names: Iterable[str], *usual: str) -> list[ParameterSet]:
-    """Parameters of which all but these few are for long runs."""
-    return [pytest.param(name, marks=() if name in usual else pytest.mark.heavy) for name in names]
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +66,7 @@ def assert_parquet_java_uses_our_filters(java: ParquetJava, path: Path, how: Enc
         assert java.row_groups_read(path, how, column, values_of(column, 0)[0]) >= 1
 
 
-@pytest.mark.parametrize("name", usually(WAYS, "uniform-supplied", "columns", "columns-signed-ctr-prefix"))
+@each("name", list(WAYS))
 def test_filters_added_to_an_encrypted_file(java: ParquetJava, tmp_path: Path, name: str) -> None:
     how = WAYS[name]
     plain, path = java.write(tmp_path / "before.parquet", how), tmp_path / "after.parquet"
@@ -91,8 +81,8 @@ def test_filters_added_to_an_encrypted_file(java: ParquetJava, tmp_path: Path, n
     assert path.read_bytes() == plain.read_bytes()
 
 
-@pytest.mark.parametrize("name", usually(["uniform-ctr-192", "columns", "columns-signed-ctr-prefix"], "uniform-ctr-192", "columns"))
-@pytest.mark.parametrize("pages", usually(["v1", "v2", "v1-plain", "v2-plain-zstd"], "v2"))
+@each("name", ["uniform-ctr-192", "columns"])
+@each("pages", ["v1", "v2-plain-zstd"])
 def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name: str, pages: str) -> None:
     how = WAYS[name]
     path = java.write(
@@ -114,7 +104,7 @@ def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name
     assert probe(path, "name", ["nobody"], keys=how.keys()).is_absent
 
 
-@pytest.mark.parametrize("name", usually(["uniform-supplied", "columns", "columns-signed"], "columns-signed"))
+@each("name", ["columns-signed"])
 def test_filters_resized_and_replaced(java: ParquetJava, tmp_path: Path, name: str) -> None:
     how = WAYS[name]
     path = java.write(tmp_path / "file.parquet", how, filters=COLUMNS)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
-import pytest
 
 from sbbf_tool import add_filters, remove_filters, verify
+from support.tables import each
 
 MASTER_KEYS = {"kf": b"0123456789012345", "k1": b"1234567890123450"}
 TABLE = pa.table(
@@ -67,7 +67,7 @@ def write(path: Path, algorithm: str, keys: str, footer: str, pages: str) -> Non
         writer.write_table(TABLE, row_group_size=2000)
 
 
-@pytest.mark.parametrize(("algorithm", "keys", "footer", "pages"), WAYS, ids="-".join)
+@each("algorithm, keys, footer, pages", WAYS)
 def test_filters_added(tmp_path: Path, algorithm: str, keys: str, footer: str, pages: str) -> None:
     path = tmp_path / "file.parquet"
     write(path, algorithm, keys, footer, pages)

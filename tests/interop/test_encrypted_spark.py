@@ -31,7 +31,6 @@ COLUMN_KEYS = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column
 WAYS = {
     "double": {**COLUMN_KEYS},
     "single-signed": {**COLUMN_KEYS, "parquet.encryption.double.wrapping": "false", "parquet.encryption.plaintext.footer": "true"},
-    "double-beside": {**COLUMN_KEYS, "parquet.encryption.key.material.store.internally": "false"},
     "single-beside-ctr": {
         **COLUMN_KEYS,
         "parquet.encryption.double.wrapping": "false",
@@ -57,10 +56,7 @@ def spark_with_keys(spark: SparkSession, tmp_path_factory: pytest.TempPathFactor
     return spark
 
 
-_USUAL = ("double", "single-beside-ctr")
-
-
-@pytest.fixture(params=[pytest.param(way, marks=() if way in _USUAL else pytest.mark.heavy) for way in WAYS])
+@pytest.fixture(params=list(WAYS))
 def table(spark_with_keys: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A folder with one file of 1,000 rows in several row groups, filters on `name`."""
     options = {**READ, **WAYS[request.param], "parquet.bloom.filter.enabled#name": "true", "parquet.block.row.count.limit": "300"}

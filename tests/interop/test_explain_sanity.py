@@ -15,6 +15,7 @@ import pytest
 from sbbf_tool import add_filters, explain
 from support.engines import DataFusion, DuckDB
 from support.newer_pyarrow import arrow_type
+from support.tables import each
 
 pytestmark = pytest.mark.engines
 
@@ -31,7 +32,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "mixed.parquet"
 
 
-@pytest.mark.parametrize("engine_fixture", ["duckdb_engine", "datafusion_engine"])
+@each("engine_fixture", ["duckdb_engine", "datafusion_engine"])
 def test_engines_read_as_many_row_groups_as_explained(request: pytest.FixtureRequest, engine_fixture: str, mixed: Path) -> None:
     engine: DuckDB | DataFusion = request.getfixturevalue(engine_fixture)
     rows = pq.read_table(mixed)
@@ -57,9 +58,9 @@ ARROW_TYPES = {
 UNUSED = {"arrow.uuid", "decimal32", "decimal64", "decimal256"}
 
 
-@pytest.mark.parametrize("as_integers", [False, True])
-@pytest.mark.parametrize("store_schema", [True, False])
-@pytest.mark.parametrize("name", ARROW_TYPES)
+@each("as_integers", [False, True])
+@each("store_schema", [True, False])
+@each("name", list(ARROW_TYPES))
 def test_datafusion_takes_columns_for_what_arrow_schema_says(tmp_path: Path, name: str, store_schema: bool, as_integers: bool) -> None:
     from datafusion import SessionConfig, SessionContext
 

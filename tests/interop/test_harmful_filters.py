@@ -6,13 +6,15 @@ Each test states a fault of today's engines. When one fails because an engine go
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from support.engines import ClickHouse, DataFusion, DuckDB, PruningEngine, Spark
-from support.facts import FIXTURES
 from support.questions import absent_value
+from support.tables import each
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 pytestmark = pytest.mark.engines
 
 FLOATS, FLOATS_WITH_FILTERS = FIXTURES / "pyarrow-floats.parquet", FIXTURES / "pyarrow-floats-filters.parquet"
@@ -20,7 +22,7 @@ TYPES, TYPES_WITH_FILTERS = FIXTURES / "pyarrow-types.parquet", FIXTURES / "pyar
 THOUSAND_BYTES = FIXTURES / "spark-1000-bytes.parquet"
 
 
-@pytest.mark.parametrize("zero", [0.0, -0.0])
+@each("zero", [0.0, -0.0])
 def test_datafusion_and_spark_lose_the_other_zero(datafusion_engine: DataFusion, spark_engine: Spark, zero: float) -> None:
     """+0 and -0 are equal and hash differently: a row group that holds only one of them is skipped for a query of the other."""
     for engine in (datafusion_engine, spark_engine):

@@ -19,6 +19,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.values import PlainValues, read_chunk
 from support.corpus import FLOATS, WIDE_DECIMALS, Kind, table
+from support.tables import each
 
 pytestmark = pytest.mark.engines
 
@@ -38,12 +39,12 @@ def write(path: Path, kind: Kind, *, filters: bool) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("kind", "read_as"),
-    [
-        pytest.param(next(kind for kind in FLOATS if kind.name == "f16"), "FLOAT", id="FLOAT16 read as FLOAT"),
-        pytest.param(WIDE_DECIMALS[0], "DOUBLE", id="DECIMAL(76,5) read as DOUBLE"),
-    ],
+@each(
+    "kind, read_as",
+    {
+        "FLOAT16 read as FLOAT": (next(kind for kind in FLOATS if kind.name == "f16"), "FLOAT"),
+        "DECIMAL(76,5) read as DOUBLE": (WIDE_DECIMALS[0], "DOUBLE"),
+    },
 )
 def test_duckdb_2_0_loses_every_row_of_a_type_that_it_reads_as_another(tmp_path: Path, kind: Kind, read_as: str) -> None:
     """DuckDB queries the filter with the bytes of its own type: four or eight, of a floating-point number, where others were stored."""
@@ -134,7 +135,7 @@ def test_duckdb_queries_no_interval_filter_without_its_mark(tmp_path: Path) -> N
     assert len(find_rows(ours, "span = INTERVAL '24 hours'")) == 10
 
 
-@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+@each("codec", ["snappy", "zstd"])
 def test_pyarrow_reads_no_row_of_a_list_that_begins_with_an_empty_page(tmp_path: Path, codec: str) -> None:
     """pyarrow 26 writes such pages itself with a tiny page size; DuckDB reads the row, and `read_chunk` raises."""
     path = tmp_path / "f.parquet"

@@ -17,6 +17,7 @@ import pytest
 
 from sbbf_tool import add_filters
 from support.engines import ClickHouse
+from support.tables import each
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +75,7 @@ COLUMNS = {
 }
 """`text` is no wider, but bytes are another type."""
 
-every_column = pytest.mark.parametrize("name", COLUMNS)
+every_column = each("name", list(COLUMNS))
 
 
 @pytest.fixture(scope="module")

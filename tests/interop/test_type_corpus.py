@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from sbbf_tool.parquet.values import read_chunk
 from support.corpus import VARIANTS, ZEROS_AND_NANS, table
 from support.corpus_readers import texts_of, written_values
 from support.corpus_writers import BY_NAME, STYLES, Style, write
+from support.tables import each
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +48,7 @@ NEVER_INSERTED = {"spark": {"flag"}}
 """parquet-java writes filters for BOOLEAN columns and puts nothing in them."""
 
 Corpus = Callable[[str, str], Path]
-every_file = pytest.mark.parametrize(("style", "variant"), [(style, variant) for style in STYLES for variant in VARIANTS], ids=str)
+every_file = each("style, variant", list(product(STYLES, VARIANTS)))
 
 
 @pytest.fixture(scope="session")
@@ -112,7 +114,7 @@ def count(path: Path, column: Column) -> int:
         return sum(len(values) for group in groups for values in read_chunk(file.source.open_arrow, file.footer, group, column))
 
 
-@pytest.mark.parametrize("style", STYLES, ids=str)
+@each("style", STYLES)
 def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus, style: Style) -> None:
     """Otherwise a filter with every bit set would pass."""
     stored = written_values(corpus(style.name, "many"), style)

@@ -16,6 +16,7 @@ import pytest
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.errors import RefusedError, UnreadableError
 from support import corpus_edits as edits
+from support.tables import each
 
 WKB_POINT = struct.pack("<BIdd", 1, 1, 30.0, 10.0)
 BSON_DOCUMENT = bytes.fromhex("0c0000001061000100000000")
@@ -46,7 +47,6 @@ TYPES: list[tuple[str, dict[str, Any], pa.DataType, dict[bytes, str]]] = [
     ("DECIMAL(5,1)", edits.decimal(5, 1), pa.binary(7), {(-5).to_bytes(7, "big", signed=True): "-0.5", bytes(7): "0"}),
     ("DECIMAL(5,1)", edits.decimal(5, 1), pa.int64(), {struct.pack("<q", -5): "-0.5", struct.pack("<q", 99999): "9999.9"}),
 ]
-IDS = [f"{name} on {kind}" for name, _, kind, _ in TYPES]
 
 
 def annotated(path: Path, annotation: dict[str, Any], kind: pa.DataType, stored: list[bytes], *, filters: bool = True) -> Path:
@@ -56,7 +56,7 @@ def annotated(path: Path, annotation: dict[str, Any], kind: pa.DataType, stored:
     return edits.annotate(path, {"v": annotation})
 
 
-@pytest.mark.parametrize(("name", "annotation", "kind", "values"), TYPES, ids=IDS)
+@each("name, annotation, kind, values", TYPES)
 def test_a_filter_is_queried_in_the_notation_of_the_type(
     tmp_path: Path, name: str, annotation: dict[str, Any], kind: pa.DataType, values: dict[bytes, str]
 ) -> None:
@@ -67,16 +67,8 @@ def test_a_filter_is_queried_in_the_notation_of_the_type(
         report = probe(path, "v", list(values.values()))
         assert report.type.endswith(f" {name}")
         assert [answer.value for answer in report.values if answer.is_absent] == []
-
-
-@pytest.mark.parametrize(("name", "annotation", "kind", "values"), TYPES, ids=IDS)
-def test_other_values_are_absent(
-    tmp_path: Path, name: str, annotation: dict[str, Any], kind: pa.DataType, values: dict[bytes, str]
-) -> None:
-    path = annotated(tmp_path / "f.parquet", annotation, kind, list(values))
-    absent = {"ENUM": "GREEN", "INTERVAL": "P1M"}.get(name, "12.3" if name == "DECIMAL(9,2)" else "7" if "DECIMAL" in name else "0x00")
-
-    assert probe(path, "v", [absent]).is_absent
+        absent = {"ENUM": "GREEN", "INTERVAL": "P1M"}.get(name, "12.3" if name == "DECIMAL(9,2)" else "7" if "DECIMAL" in name else "0x00")
+        assert probe(path, "v", [absent]).is_absent
 
 
 def test_decimals_of_byte_arrays_may_be_padded_as_a_writer_likes(tmp_path: Path) -> None:

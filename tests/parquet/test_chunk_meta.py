@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, Statistics
+from support.tables import each
 
 
 def chunk(**fields):
@@ -14,8 +13,8 @@ def chunk(**fields):
     return ChunkMeta(ColumnChunk(meta_data=ColumnMetaData(statistics=statistics, **fields)))
 
 
-@pytest.mark.parametrize(
-    ("values", "nulls", "non_null", "most", "has_only_nulls"),
+@each(
+    "values, nulls, non_null, most, has_only_nulls",
     [
         (10, 3, 7, 7, False),
         (10, 0, 10, 10, False),
@@ -35,18 +34,6 @@ def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most,
     assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)
 
 
-@pytest.mark.parametrize("name", ["min", "max", "min_value", "max_value"])
-def test_a_chunk_with_bounds_does_not_have_only_nulls(name):
-    statistics = Statistics(null_count=10, **{name: b"x"})
-    meta = ChunkMeta(ColumnChunk(meta_data=ColumnMetaData(num_values=10, statistics=statistics)))
-    assert (meta.non_null_values, meta.has_only_nulls) == (None, False)
-
-
-@pytest.mark.parametrize(("stated_size", "size"), [(5, 5), (0, 0), (None, 0), (-5, 0)])
-def test_a_size_that_is_not_stated_counts_as_zero(stated_size, size):
-    assert chunk(total_compressed_size=stated_size).bytes == size
-
-
 def test_nothing_is_known_of_a_locked_chunk():
     meta = ChunkMeta(ColumnChunk(file_path="elsewhere"))
     assert meta.is_locked
@@ -56,3 +43,12 @@ def test_nothing_is_known_of_a_locked_chunk():
     assert not meta.has_only_nulls
     assert not meta.is_dictionary_encoded
     assert (meta.external, meta.page_range) == ("elsewhere", (0, 0))
+
+
+def test_what_is_stated_of_a_chunk():
+    """One with bounds does not have only nulls; a size that is not stated counts as zero."""
+    for name in ("min", "max", "min_value", "max_value"):
+        meta = ChunkMeta(ColumnChunk(meta_data=ColumnMetaData(num_values=10, statistics=Statistics(null_count=10, **{name: b"x"}))))
+        assert (meta.non_null_values, meta.has_only_nulls) == (None, False)
+    for stated_size, size in ((5, 5), (0, 0), (None, 0), (-5, 0)):
+        assert chunk(total_compressed_size=stated_size).bytes == size

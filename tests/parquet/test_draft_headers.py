@@ -12,9 +12,8 @@ from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TOD
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.draft_headers import FORMS, ParsedHeader, readings
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_draft_header, build_header, parse_header
-from sbbf_tool.parquet.idl.ttypes import BloomFilterPageHeader, PageHeader, PageType
-from sbbf_tool.parquet.structs import parse_struct
 from support import wire
+from support.tables import each
 from support.wire import Field
 
 POWERS = [32 << n for n in range(23)]
@@ -43,8 +42,8 @@ def test_the_bytes_of_each_form():
     }
 
 
-@pytest.mark.parametrize("num_bytes", POWERS)
-@pytest.mark.parametrize("form", FORMS)
+@each("num_bytes", POWERS)
+@each("form", list(FORMS))
 def test_every_form_of_every_size_is_read_back(form, num_bytes):
     parse, build = FORMS[form]
     header = build(num_bytes)
@@ -55,14 +54,7 @@ def test_every_form_of_every_size_is_read_back(form, num_bytes):
     assert len(header) <= HEADER_GUESS
 
 
-def test_the_generated_classes_read_the_page():
-    page = parse_struct(PageHeader, FORMS[PAGE][1](1024))
-    assert page.type == PageType.BLOOM_FILTER_PAGE
-    assert page.bloom_filter_page_header == parse_struct(BloomFilterPageHeader, FORMS[WITHOUT_COMPRESSION][1](1024))
-    assert page.bloom_filter_page_header.compression is None
-
-
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@each("dialect", DIALECTS)
 def test_a_dialect_is_among_the_readings_of_its_header(dialect):
     header = build_draft_header(dialect, 256)
     if dialect.header == TODAYS:
@@ -92,8 +84,8 @@ def test_twelve_bytes_before_four_zeros_are_sixteen_too():
 RAW = build_draft_header(find_dialect("branch-16"), 64) + BITSET
 
 
-@pytest.mark.parametrize(
-    ("room", "stated_length", "expected"),
+@each(
+    "room, stated_length, expected",
     [
         (80, None, ["draft1-raw", "branch-12", "branch-16"]),
         (79, None, ["draft1-raw", "branch-12"]),
@@ -114,18 +106,8 @@ def test_the_stated_length_and_the_room_decide_between_them(room, stated_length,
 # None of them
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_header_cut_anywhere_is_unreadable(form):
-    whole = FORMS[form][1](128 << 20)
-    for length in range(len(whole)):
-        with pytest.raises(UnreadableError):
-            FORMS[form][0](whole[:length])
-        if length < 12:
-            assert readings(whole[:length]) == ()
-
-
-@pytest.mark.parametrize("num_bytes", [0, 1, 31, 33, 96, 1000, (128 << 20) + 1, 256 << 20, 2**31, 2**32 - 1])
-@pytest.mark.parametrize("form", [RAW_12, RAW_16])
+@each("num_bytes", [0, 1, 31, 33, 96, 1000, (128 << 20) + 1, 256 << 20, 2**31, 2**32 - 1])
+@each("form", [RAW_12, RAW_16])
 def test_sizes_that_the_branch_never_had(form, num_bytes):
     with pytest.raises(UnreadableError, match=f"whose size is a power of two from 32 to 134217728 bytes, not {num_bytes}$"):
         FORMS[form][0](num_bytes.to_bytes(4, "little") + bytes(12))
@@ -136,22 +118,6 @@ def test_another_hash_or_algorithm_is_unsupported():
         raw = bytearray(build_draft_header(find_dialect("draft1-raw"), 64) + BITSET)
         raw[at] = 1
         assert readings(bytes(raw)) == ()
-
-
-@pytest.mark.parametrize("num_bytes", [-1, 0, 4, 31])
-@pytest.mark.parametrize("form", [WITHOUT_COMPRESSION, PAGE])
-def test_less_than_a_block_is_none(form, num_bytes):
-    with pytest.raises(UnreadableError, match="one block has 32"):
-        FORMS[form][0](FORMS[form][1](num_bytes))
-
-
-def test_todays_header_in_a_page_is_none():
-    page = bytes.fromhex("15 08  15 40  15 40  6c") + build_header(32) + b"\0"
-    assert readings(page + BITSET) == ()
-
-
-def test_a_data_page_is_no_dictionary():
-    assert readings(wire.write((Field(1, wire.I32, wire.number(0)), Field(2, wire.I32, wire.number(8)))) + BITSET) == ()
 
 
 @st.composite

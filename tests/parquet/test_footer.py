@@ -15,6 +15,7 @@ from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
 from support import wire
 from support.made_footers import column_metadata
+from support.tables import each
 from support.wire import Field
 
 # Tail
@@ -26,20 +27,24 @@ def test_the_tail_says_where_the_footer_is():
     assert parse_tail(build_tail(b""), 12) == Tail(4, 0, False)
 
 
-@pytest.mark.parametrize("size", range(12))
-def test_a_file_of_less_than_12_bytes_is_no_parquet_file(size):
-    with pytest.raises(UnreadableError, match="not a Parquet file"):
-        parse_tail(b"\0\0\0\0PAR1"[-size:] if size else b"", size)
+@each(
+    "raw, size, message",
+    [
+        *((b"\0\0\0\0PAR1"[-size:] if size else b"", size, "not a Parquet file") for size in range(12)),
+        *((bytes(4) + magic, 1000, "does not end with PAR1") for magic in (b"PAR2", b"par1", bytes(4), b"ORC1", b"PARA")),
+        *(
+            (length.to_bytes(4, "little") + b"PAR1", 1000, f"footer of {length:,} bytes does not fit into the file of 1,000")
+            for length in (989, 1000, 2**31, 2**32 - 1)
+        ),
+    ],
+)
+def test_other_tails_are_unreadable(raw, size, message):
+    with pytest.raises(UnreadableError, match=message):
+        parse_tail(raw, size)
 
 
-@pytest.mark.parametrize("magic", [b"PAR2", b"par1", b"\0\0\0\0", b"ORC1", b"PARA"])
-def test_another_magic_is_no_parquet_file(magic):
-    with pytest.raises(UnreadableError, match="does not end with PAR1"):
-        parse_tail(b"\0\0\0\0" + magic, 1000)
-
-
-@pytest.mark.parametrize(
-    ("content", "kind"),
+@each(
+    "content, kind",
     [
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 9\n", "Git LFS"),
         (gzip.compress(b"PAR1", mtime=0), "gzip"),
@@ -66,24 +71,10 @@ def test_what_is_not_parquet_is_named(tmp_path, content, kind):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("length", [989, 1000, 2**31, 2**32 - 1])
-def test_a_footer_larger_than_its_file_is_reported(length):
-    with pytest.raises(UnreadableError, match=rf"the stated footer of {length:,} bytes does not fit into the file of 1,000"):
-        parse_tail(length.to_bytes(4, "little") + b"PAR1", 1000)
-
-
 # What a footer must hold
 
 META = column_metadata()
 GROUP = made.row_group([made.column_chunk(META)])
-
-
-def test_a_footer_knows_its_columns_and_chunks():
-    footer = Footer(wire.write(made.file_metadata([GROUP, GROUP], 1)), 100)
-    assert footer.end == 100 + len(footer.raw) + 8
-    assert footer.num_row_groups == 2
-    assert [column.name for column in footer.columns] == ["c0"]
-    assert footer.chunk(1, 0).num_values == 7
 
 
 NO_FOOTERS = {
@@ -102,15 +93,12 @@ NO_FOOTERS = {
 }
 
 
-@pytest.mark.parametrize("raw", NO_FOOTERS.values(), ids=list(NO_FOOTERS))
+@each("raw", NO_FOOTERS)
 def test_bytes_that_are_no_footer_are_unreadable(raw):
     with pytest.raises(UnreadableError):
         Footer(raw, 4)
-
-
-def test_the_row_group_that_contradicts_the_schema_is_named():
     with pytest.raises(UnreadableError, match="the row group has 1 column chunks, but the schema has 2 leaf columns") as caught:
-        Footer(wire.write(made.file_metadata([GROUP], 2)), 4)
+        Footer(NO_FOOTERS["a chunk too few"], 4)
     assert caught.value.place == "row group 0"
 
 
@@ -120,7 +108,7 @@ def test_a_string_that_is_not_utf_8_does_not_hide_the_footer():
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("count", [2**20, 2**31 - 1, 2**32 - 1, 2**62])
+@each("count", [2**20, 2**31 - 1, 2**32 - 1, 2**62])
 def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
     for field_id in (2, 4, 5, 7):
         with pytest.raises(UnreadableError):
@@ -130,10 +118,13 @@ def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
 # Filters
 
 
-@pytest.mark.parametrize("offset", [0, -1, -(2**63)])
-def test_an_offset_of_0_and_below_means_no_filter(offset):
-    meta = column_metadata(Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80)))
-    assert Footer(made.footer_with_column(meta), 4).filter_place(0, 0) is None
+def test_a_filter_is_where_a_chunk_has_an_offset_above_0():
+    for offset in (0, -1, -(2**63)):
+        meta = column_metadata(Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80)))
+        assert Footer(made.footer_with_column(meta), 4).filter_place(0, 0) is None
+    for key in ((1, 0), (0, 1), (-1, 0), (0, -1)):
+        with pytest.raises(UnreadableError, match="a column chunk to edit"):
+            set_filters(made.footer_with_column(META), {key: FilterPlace(4, 80)})
 
 
 def test_a_chunk_with_encrypted_metadata_has_no_place_and_gets_no_filter():
@@ -143,12 +134,6 @@ def test_a_chunk_with_encrypted_metadata_has_no_place_and_gets_no_filter():
     assert footer.filter_place(0, 0) is None
     with pytest.raises(UnreadableError, match="has no metadata"):
         set_filters(raw, {(0, 0): FilterPlace(4, 80)})
-
-
-@pytest.mark.parametrize("key", [(1, 0), (0, 1), (-1, 0), (0, -1)])
-def test_a_chunk_that_is_not_there_cannot_be_given_a_filter(key):
-    with pytest.raises(UnreadableError, match="a column chunk to edit"):
-        set_filters(made.footer_with_column(META), {key: FilterPlace(4, 80)})
 
 
 # Patch

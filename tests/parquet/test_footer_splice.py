@@ -5,18 +5,16 @@ What the splice does is seen through a reader of its own (`wire`), and through t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.remove import remove_filters
@@ -26,6 +24,7 @@ from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
 from support import wire
 from support.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_with_column
+from support.tables import each
 from support.wire import Field, Struct
 
 PLACE = FilterPlace(1 << 40, 70_000)
@@ -89,37 +88,14 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("kind", "value"), made.ONE_OF_EACH.values(), ids=list(made.ONE_OF_EACH))
-@pytest.mark.parametrize("unknown_id", [31, 4000, -2])
+@each("level", LEVELS)
+@each("kind, value", made.ONE_OF_EACH)
+@each("unknown_id", [31, 4000, -2])
 def test_an_unknown_field_of_any_kind_at_any_level_comes_back(level, kind, value, unknown_id):
-    raw = wire.write(LEVELS[level](Field(unknown_id, kind, value)))
+    raw = wire.write(level(Field(unknown_id, kind, value)))
     spliced = set_filters(raw, {(0, 0): PLACE})
     assert_only_these_filters_changed(raw, spliced, {(0, 0): PLACE})
     assert set_filters(spliced, {(0, 0): None}) == raw
-
-
-def test_an_unknown_member_of_a_union_comes_back():
-    """Of a LogicalType that is not known yet, an encryption algorithm, a column order."""
-    unknown_member = (Field(77, wire.STRUCT, (Field(1, wire.BINARY, wire.text("crs")),)),)
-    leaf = (
-        Field(1, wire.I32, wire.number(6)),
-        Field(4, wire.BINARY, wire.text("c")),
-        Field(10, wire.STRUCT, unknown_member),
-    )
-    root = (Field(4, wire.BINARY, wire.text("schema")), Field(5, wire.I32, wire.number(1)))
-    raw = wire.write(
-        (
-            Field(1, wire.I32, wire.number(2)),
-            Field(2, wire.LIST, wire.items(wire.STRUCT, (root, leaf))),
-            Field(3, wire.I64, wire.number(7)),
-            Field(4, wire.LIST, wire.items(wire.STRUCT, (made.row_group([made.column_chunk(column_metadata())]),))),
-            Field(7, wire.LIST, wire.items(wire.STRUCT, (unknown_member,))),
-        )
-    )
-    spliced = set_filters(raw, {(0, 0): PLACE})
-    assert_only_these_filters_changed(raw, spliced, {(0, 0): PLACE})
-    assert Footer(raw, 4).columns[0].logical is None
 
 
 # Where the two fields stand, and in which company
@@ -139,8 +115,8 @@ COMPANY = {
 }
 
 
-@pytest.mark.parametrize("other_fields", COMPANY.values(), ids=list(COMPANY))
-@pytest.mark.parametrize("place", [PLACE, FilterPlace(5, None), FilterPlace(2**62, 2**31 - 1)])
+@each("other_fields", COMPANY)
+@each("place", [PLACE, FilterPlace(5, None), FilterPlace(2**62, 2**31 - 1)])
 def test_fields_are_added_and_taken_away_without_a_trace(other_fields, place):
     raw = footer_with_column(column_metadata(*other_fields))
     spliced = set_filters(raw, {(0, 0): place})
@@ -166,8 +142,8 @@ PRESENT = {
 }
 
 
-@pytest.mark.parametrize("present", PRESENT.values(), ids=list(PRESENT))
-@pytest.mark.parametrize("place", [PLACE, FilterPlace(7, None), None])
+@each("present", PRESENT)
+@each("place", [PLACE, FilterPlace(7, None), None])
 def test_fields_that_are_there_are_replaced_or_taken_away(present, place):
     raw = footer_with_column(column_metadata(*present))
     assert_only_these_filters_changed(raw, set_filters(raw, {(0, 0): place}), {(0, 0): place})
@@ -219,53 +195,7 @@ def test_set_and_taken_away_leaves_the_bytes_that_were_there(made_footer):
     assert set_filters(set_filters(raw, places), dict.fromkeys(places)) == raw
 
 
-@at_random
-@given(footers_and_places(with_filters=True), st.data())
-def test_a_footer_cut_anywhere_is_an_error_and_never_a_shorter_footer(made_footer, data):
-    raw, places = made_footer
-    prefix = raw[: data.draw(st.integers(0, len(raw) - 1))]
-    with pytest.raises(UnreadableError):
-        Footer(prefix, 4)
-    with pytest.raises(UnreadableError):
-        set_filters(prefix, places)
-
-
 # In files that were written by others
-
-
-@pytest.fixture
-def file_with_unknown_fields(tmp_path):
-    path = tmp_path / "written.parquet"
-    table = pa.table({"a": range(30), "b": [f"v{n}" for n in range(30)]})
-    pq.write_table(table, path, row_group_size=10, bloom_filter_options={"b": {"ndv": 10}})
-    return path
-
-
-def test_pyarrow_reads_a_file_whose_footer_has_unknown_fields_and_new_places(file_with_unknown_fields):
-    data = file_with_unknown_fields.read_bytes()
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    tree = wire.read(data[start:-8])
-    # Arrow's Thrift knows every kind but the youngest, uuid.
-    extras = [Field(100 + at, *value) for at, (name, value) in enumerate(made.ONE_OF_EACH.items()) if "uuid" not in name]
-    groups = wire.find(tree, *ROW_GROUPS)
-    new_groups = {}
-    for number, group in enumerate(groups.value.values):
-        chunks = wire.find(group, *COLUMNS)
-        odd = {
-            index: tuple(replace(f, value=(*f.value, *extras)) if (f.id, f.kind) == META_DATA else f for f in chunk) + tuple(extras)
-            for index, chunk in enumerate(chunks.value.values)
-        }
-        new_groups[number] = (*wire.replace_field(group, chunks, wire.with_elements(chunks, odd)), *extras)
-    odd_footer = wire.write((*wire.replace_field(tree, groups, wire.with_elements(groups, new_groups)), *extras))
-    places = {(0, 0): FilterPlace(4, 100), (2, 0): FilterPlace(1 << 40, 200), (1, 1): None}
-    raw = set_filters(odd_footer, places)
-    assert_only_these_filters_changed(odd_footer, raw, places)
-    odd_file = file_with_unknown_fields.with_name("odd.parquet")
-    odd_file.write_bytes(data[:start] + raw + len(raw).to_bytes(4, "little") + b"PAR1")
-    assert pq.read_table(odd_file).equals(pq.read_table(file_with_unknown_fields))
-    metadata = pq.read_metadata(odd_file)
-    assert [metadata.row_group(n).column(0).bloom_filter_offset for n in range(3)] == [4, None, 1 << 40]
-    assert [metadata.row_group(n).column(1).bloom_filter_offset is None for n in range(3)] == [False, True, False]
 
 
 def test_fields_that_are_not_in_our_definition_survive_add_and_remove(tmp_path):
@@ -307,10 +237,6 @@ def test_fields_that_are_not_in_our_definition_survive_add_and_remove(tmp_path):
     assert path.read_bytes() == before
 
 
-def parquet_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.parquet*") if path.is_file() and path.suffix != ".index")
-
-
 def assert_every_chunk_survives(path: Path) -> bool:
     """Set every chunk's filter elsewhere, then back to where it was. False where the footer is encrypted."""
     try:
@@ -328,17 +254,7 @@ def assert_every_chunk_survives(path: Path) -> bool:
 
 
 def test_footers_of_every_writer_survive(fixtures):
-    files = parquet_files(fixtures)
+    files = sorted(path for path in fixtures.rglob("*.parquet*") if path.is_file() and path.suffix != ".index")
     assert len(files) >= 20
     for path in files:
         assert assert_every_chunk_survives(path) or path.suffix == ".encrypted"
-
-
-def test_footers_of_conformance_files_survive(conformance):
-    folders = [conformance / name for name in ("parquet-testing", "encrypted", "paimon")]
-    survived = [assert_every_chunk_survives(path) for folder in folders for path in parquet_files(folder) if not is_index(path)]
-    assert sum(survived) >= 5
-
-
-def is_index(path: Path) -> bool:
-    return os.path.splitext(path)[1] == ".index"

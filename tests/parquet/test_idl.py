@@ -16,17 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory, TCompactProtocolFactory
-from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TType
-from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import (
-    AesGcmV1,
     BloomFilterAlgorithm,
     BloomFilterCompression,
     BloomFilterHash,
@@ -37,38 +31,14 @@ from sbbf_tool.parquet.idl.ttypes import (
     FileMetaData,
     PageHeader,
     PageType,
-    SplitBlockAlgorithm,
-    Type,
-    Uncompressed,
-    XxHash,
 )
+from support.tables import each
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFINITION = ROOT / "thrift" / "parquet.thrift"
 MODULES = ROOT / "sbbf_tool" / "parquet" / "idl"
 
-PROTOCOLS = {"accelerated": TCompactProtocolAcceleratedFactory, "pure": TCompactProtocolFactory}
 """The library's C extension, and the Python code it falls back on where it could not be compiled."""
-
-
-@pytest.fixture(params=PROTOCOLS)
-def protocol(request: pytest.FixtureRequest) -> Any:
-    if request.param == "accelerated" and importlib.util.find_spec("thrift.protocol.fastbinary") is None:
-        pytest.skip("the installed thrift has no compiled fastbinary")
-    return PROTOCOLS[request.param]()
-
-
-def encoded(struct: Any, protocol: Any) -> bytes:
-    transport = TMemoryBuffer()
-    struct.write(protocol.getProtocol(transport))
-    return bytes(transport.getvalue())
-
-
-def decode(struct: Any, data: bytes, protocol: Any) -> tuple[Any, int]:
-    """The struct read from the front of `data`, and how many bytes it took."""
-    transport = TMemoryBuffer(data)
-    struct.read(protocol.getProtocol(transport))
-    return struct, transport.cstringio_buf.tell()
 
 
 # --- the modules are what the definition says -----------------------------------------------------------------------
@@ -173,15 +143,6 @@ def test_every_field_says_whether_it_is_required() -> None:
     assert kinds == {"struct", "union"}
 
 
-def test_nothing_hides_the_installed_thrift() -> None:
-    """Started in the project's root, Python looks there first: a package `thrift` would win over the library."""
-    assert not list((ROOT / "thrift").rglob("__init__.py"))
-    output = subprocess.run(
-        [sys.executable, "-c", "import thrift.Thrift; print(thrift.__file__)"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert ROOT / "thrift" not in Path(output.stdout.strip()).parents
-
-
 def test_the_modules_compile_and_load_without_a_warning(tmp_path: Path) -> None:
     """In an interpreter of its own with an empty cache: the compiler's own warnings appear only when it runs."""
     subprocess.run(
@@ -219,7 +180,7 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize(("struct", "field", "type_", "name"), FIELDS, ids=lambda x: getattr(x, "__name__", x))
+@each("struct, field, type_, name", FIELDS)
 def test_field(struct: Any, field: int, type_: int, name: str) -> None:
     assert struct.thrift_spec[field][:3] == (field, type_, name)
 
@@ -235,182 +196,5 @@ def test_the_structs_end_where_the_format_ends() -> None:
 
 # --- the code reads and writes Bloom filter headers -----------------------------------------------------------------
 
-HEADER_OF_32_BYTES = bytes.fromhex("15 40  1c 1c 00 00  1c 1c 00 00  1c 1c 00 00  00")
-HEADER_OF_A_DRAFT = bytes.fromhex("15 40  1c 1c 00 00  1c 1c 00 00  00")
-
-
-def header(struct: Any, size: int, *, compression: bool = True) -> Any:
-    return struct(
-        numBytes=size,
-        algorithm=BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
-        hash=BloomFilterHash(XXHASH=XxHash()),
-        compression=BloomFilterCompression(UNCOMPRESSED=Uncompressed()) if compression else None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("struct", "compression", "data"),
-    [
-        (BloomFilterHeader, True, HEADER_OF_32_BYTES),
-        (BloomFilterPageHeader, True, HEADER_OF_32_BYTES),
-        (BloomFilterPageHeader, False, HEADER_OF_A_DRAFT),
-    ],
-    ids=["today", "a page header in today's form", "a page header of the drafts"],
-)
-@pytest.mark.parametrize("behind", [b"", b"\xff" * 32], ids=["alone", "with a bitset behind it"])
-def test_header_to_the_byte(protocol: Any, struct: Any, compression: bool, data: bytes, behind: bytes) -> None:
-    expected = header(struct, 32, compression=compression)
-    assert encoded(expected, protocol) == data
-    assert decode(struct(), data + behind, protocol) == (expected, len(data))
-
-
-@pytest.mark.parametrize(
-    ("size", "length"), [(32, 15), (63, 15), (64, 16), (8191, 16), (8192, 17), ((1 << 20) - 1, 17), (1 << 20, 18), (1 << 27, 19)]
-)
-def test_header_grows_with_the_size_it_states(protocol: Any, size: int, length: int) -> None:
-    data = encoded(header(BloomFilterHeader, size), protocol)
-    assert len(data) == length
-    assert decode(BloomFilterHeader(), data, protocol)[0].numBytes == size
-
-
-def test_a_draft_header_without_compression_reads_as_todays(protocol: Any) -> None:
-    read, _ = decode(BloomFilterHeader(), HEADER_OF_A_DRAFT, protocol)
-    assert (read.numBytes, read.compression) == (32, None)
-    with pytest.raises(TProtocolException, match="compression"):
-        read.validate()
-
-
-def test_a_member_from_the_future_leaves_the_union_empty(protocol: Any) -> None:
-    """hash = {2: {}} instead of {1: {}}: the library accepts it, so the caller must reject it."""
-    data = bytearray(HEADER_OF_32_BYTES)
-    data[7] = 0x2C
-    read, length = decode(BloomFilterHeader(), bytes(data), protocol)
-    assert (read.hash, length) == (BloomFilterHash(XXHASH=None), len(data))
-
-
-def test_the_drafts_page_around_a_filter(protocol: Any) -> None:
-    page = PageHeader(
-        type=PageType.BLOOM_FILTER_PAGE,
-        uncompressed_page_size=32,
-        compressed_page_size=32,
-        bloom_filter_page_header=header(BloomFilterPageHeader, 32, compression=False),
-    )
-    data = encoded(page, protocol)
-    assert data == bytes.fromhex("15 08  15 40  15 40  6c") + HEADER_OF_A_DRAFT + b"\x00"
-    assert decode(PageHeader(), data, protocol) == (page, len(data))
-
-
-def test_enum_values_from_the_future_are_numbers(protocol: Any) -> None:
-    data = encoded(ttypes.PageEncodingStats(page_type=77, encoding=99, count=1), protocol)
-    read, _ = decode(ttypes.PageEncodingStats(), data, protocol)
-    assert (read.page_type, read.encoding) == (77, 99)
-
 
 # --- the code reads real footers ------------------------------------------------------------------------------------
-
-
-def footer_bytes(path: Path) -> bytes:
-    data = path.read_bytes()
-    length = int.from_bytes(data[-8:-4], "little")
-    return data[-8 - length : -8]
-
-
-def check_against_pyarrow(path: Path, protocol: Any) -> FileMetaData:
-    data = footer_bytes(path)
-    footer, length = decode(FileMetaData(), data, protocol)
-    theirs = pq.read_metadata(path)
-
-    signature = 28 if footer.encryption_algorithm else 0  # nonce and tag of a footer that is signed, in clear
-    assert length == len(data) - signature
-    assert footer.num_rows == theirs.num_rows
-    assert footer.created_by == theirs.created_by
-    assert len(footer.row_groups) == theirs.num_row_groups
-    assert sum(e.type is not None for e in footer.schema) == theirs.num_columns
-
-    for g, group in enumerate(footer.row_groups):
-        assert group.num_rows == theirs.row_group(g).num_rows
-        assert len(group.columns) == theirs.num_columns
-        for c, chunk in enumerate(group.columns):
-            if chunk.crypto_metadata and chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY:
-                continue  # pyarrow 26 aborts the process when it reads a column whose key it does not have
-            ours, reference = chunk.meta_data, theirs.row_group(g).column(c)
-            assert ".".join(ours.path_in_schema) == reference.path_in_schema
-            assert Type._VALUES_TO_NAMES[ours.type] == reference.physical_type
-            for name in ("num_values", "total_compressed_size", "total_uncompressed_size", "data_page_offset"):
-                assert getattr(ours, name) == getattr(reference, name), name
-            for name in ("bloom_filter_offset", "bloom_filter_length"):
-                assert getattr(ours, name) == getattr(reference, name, getattr(ours, name)), name
-            assert (chunk.offset_index_offset is not None) == reference.has_offset_index
-            if reference.is_stats_set and reference.statistics.has_null_count:
-                assert ours.statistics.null_count == reference.statistics.null_count
-    return footer
-
-
-TABLE = pa.table(
-    {
-        "number": pa.array([*range(999), None], pa.int64()),
-        "name, with a dot.": [f"name {i}" for i in range(1000)],
-        "when": pa.array(range(1000), pa.timestamp("us", "UTC")),
-        "bytes": pa.array([bytes([i % 256] * 16) for i in range(1000)], pa.binary(16)),
-        "nested": [{"list": [float(i), float(i + 1)], "ünïcode": str(i)} for i in range(1000)],
-        "map": pa.array([[(str(i), i)] for i in range(1000)], pa.map_(pa.string(), pa.int32())),
-    }
-)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"version": "1.0", "store_schema": False}, {"write_page_index": True, "data_page_version": "2.0"}, {"write_statistics": False}],
-    ids=lambda options: ", ".join(options) or "defaults",
-)
-def test_a_footer_by_pyarrow(tmp_path: Path, protocol: Any, options: dict[str, Any]) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(TABLE, path, row_group_size=300, **options)
-    footer = check_against_pyarrow(path, protocol)
-    assert [chunk.meta_data.bloom_filter_offset for group in footer.row_groups for chunk in group.columns] == [None] * 32
-
-
-def test_a_footer_and_its_filters_by_pyarrow(tmp_path: Path, protocol: Any) -> None:
-    path = tmp_path / "a.parquet"
-    try:
-        pq.write_table(TABLE, path, row_group_size=300, bloom_filter_options={"number": {"ndv": 300}})
-    except TypeError:
-        pytest.skip("this pyarrow cannot write Bloom filters")
-    data = path.read_bytes()
-    for group in check_against_pyarrow(path, protocol).row_groups:
-        first, *rest = [chunk.meta_data for chunk in group.columns]
-        assert [meta_data.bloom_filter_offset for meta_data in rest] == [None] * 7
-        at = data[first.bloom_filter_offset :]
-        read, length = decode(BloomFilterHeader(), at, protocol)
-        assert read == header(BloomFilterHeader, read.numBytes)
-        assert length + read.numBytes == first.bloom_filter_length
-
-
-CONFORMANCE = os.environ.get("SBBF_CONFORMANCE")
-FILES_WITH_ANSWERS = (
-    sorted(p for d in ("parquet-testing", "encrypted") for p in Path(CONFORMANCE, d).glob("*.parquet*")) if CONFORMANCE else []
-)
-needs_conformance = pytest.mark.skipif(not CONFORMANCE, reason="SBBF_CONFORMANCE names no folder of files by other writers")
-
-
-@needs_conformance
-def test_there_are_footers_by_other_writers() -> None:
-    assert FILES_WITH_ANSWERS
-
-
-@needs_conformance
-@pytest.mark.parametrize("path", FILES_WITH_ANSWERS, ids=lambda path: path.name)
-def test_a_footer_by_another_writer(path: Path, protocol: Any) -> None:
-    if path.read_bytes()[:4] == b"PARE":
-        data = footer_bytes(path)
-        crypto, length = decode(FileCryptoMetaData(), data, protocol)
-        assert isinstance(crypto.encryption_algorithm.AES_GCM_V1, AesGcmV1)
-        assert 4 + int.from_bytes(data[length : length + 4], "little") == len(data) - length  # one module to the end
-    else:
-        check_against_pyarrow(path, protocol)
-
-
-@needs_conformance
-def test_a_standalone_filter_of_another_writer(protocol: Any) -> None:
-    data = Path(CONFORMANCE or "", "parquet-testing", "bloom_filter.xxhash.bin").read_bytes()
-    assert decode(BloomFilterHeader(), data, protocol) == (header(BloomFilterHeader, 1024), len(data) - 1024)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.literals import parse, parse_object
 from sbbf_tool.parquet.logical import Logical
+from support.tables import each
 
 DAY = 86_400 * 10**9
 EPOCH = 2_440_588
@@ -99,7 +99,7 @@ WRITERS = [
 ]
 
 
-@pytest.mark.parametrize(("created_by", "keys", "is_known"), WRITERS)
+@each("created_by, keys, is_known", WRITERS)
 def test_writers_known_to_use_one_of_the_two_forms(fixtures: Path, created_by: str | None, keys: dict[str, str], is_known: bool) -> None:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.idl.ttypes import KeyValue
@@ -129,7 +129,7 @@ def test_one_interval_is_normalised_as_many_are(parts: list[tuple[int, int, int]
     assert list(many) == [hash_value(equals.normalised_interval(plain)) for plain in plains]
 
 
-@pytest.mark.parametrize(("text", "months", "days", "millis"), [("PT24H", 0, 1, 0), ("P30D", 1, 0, 0), ("P29DT24H", 1, 0, 0)])
+@each("text, months, days, millis", [("PT24H", 0, 1, 0), ("P30D", 1, 0, 0), ("P29DT24H", 1, 0, 0)])
 def test_an_interval_is_looked_up_as_duckdb_compares_it_too(text: str, months: int, days: int, millis: int) -> None:
     forms = parse(INTERVAL, text).forms
     assert len(forms) == 2

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.parquet.levels import count_highest
+from support.tables import each
 
 
 def varint(value: int) -> bytes:
@@ -55,31 +56,22 @@ def test_any_runs(sample, data):
         count_highest(memoryview(raw), highest, len(levels) + 1)
 
 
-def test_the_last_group_may_be_cut_to_the_bytes_it_needs():
-    assert count_highest(memoryview(b"\x03\x07"), 1, 3) == 3
-    assert count_highest(memoryview(b"\x05\xff\x01"), 1, 9) == 9
-    with pytest.raises(ValueError, match="end early"):
-        count_highest(memoryview(b"\x05\xff"), 1, 9)
-
-
-@pytest.mark.parametrize("count", [1, 63, 64, 127, 128, 8191, 8192, 1 << 20])
-def test_runs_of_any_length(count):
-    """Their headers have one to four bytes."""
-    assert count_highest(memoryview(repeated(1, count, 1)), 1, count) == count
-    assert count_highest(memoryview(repeated(0, count, 1) + repeated(1, 1, 1)), 1, count + 1) == 1
-
-
-@pytest.mark.parametrize("empty", [b"\x01", b"\x00\x01"])
-def test_a_run_of_no_levels_is_unreadable(empty):
-    with pytest.raises(ValueError, match="levels end early"):
-        count_highest(memoryview(empty + repeated(1, 4, 1)), 1, 4)
-
-
-def test_a_column_that_stores_no_levels():
-    assert count_highest(memoryview(b""), 0, 7) == 7
-
-
-@pytest.mark.parametrize("raw", [b"", b"\x80", b"\x80\x80\x80\x80\x80\x80\x01", b"\x00\x01", b"\x08", b"\x01"])
-def test_bytes_that_cannot_be_levels(raw):
-    with pytest.raises(ValueError, match="levels end early"):
-        count_highest(memoryview(raw), 1, 4)
+@each(
+    "raw, highest, count, answer",
+    [
+        (b"\x03\x07", 1, 3, 3),  # the last group may be cut to the bytes that it needs
+        (b"\x05\xff\x01", 1, 9, 9),
+        (b"\x05\xff", 1, 9, None),
+        *((repeated(1, n, 1), 1, n, n) for n in (1, 63, 64, 127, 128, 8191, 8192, 1 << 20)),  # headers of one to four bytes
+        *((repeated(0, n, 1) + repeated(1, 1, 1), 1, n + 1, 1) for n in (1, 63, 64, 8192)),
+        (b"", 0, 7, 7),  # a column that stores no levels
+        *((empty + repeated(1, 4, 1), 1, 4, None) for empty in (b"\x01", b"\x00\x01")),  # a run of no levels
+        *((raw, 1, 4, None) for raw in (b"", b"\x80", b"\x80" * 6 + b"\x01", b"\x00\x01", b"\x08", b"\x01")),
+    ],
+)
+def test_runs_of_known_levels(raw, highest, count, answer):
+    if answer is None:
+        with pytest.raises(ValueError, match="levels end early"):
+            count_highest(memoryview(raw), highest, count)
+    else:
+        assert count_highest(memoryview(raw), highest, count) == answer

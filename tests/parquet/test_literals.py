@@ -15,6 +15,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, format_plain, other_meaning, parse, parse_object
 from sbbf_tool.parquet.logical import Logical
+from support.tables import each
 
 
 def column(physical: str, kind: str | None = None, *, length: int = 0, **details: object) -> Column:
@@ -143,15 +144,15 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize(("leaf", "text", "plain"), EXACT, ids=lambda value: value.type_name if isinstance(value, Column) else None)
+@each("leaf, text, plain", EXACT)
 def test_a_written_value_is_these_plain_bytes(leaf: Column, text: str, plain: bytes) -> None:
     literal = parse(leaf, text)
 
     assert (literal.forms[0], literal.verdict) == (plain, None)
 
 
-@pytest.mark.parametrize(
-    ("leaf", "texts", "forms"),
+@each(
+    "leaf, texts, forms",
     [
         # Readers take the low bits of a number that is stored wider than its annotation.
         (UINT8, ["255", "-1"], {i32(255), i32(-1)}),
@@ -175,11 +176,7 @@ def test_a_written_value_is_these_plain_bytes(leaf: Column, text: str, plain: by
         (INTERVAL, ["P-1M5D", "P4294967295M5D"], {struct.pack("<iII", -1, 5, 0)}),
         # Instants as BigQuery, Athena, Trino, Go and pyarrow print them.
         (timestamp("MILLIS"), ["1970-01-01 00:00:01 UTC", "1970-01-01 00:00:01.000 GMT", "1970-01-01 00:00:01 Z"], {i64(1000)}),
-        (
-            timestamp("MILLIS"),
-            ["1970-01-01 01:00:01 +0100 CET", "1970-01-01 01:00:01 Europe/Paris"],
-            {i64(1000)},
-        ),
+        (timestamp("MILLIS"), ["1970-01-01 01:00:01 +0100 CET", "1970-01-01 01:00:01 Europe/Paris"], {i64(1000)}),
         (timestamp("MILLIS"), ["2024-10-27 02:30:00 Europe/Paris"], {i64(1_729_989_000_000), i64(1_729_992_600_000)}),
         (INT96, ["1970-01-02 00:00:00.000 UTC"], {i64(0) + i32(2_440_589)}),
     ],
@@ -215,7 +212,7 @@ NO_VALUE = [
 ]
 
 
-@pytest.mark.parametrize(("leaf", "text"), [(leaf, text) for leaf, texts in NO_VALUE for text in texts])
+@each("leaf, text", [(leaf, text) for leaf, texts in NO_VALUE for text in texts])
 def test_what_cannot_be_a_value_is_a_usage_error_that_says_what_can(leaf: Column, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(leaf, text)
@@ -229,64 +226,55 @@ def test_what_cannot_be_a_value_is_a_usage_error_that_says_what_can(leaf: Column
     assert len(error.message) < 200
 
 
-@pytest.mark.parametrize(
-    ("leaf", "takes"),
-    [
-        (INT8, "it takes an integer from -128 to 127"),
-        (UINT64, "it takes an integer from 0 to 18446744073709551615"),
-        (HALF, "it takes a number of half precision"),
-        (DECIMAL9, "it takes a decimal number of 9 digits, 2 of them behind the point"),
-        (DATE, "it takes a date as YYYY-MM-DD"),
-        (time("NANOS"), "it takes HH:MM:SS with fractions to nanos"),
-        (timestamp("MILLIS", utc=False), "it takes YYYY-MM-DDTHH:MM:SS with fractions to millis, without a zone"),
-        (INTERVAL, "it takes an ISO 8601 duration to milliseconds, such as P1M2DT3.004S"),
-        (FOUR_BYTES, "it takes 4 bytes in hexadecimal, as 0x.., or as text"),
-        (GEOMETRY, "it takes well-known binary (WKB) in hexadecimal, as 0x.."),
-    ],
-    ids=lambda value: value.type_name if isinstance(value, Column) else None,
-)
-def test_the_hint_is_in_words_of_the_type(leaf: Column, takes: str) -> None:
+HINTS = {
+    "it takes an integer from -128 to 127": INT8,
+    "it takes an integer from 0 to 18446744073709551615": UINT64,
+    "it takes a number of half precision": HALF,
+    "it takes a decimal number of 9 digits, 2 of them behind the point": DECIMAL9,
+    "it takes a date as YYYY-MM-DD": DATE,
+    "it takes HH:MM:SS with fractions to nanos": time("NANOS"),
+    "it takes YYYY-MM-DDTHH:MM:SS with fractions to millis, without a zone": timestamp("MILLIS", utc=False),
+    "it takes an ISO 8601 duration to milliseconds, such as P1M2DT3.004S": INTERVAL,
+    "it takes 4 bytes in hexadecimal, as 0x.., or as text": FOUR_BYTES,
+    "it takes well-known binary (WKB) in hexadecimal, as 0x..": GEOMETRY,
+}
+
+
+@each("hint, leaf", HINTS.items())
+def test_the_hint_is_in_words_of_the_type(leaf: Column, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(leaf, "?!")
-    assert caught.value.hint == takes
+    assert caught.value.hint == hint
 
 
-@pytest.mark.parametrize(
-    ("leaf", "text", "unit"),
+@each(
+    "leaf, texts, unit",
     [
-        (DECIMAL9, "1.001", "scale of 2"),
-        (DECIMAL9, "1e-900", "scale of 2"),
-        (DECIMAL_BYTES, "0.005", "scale of 2"),
-        (time("MILLIS"), "12:00:00.0001", "unit, millis"),
-        (timestamp("MILLIS"), "2024-01-01T00:00:00.0005Z", "unit, millis"),
-        (timestamp("MICROS"), "2024-01-01T00:00:00.0000001Z", "unit, micros"),
-        (timestamp("NANOS"), "2024-01-01T00:00:00.0000000001Z", "unit, nanos"),
-        (INT96, "2024-01-01T00:00:00.0000000001", "unit, nanos"),
-        (INTERVAL, "PT0.0001S", "unit, millis"),
+        (DECIMAL9, ["1.001", "1e-900"], "scale of 2"),
+        (DECIMAL_BYTES, ["0.005"], "scale of 2"),
+        (time("MILLIS"), ["12:00:00.0001"], "unit, millis"),
+        (timestamp("MILLIS"), ["2024-01-01T00:00:00.0005Z"], "unit, millis"),
+        (timestamp("MICROS"), ["2024-01-01T00:00:00.0000001Z"], "unit, micros"),
+        (timestamp("NANOS"), ["2024-01-01T00:00:00.0000000001Z"], "unit, nanos"),
+        (INT96, ["2024-01-01T00:00:00.0000000001"], "unit, nanos"),
+        (INTERVAL, ["PT0.0001S"], "unit, millis"),
     ],
-    ids=lambda value: value.type_name if isinstance(value, Column) else None,
 )
-def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(leaf: Column, text: str, unit: str) -> None:
-    literal = parse(leaf, text)
-
-    assert (literal.forms, literal.verdict) == ((), ABSENT)
-    assert literal.note == f"more {'digits' if 'scale' in unit else 'precise'} than the column's {unit}"
-
-
-@pytest.mark.parametrize("leaf", [INT32, DOUBLE, DECIMAL9, DATE, UUID, FOUR_BYTES, INT96, INTERVAL, BSON])
-def test_a_filter_cannot_be_queried_for_null(leaf: Column) -> None:
-    for value in (None, "null", "NULL"):
-        assert parse(leaf, value).verdict == CANNOT_SAY
-    assert parse(STRING, None).verdict == CANNOT_SAY
-    assert parse(BYTES, None).verdict == CANNOT_SAY
+def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(leaf: Column, texts: list[str], unit: str) -> None:
+    note = f"more {'digits' if 'scale' in unit else 'precise'} than the column's {unit}"
+    for literal in (parse(leaf, text) for text in texts):
+        assert (literal.forms, literal.verdict, literal.note) == ((), ABSENT, note)
 
 
-@pytest.mark.parametrize("value", ["true", "false", "maybe", None, True, False, np.True_])
-def test_boolean_filters_give_no_answer(value: object) -> None:
-    assert parse_object(BOOLEAN, value).verdict == CANNOT_SAY
+def test_a_filter_of_booleans_and_a_query_for_null_give_no_answer() -> None:
+    for leaf in (INT32, DOUBLE, DECIMAL9, DATE, UUID, FOUR_BYTES, INT96, INTERVAL, BSON):
+        assert {parse(leaf, value).verdict for value in (None, "null", "NULL")} == {CANNOT_SAY}, leaf.type_name
+    assert parse(STRING, None).verdict == parse(BYTES, None).verdict == CANNOT_SAY
+    for value in ("true", "false", "maybe", None, True, False, np.True_):
+        assert parse_object(BOOLEAN, value).verdict == CANNOT_SAY
 
 
-@pytest.mark.parametrize("leaf", [FLOAT, DOUBLE, HALF], ids=lambda leaf: leaf.type_name)
+@each("leaf", [FLOAT, DOUBLE, HALF])
 def test_a_zero_is_queried_with_both_signs_and_nan_not_at_all(leaf: Column) -> None:
     width = leaf.width or 0
     zeros = (bytes(width), bytes(width - 1) + b"\x80")
@@ -331,8 +319,8 @@ def test_a_time_without_a_zone_is_read_as_utc_and_says_so() -> None:
     assert parse(INT96, "2024-01-01T00:00:00").note == "read as UTC"
 
 
-@pytest.mark.parametrize(
-    ("leaf", "value", "plain"),
+@each(
+    "leaf, value, plain",
     [
         (INT32, 7, i32(7)),
         (INT32, np.int64(7), i32(7)),
@@ -367,34 +355,26 @@ def test_python_objects(leaf: Column, value: object, plain: bytes) -> None:
     assert parse_object(leaf, value).forms[0] == plain
 
 
-@pytest.mark.parametrize(
-    ("leaf", "value"),
+@each(
+    "leaf, values",
     [
-        (INT32, 1.5),
-        (INT32, True),
-        (INT32, np.True_),
-        (INT32, object()),
-        (INT32, dt.date(2024, 1, 1)),
-        (INT32, b"abc"),
-        (DECIMAL9, 12.5),
-        (DECIMAL9, np.float32(12.5)),
-        (DECIMAL9, Fraction(25, 2)),
-        (DATE, dt.datetime(2024, 1, 1)),
-        (STRING, 7),
-        (STRING, dt.date(2024, 1, 1)),
-        (DOUBLE, 10**400),
-        (DOUBLE, 1j),
-        (FOUR_BYTES, b"abc"),
-        (timestamp("MICROS", utc=False), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
+        (INT32, [1.5, True, np.True_, object(), dt.date(2024, 1, 1), b"abc"]),
+        (DECIMAL9, [12.5, np.float32(12.5), Fraction(25, 2)]),
+        (DATE, [dt.datetime(2024, 1, 1)]),
+        (STRING, [7, dt.date(2024, 1, 1)]),
+        (DOUBLE, [10**400, 1j]),
+        (FOUR_BYTES, [b"abc"]),
+        (timestamp("MICROS", utc=False), [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]),
     ],
 )
-def test_python_objects_of_another_type_are_usage_errors(leaf: Column, value: object) -> None:
-    with pytest.raises(UsageError, match="is not a value of"):
-        parse_object(leaf, value)
+def test_python_objects_of_another_type_are_usage_errors(leaf: Column, values: list[object]) -> None:
+    for value in values:
+        with pytest.raises(UsageError, match="is not a value of"):
+            parse_object(leaf, value)
 
 
-@pytest.mark.parametrize(
-    ("leaf", "plain", "text"),
+@each(
+    "leaf, plain, text",
     [
         (INT8, i32(300), "0x2c010000"),
         (INT8, i32(255), "-1"),
@@ -430,8 +410,8 @@ def test_stored_bytes_as_a_person_reads_them(leaf: Column, plain: bytes, text: s
     assert format_plain(leaf, plain) == text
 
 
-@pytest.mark.parametrize(
-    ("leaf", "text", "plain"),
+@each(
+    "leaf, text, plain",
     [
         (column("INT64", "DATE"), "5", i64(5)),
         (column("INT64", "TIMESTAMP", unit=""), "5", i64(5)),
@@ -453,8 +433,8 @@ _KEY = "eccbc87e4b5ce2fe28308fd9f2a7baf3"
 _DASHED = "eccbc87e-4b5c-e2fe-2830-8fd9f2a7baf3"
 
 
-@pytest.mark.parametrize(
-    ("leaf", "text", "meant"),
+@each(
+    "leaf, text, meant",
     [
         # As md5sum and BigQuery, PostgreSQL, SQLite and MySQL, Spark, and DuckDB print bytes.
         *((BYTES, text, f"0x{_KEY}") for text in (_KEY, _KEY.upper(), f"\\x{_KEY}", f"X'{_KEY}'", f"x'{_KEY.upper()}'", _DASHED)),

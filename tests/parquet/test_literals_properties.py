@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.parquet.columns import Column
@@ -45,8 +44,6 @@ COLUMNS = [
     leaf(FLBA, length=1),
     leaf(FLBA, length=16),
 ]
-every_column = pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.type_name)
-some_examples = settings(max_examples=20)  # for each of some fifty columns
 
 
 def plain_values(column: Column) -> st.SearchStrategy[bytes]:
@@ -63,46 +60,23 @@ def plain_values(column: Column) -> st.SearchStrategy[bytes]:
     return st.one_of(st.binary(max_size=40), st.text(max_size=40).map(str.encode), st.sampled_from([b"null", b"0x41", b"nan", b""]))
 
 
-@every_column
-@some_examples
-@given(st.data())
+@settings(max_examples=500)
+@given(st.sampled_from(COLUMNS), st.data())
 def test_what_is_stored_is_never_absent(column: Column, data: st.DataObject) -> None:
-    """A query with the printed form of a stored value includes the stored bytes."""
+    """Queried in its printed form, and as the bytes themselves; what is queried instead of it has the same printed forms."""
     plain = data.draw(plain_values(column))
     literal = parse(column, format_plain(column, plain))
-
     assert plain in literal.forms or literal.verdict == MAYBE
+    as_bytes = parse_object(column, plain)
+    assert plain in as_bytes.forms or as_bytes.verdict == MAYBE
 
-
-@every_column
-@some_examples
-@given(st.data())
-def test_parse_format_parse_is_the_identity(column: Column, data: st.DataObject) -> None:
-    text = format_plain(column, data.draw(plain_values(column)))
-    first = parse(column, text)
-    if first.verdict is not None:
-        assert first.verdict == MAYBE
+    if literal.verdict is not None:
+        assert literal.verdict == MAYBE
         return
-
-    for form in first.forms:
+    for form in literal.forms:
         again = parse(column, format_plain(column, form))
-        assert set(again.forms) == set(first.forms) or form in first.forms[1:]
-    assert parse(column, format_plain(column, first.forms[0])).forms == first.forms
-
-
-@every_column
-@some_examples
-@given(st.data())
-def test_a_value_that_went_in_is_maybe(column: Column, data: st.DataObject) -> None:
-    """Queried as text, and as the bytes themselves."""
-    values = data.draw(st.lists(plain_values(column), min_size=1, max_size=20))
-    bloom = BloomFilter.empty(1024)
-    for plain in values:
-        bloom.insert(plain)
-
-    for plain in values:
-        for literal in (parse(column, format_plain(column, plain)), parse_object(column, plain)):
-            assert literal.verdict == MAYBE or any(form in bloom for form in literal.forms)
+        assert set(again.forms) == set(literal.forms) or form in literal.forms[1:]
+    assert parse(column, format_plain(column, literal.forms[0])).forms == literal.forms
 
 
 @given(st.text(max_size=30))
@@ -126,14 +100,10 @@ def test_dates_are_those_of_the_standard_library(date: dt.date) -> None:
     assert iso8601.format_date(days) == date.isoformat()
 
 
-@given(st.integers(-(2**31), 2**31 - 1))
-def test_every_day_that_32_bits_can_count_has_a_date_and_it_has_the_day(days: int) -> None:
-    assert iso8601.parse_date(iso8601.format_date(days)) == days
-
-
 @given(st.integers(-(2**31), 2**31 - 2))
 def test_the_next_day_is_the_next_date(days: int) -> None:
     """Neither a date twice nor one left out: the day of the month counts up, or a new month begins with 1."""
+    assert iso8601.parse_date(iso8601.format_date(days)) == days
     year, month, day = _civil(iso8601.format_date(days))
     next_year, next_month, next_day = _civil(iso8601.format_date(days + 1))
 
@@ -186,11 +156,10 @@ def test_decimals_are_exact(value: Decimal) -> None:
     assert Decimal(format_plain(leaf("INT32", "DECIMAL", precision=9, scale=2), struct.pack("<i", unscaled))) == value
 
 
-@pytest.mark.parametrize(("physical", "length", "layout"), [("FLOAT", 0, "<f"), (FLBA, 2, "<e")])
-@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000))
-def test_the_nearest_narrow_number_is_among_the_queried_forms(physical: str, length: int, layout: str, value: Decimal) -> None:
+@given(st.sampled_from(["<f", "<e"]), st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000))
+def test_the_nearest_narrow_number_is_among_the_queried_forms(layout: str, value: Decimal) -> None:
     """Rounding text to a double and then to a narrow number may be one step off; exact fractions show which number is nearest."""
-    column = leaf(physical, "FLOAT16", length=length) if length else leaf(physical)
+    column = leaf("FLOAT") if layout == "<f" else leaf(FLBA, "FLOAT16", length=2)
     forms = parse(column, str(value)).forms
     exact = Fraction(value)
     queried_values = {Fraction(struct.unpack(layout, form)[0]) for form in forms}

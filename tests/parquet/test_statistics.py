@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.statistics import bounds
+from support.tables import each
 
 ORDERED = [
     # Lowest to highest, with the ends of the type's range where the order of bytes would be another.
@@ -42,7 +42,7 @@ def footer_of(path: Path) -> Footer:
         return file.footer
 
 
-@pytest.mark.parametrize("values", ORDERED, ids=lambda values: str(values.type))
+@each("values", ORDERED)
 def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
     """One value per row group: the bounds of each row group are above those of the previous one."""
     path = tmp_path / "ordered.parquet"
@@ -54,8 +54,8 @@ def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
     assert all(lower.high < upper.low for lower, upper in pairwise(intervals))
 
 
-@pytest.mark.parametrize(
-    ("values", "options"),
+@each(
+    "values, options",
     [
         (pa.array([1, 2]), {"write_statistics": False}),
         (pa.array([None, None], pa.int64()), {}),
@@ -99,8 +99,8 @@ class TestDoubtful:
         assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"b") is None
         assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"a") == (b"a", b"a")
 
-    @pytest.mark.parametrize(
-        ("writer", "is_reliable"),
+    @each(
+        "writer, is_reliable",
         [
             ("parquet-mr version 1.8.0 (build 0)", True),
             ("parquet-mr version 1.12.3", True),
@@ -125,7 +125,7 @@ class TestDoubtful:
         assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=number, max_value=nan) is None
         assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=nan, max_value=nan) is None
 
-    @pytest.mark.parametrize(("low", "high"), [(2, 1), (None, 1)])
+    @each("low, high", [(2, 1), (None, 1)])
     def test_a_minimum_above_the_maximum_or_alone(self, low: int | None, high: int, tmp_path: Path):
         fields = {"max_value": high.to_bytes(8, "little")} | ({"min_value": low.to_bytes(8, "little")} if low is not None else {})
         assert self.bounds_with(tmp_path, pa.array([1]), **fields) is None

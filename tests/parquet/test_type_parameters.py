@@ -19,6 +19,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     Type,
 )
 from sbbf_tool.parquet.literals import CANNOT_SAY, format_plain, parse, parse_object
+from support.tables import each
 
 I32_NUMBERS = [-(2**31), -(2**16), -1, 0, 1, 2, 9, 10, 18, 19, 38, 39, 76, 1000, 1001, 10**6, 2**31 - 1]
 
@@ -43,25 +44,25 @@ def assert_distinguished(column: Column, *, is_known: bool) -> None:
     assert len(column.type_name) < 100
 
 
-@pytest.mark.parametrize("scale", [None, *I32_NUMBERS])
-@pytest.mark.parametrize("precision", [None, *I32_NUMBERS])
-@pytest.mark.parametrize(
-    ("physical", "length", "most"),
-    [
-        (Type.INT32, None, 9),
-        (Type.INT64, None, 18),
-        (Type.FIXED_LEN_BYTE_ARRAY, 1, 2),
-        (Type.FIXED_LEN_BYTE_ARRAY, 16, 38),
-        (Type.FIXED_LEN_BYTE_ARRAY, 2**31 - 1, 1000),
-        (Type.BYTE_ARRAY, None, 1000),
-    ],
-)
-def test_decimals(physical, length, most, precision, scale):
-    is_known = precision is not None and 1 <= precision <= most and 0 <= (scale or 0) <= precision
-    today = LogicalType(DECIMAL=DecimalType(precision=precision, scale=scale))
-    assert_distinguished(column_of(type=physical, type_length=length, logicalType=today), is_known=is_known)
-    older = {"converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
-    assert_distinguished(column_of(type=physical, type_length=length, **older), is_known=is_known)
+PHYSICAL = [  # with a length, and the digits that it holds
+    (Type.INT32, None, 9),
+    (Type.INT64, None, 18),
+    (Type.FIXED_LEN_BYTE_ARRAY, 1, 2),
+    (Type.FIXED_LEN_BYTE_ARRAY, 16, 38),
+    (Type.FIXED_LEN_BYTE_ARRAY, 2**31 - 1, 1000),
+    (Type.BYTE_ARRAY, None, 1000),
+]
+
+
+@each("physical, length, most", PHYSICAL)
+@each("precision", [None, *I32_NUMBERS])
+def test_decimals(physical, length, most, precision):
+    for scale in {None, -1, 0, precision or 1, (precision or 0) + 1, 2**31 - 1} - {2**31}:
+        is_known = precision is not None and 1 <= precision <= most and 0 <= (scale or 0) <= precision
+        today = LogicalType(DECIMAL=DecimalType(precision=precision, scale=scale))
+        assert_distinguished(column_of(type=physical, type_length=length, logicalType=today), is_known=is_known)
+        older = {"converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
+        assert_distinguished(column_of(type=physical, type_length=length, **older), is_known=is_known)
 
 
 def test_as_many_digits_as_the_bytes_hold():
@@ -72,20 +73,17 @@ def test_as_many_digits_as_the_bytes_hold():
             assert_distinguished(column_of(converted_type=ConvertedType.DECIMAL, **element), is_known=precision == most)
 
 
-@pytest.mark.parametrize("bits", [None, -128, -8, -1, 0, 1, 7, 8, 9, 16, 31, 32, 33, 64, 65, 127])
-def test_integers(bits):
-    for signed in (None, True, False):
-        logical = LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed))
-        assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64))
+def test_integers_and_times():
+    for bits in (None, -128, -8, -1, 0, 1, 7, 8, 9, 16, 31, 32, 33, 64, 65, 127):
+        for signed in (None, True, False):
+            logical = LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed))
+            assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64))
+    for unit, is_known in ((None, False), (TimeUnit(), False), (TimeUnit(MICROS=MicroSeconds()), True)):
+        for logical in (LogicalType(TIME=TimeType(unit=unit)), LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True))):
+            assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)
 
 
-@pytest.mark.parametrize(("unit", "is_known"), [(None, False), (TimeUnit(), False), (TimeUnit(MICROS=MicroSeconds()), True)])
-def test_times(unit, is_known):
-    for logical in (LogicalType(TIME=TimeType(unit=unit)), LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True))):
-        assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)
-
-
-@pytest.mark.parametrize("length", [None, *I32_NUMBERS])
+@each("length", [None, *I32_NUMBERS])
 def test_fixed_lengths(length):
     column = column_of(type=Type.FIXED_LEN_BYTE_ARRAY, type_length=length)
     is_known = length is not None and length > 0

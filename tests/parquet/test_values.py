@@ -18,12 +18,13 @@ import pytest
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import annotate, decimal, edit_footer
 from support.newer_pyarrow import arrow_type
 from support.stored_values import stored
+from support.tables import each
 
 
 def equals(path: Path, name: str = "v") -> set[int]:
@@ -80,8 +81,8 @@ TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
 ]
 
 
-@pytest.mark.parametrize("use_dictionary", [True, False], ids=["dictionary", "plain"])
-@pytest.mark.parametrize(("kind", "values", "pack"), TYPES, ids=lambda value: str(value) if isinstance(value, pa.DataType) else None)
+@each("use_dictionary", {"dictionary": True, "plain": False})
+@each("kind, values, pack", TYPES)
 def test_each_type(tmp_path: Path, kind: pa.DataType, values: list[Any], pack: Callable[[Any], bytes], use_dictionary: bool) -> None:
     array = pa.array([values[0], None, *values, None, *values, None], kind)
 
@@ -90,16 +91,7 @@ def test_each_type(tmp_path: Path, kind: pa.DataType, values: list[Any], pack: C
     assert stored(path) == [pack(value) for value in (values[0], *values, *values)]
 
 
-@pytest.mark.parametrize("precision", [1, 9, 10, 18])
-def test_decimals_as_integers(tmp_path: Path, precision: int) -> None:
-    values = [Decimal(n).scaleb(-1) for n in (0, 1, -9, -1, 5)]
-
-    path = write(tmp_path / "f.parquet", pa.array(values, pa.decimal128(precision, 1)), store_decimal_as_integer=True)
-
-    assert stored(path) == [struct.pack("<i" if precision <= 9 else "<q", int(value * 10)) for value in values]
-
-
-@pytest.mark.parametrize("use_dictionary", [True, False])
+@each("use_dictionary", [True, False])
 def test_int96(tmp_path: Path, use_dictionary: bool) -> None:
     array = pa.array([A_MOMENT, None, dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)], pa.timestamp("us", "UTC"))
 
@@ -115,7 +107,7 @@ def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_a
     assert stored(annotate(path, {"v": decimal(9, 2)})) == forms
 
 
-@pytest.mark.parametrize("use_dictionary", [True, False])
+@each("use_dictionary", [True, False])
 def test_booleans_are_a_byte_each(tmp_path: Path, use_dictionary: bool) -> None:
     path = write(tmp_path / "f.parquet", pa.array([True, None, False, True]), use_dictionary=use_dictionary)
 
@@ -145,8 +137,8 @@ def packed(array: pa.Array) -> list[bytes]:
     return [struct.pack(layout, value) if layout else value.encode() if isinstance(value, str) else value for value in values]
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize(("encoding", "array"), ENCODINGS, ids=lambda value: value if isinstance(value, str) else str(value.type))
+@each("version", ["1.0", "2.0"])
+@each("encoding, array", ENCODINGS)
 def test_every_encoding_in_pages_of_either_version(tmp_path: Path, encoding: str, array: pa.Array, version: str) -> None:
     path = write(
         tmp_path / "f.parquet",
@@ -160,28 +152,6 @@ def test_every_encoding_in_pages_of_either_version(tmp_path: Path, encoding: str
     )
 
     assert encoding in pq.read_metadata(path).row_group(0).column(0).encodings
-    assert stored(path) == packed(array)
-
-
-@pytest.mark.parametrize("array", [pa.array(INTEGERS, pa.int32()), pa.array(STRINGS)], ids=["int32", "string"])
-def test_a_dictionary_that_is_given_up_half_way(tmp_path: Path, array: pa.Array) -> None:
-    """Pages that refer to the dictionary first, plain ones behind them."""
-    path = write(tmp_path / "f.parquet", array, dictionary_pagesize_limit=4000, data_page_size=1000, write_batch_size=50)
-
-    assert {"RLE_DICTIONARY", "PLAIN"} <= set(pq.read_metadata(path).row_group(0).column(0).encodings)
-    assert stored(path) == packed(array)
-
-
-@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("use_dictionary", [True, False])
-def test_every_codec(tmp_path: Path, codec: str, version: str, use_dictionary: bool) -> None:
-    array = pa.array([None if n % 5 == 0 else f"value {n % 700}" for n in range(3000)])
-
-    path = write(
-        tmp_path / "f.parquet", array, compression=codec, data_page_version=version, use_dictionary=use_dictionary, data_page_size=1000
-    )
-
     assert stored(path) == packed(array)
 
 
@@ -209,32 +179,6 @@ def test_pages_that_hold_fewer_rows_than_the_footer_says(tmp_path: Path) -> None
         stored(path)
 
 
-@pytest.mark.parametrize("use_dictionary", [True, False])
-@pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.binary(4), pa.float64()], ids=str)
-def test_chunks_with_nothing_in_them(tmp_path: Path, kind: pa.DataType, use_dictionary: bool) -> None:
-    no_rows = write(tmp_path / "no_rows.parquet", pa.array([], kind), use_dictionary=use_dictionary)
-    all_null = write(tmp_path / "all_null.parquet", pa.nulls(100, kind), use_dictionary=use_dictionary)
-
-    assert stored(no_rows) == []
-    assert stored(all_null) == []
-
-
-def test_columns_with_shared_or_unusual_names(tmp_path: Path) -> None:
-    names = ["a.b", "`", "", "ä ö", "v"]
-    table = pa.table([pa.array([n], pa.int32()) for n in range(5)], names=names)
-    pq.write_table(table, tmp_path / "f.parquet")
-
-    with ParquetFile.open(tmp_path / "f.parquet") as file:
-        for n, column in enumerate(file.footer.columns):
-            assert column.path == (names[n],)
-            assert read_value(file, column) == struct.pack("<i", n)
-
-
-def read_value(file: ParquetFile, column: Column) -> bytes:
-    (values,) = read_chunk(file.source.open_arrow, file.footer, 0, column)
-    return values[0]
-
-
 def test_only_the_chunks_own_bytes_are_read(tmp_path: Path) -> None:
     """All others may be anything: here they are zeros."""
     table = pa.table({"before": ["x" * 50_000], "v": ["wanted"], "after": ["y" * 50_000]})
@@ -252,7 +196,7 @@ def test_only_the_chunks_own_bytes_are_read(tmp_path: Path) -> None:
 # What means the same and is not stored
 
 
-@pytest.mark.parametrize(("kind", "layout"), [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")], ids=str)
+@each("kind, layout", [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")])
 def test_zeros_and_nans(tmp_path: Path, kind: pa.DataType, layout: str) -> None:
     def array(*values: float) -> pa.Array:
         return pa.array([np.float16(value) for value in values] if kind == pa.float16() else list(values), kind)
@@ -284,7 +228,7 @@ def test_nans_with_a_payload_are_stored_as_they_are(tmp_path: Path) -> None:
     assert equals(path) == {hash_value(bytes.fromhex("000000000000f87f")), hash_value(bytes.fromhex("000000000000f8ff"))}
 
 
-@pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.binary(2), pa.date32()], ids=str)
+@each("kind", [pa.int32(), pa.string(), pa.binary(2), pa.date32()])
 def test_other_types_have_nothing_of_the_kind(tmp_path: Path, kind: pa.DataType) -> None:
     values = {pa.int32(): [0], pa.string(): ["0", "nan"], pa.binary(2): [b"\0\0"], pa.date32(): [dt.date(1970, 1, 1)]}[kind]
 

@@ -17,6 +17,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics
 from sbbf_tool.parquet.pages import Page, page_range, read_pages
 from sbbf_tool.parquet.values import read_chunk
+from support.tables import each
 
 TEXT = Column(0, ("v",), ("v",), "BYTE_ARRAY", 0, None, 0, 0)
 GIB = 1 << 30
@@ -50,7 +51,7 @@ def test_fixed_widths_need_no_more_than_arithmetic() -> None:
     assert plan_batches(fixed(16), meta(10**9), 10**6, never, never) == Batches(MOST_VALUES // 1000)
 
 
-@pytest.mark.parametrize(
+@each(
     "chunk",
     [
         meta(10**6, encodings=[Encoding.RLE_DICTIONARY]),
@@ -69,7 +70,7 @@ def test_references_to_a_dictionary_with_repeated_entries_are_expanded_in_batche
     assert plan == Batches(MOST_BYTES // 40_000)
 
 
-@pytest.mark.parametrize(
+@each(
     "chunk",
     [
         meta(10**6, decoded_size=MOST_BYTES, encodings=[Encoding.RLE_DICTIONARY, Encoding.PLAIN]),
@@ -141,7 +142,7 @@ def test_a_header_that_holds_long_statistics_is_read_whole(tmp_path: Path) -> No
     assert page == Page(False, Encoding.PLAIN, 2, page.size)
 
 
-@pytest.mark.parametrize("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
+@each("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
 def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: Path, junk: bytes) -> None:
     with ParquetFile.open(file_of_many_pages) as file:
         chunk = file.footer.chunk(0, 0)
@@ -155,7 +156,7 @@ def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: P
     assert caught.value.place == f"page header at byte {start:,}"
 
 
-@pytest.mark.parametrize(("values", "longest"), [(["x", "x" * 5000, None, "x" * 300], 5000), ([None, None], 0)])
+@each("values, longest", [(["x", "x" * 5000, None, "x" * 300], 5000), ([None, None], 0)])
 def test_the_longest_value_is_measured_in_the_dictionary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[str | None], longest: int
 ) -> None:

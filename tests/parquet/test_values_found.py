@@ -68,10 +68,10 @@ def leaves_of(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-@pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(kind) for kind, _ in TYPES])
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.data())
-def test_any_value_of_any_type(tmp_path: Path, kind: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.sampled_from(TYPES), st.data())
+def test_any_value_of_any_type(tmp_path: Path, typed: tuple[pa.DataType, st.SearchStrategy[Any]], data: st.DataObject) -> None:
+    kind, values = typed
     rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=12))
     path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
     options = {"use_dictionary": data.draw(st.booleans()), "store_decimal_as_integer": data.draw(st.booleans())}
@@ -80,9 +80,8 @@ def test_any_value_of_any_type(tmp_path: Path, kind: pa.DataType, values: st.Sea
     probe_values(path, output, leaves_of(rows) if not pa.types.is_map(kind) else None)
 
 
-@pytest.mark.parametrize("annotation", [decimal(38, 3), INTERVAL], ids=["decimal in bytes", "interval"])
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.data())
+@given(st.sampled_from([decimal(38, 3), INTERVAL]), st.data())
 def test_any_bytes_of_a_type_that_pyarrow_does_not_write(tmp_path: Path, annotation: dict[str, Any], data: st.DataObject) -> None:
     """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last bit."""
     width = 12 if annotation is INTERVAL else None

@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sbbf_tool import add_filters, probe
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.corpus_edits import bare_repeated, flatten_lists
 from support.stored_values import stored
+from support.tables import each
 
 X = pa.field("x", pa.int32())
 REQUIRED_X = pa.field("x", pa.int32(), nullable=False)
@@ -28,24 +29,24 @@ def required(kind: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", kind, nullable=False))
 
 
-# A type, and the names to query, with and without the scaffolding; each leaf three groups down at least once.
-SHAPES: list[tuple[str, pa.DataType]] = [
-    ("list", pa.list_(pa.int32())),
-    ("list of required", required(pa.int32())),
-    ("list of lists of lists", pa.list_(pa.list_(pa.list_(pa.int32())))),
-    ("struct", pa.struct([X])),
-    ("struct with a required leaf", pa.struct([REQUIRED_X])),
-    ("structs in structs", pa.struct([pa.field("a", pa.struct([pa.field("b", pa.struct([REQUIRED_X]))]))])),
-    ("list of structs", pa.list_(pa.struct([X, pa.field("y", S)]))),
-    ("list of structs with a required leaf", pa.list_(pa.struct([REQUIRED_X]))),
-    ("required list of required structs", required(pa.struct([REQUIRED_X, pa.field("y", S, nullable=False)]))),
-    ("map", pa.map_(S, pa.int32())),
-    ("map of required", pa.map_(S, pa.field("value", pa.int32(), nullable=False))),
-    ("map to lists of structs", pa.map_(S, pa.list_(pa.struct([X])))),
-    ("struct of list of map", pa.struct([pa.field("a", pa.list_(pa.map_(S, pa.int32())))])),
-    ("list of map of struct of list", pa.list_(pa.map_(S, pa.struct([pa.field("a", pa.list_(S))])))),
-    ("fixed-size list", pa.list_(pa.int32(), 2)),
-    ("large list", pa.large_list(pa.large_string())),
+# Each leaf three groups down at least once.
+SHAPES: list[pa.DataType] = [
+    pa.list_(pa.int32()),
+    required(pa.int32()),
+    pa.list_(pa.list_(pa.list_(pa.int32()))),
+    pa.struct([X]),
+    pa.struct([REQUIRED_X]),
+    pa.struct([pa.field("a", pa.struct([pa.field("b", pa.struct([REQUIRED_X]))]))]),
+    pa.list_(pa.struct([X, pa.field("y", S)])),
+    pa.list_(pa.struct([REQUIRED_X])),
+    required(pa.struct([REQUIRED_X, pa.field("y", S, nullable=False)])),
+    pa.map_(S, pa.int32()),
+    pa.map_(S, pa.field("value", pa.int32(), nullable=False)),
+    pa.map_(S, pa.list_(pa.struct([X]))),
+    pa.struct([pa.field("a", pa.list_(pa.map_(S, pa.int32())))]),
+    pa.list_(pa.map_(S, pa.struct([pa.field("a", pa.list_(S))]))),
+    pa.list_(pa.int32(), 2),
+    pa.large_list(pa.large_string()),
 ]
 
 
@@ -91,9 +92,8 @@ def check(path: Path, kind: pa.DataType, rows: list[Any]) -> None:
         assert stored(path, ".".join(column.short_path)) == expected
 
 
-@pytest.mark.parametrize("kind", [kind for _, kind in SHAPES], ids=[name for name, _ in SHAPES])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.data())
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.sampled_from(SHAPES), st.data())
 def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject) -> None:
     rows = data.draw(st.lists(values_of(kind), min_size=1, max_size=20))
     use_dictionary, version, group = data.draw(st.booleans()), data.draw(st.sampled_from(["1.0", "2.0"])), data.draw(st.integers(1, 20))
@@ -103,14 +103,6 @@ def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject
     pq.write_table(table, path, use_dictionary=use_dictionary, data_page_version=version, row_group_size=group, data_page_size=100)
 
     check(path, kind, rows)
-
-
-@pytest.mark.parametrize("kind", [kind for _, kind in SHAPES], ids=[name for name, _ in SHAPES])
-def test_nothing_but_nulls(tmp_path: Path, kind: pa.DataType) -> None:
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"v": pa.array([None] * 3, kind)}), path)
-
-    check(path, kind, [None] * 3)
 
 
 def test_nulls_at_each_level(tmp_path: Path) -> None:
@@ -162,7 +154,7 @@ def test_lists_of_two_levels(tmp_path: Path) -> None:
     assert stored(path, "v") == stored(path, "v.array")
 
 
-@pytest.mark.parametrize("use_dictionary", [True, False])
+@each("use_dictionary", [True, False])
 def test_a_repeated_leaf_without_any_list_around_it(tmp_path: Path, use_dictionary: bool) -> None:
     path = tmp_path / "f.parquet"
     schema = pa.schema([pa.field("v", required(pa.string()), nullable=False)])
@@ -173,35 +165,3 @@ def test_a_repeated_leaf_without_any_list_around_it(tmp_path: Path, use_dictiona
         (column,) = file.footer.columns
     assert (column.path, column.max_definition, column.max_repetition) == (("v",), 1, 1)
     assert stored(path) == [b"a", b"b", b"c"]
-
-
-def test_a_name_with_a_dot_and_a_path_are_distinguished(tmp_path: Path) -> None:
-    path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
-    table = pa.table({"a.b": ["top"], "a": pa.array([{"b": "nested", "c.d": "quoted"}])})
-    pq.write_table(table, path)
-
-    assert stored(path, "a.b") == [b"nested"]
-    assert stored(path, "`a.b`") == [b"top"]
-    assert stored(path, "a.`c.d`") == [b"quoted"]
-    with pytest.raises(UsageError, match="no column"):
-        stored(path, "a.c.d")
-
-    add_filters(path, ["`a.b`"], output=output)
-    assert [answer.answer for answer in probe(output, "a.b", ["top"]).values[0].row_groups] == ["no filter"]
-    assert probe(output, "`a.b`", ["nested"]).is_absent
-    assert not probe(output, "`a.b`", ["top"]).is_absent
-
-
-def test_filters_of_nested_leaves_hold_every_element(tmp_path: Path) -> None:
-    path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
-    kind = pa.struct([pa.field("a", pa.list_(pa.map_(S, pa.int32())))])
-    rows = [{"a": [{f"k{n}": n, "none": None}, None, {}]} if n % 3 else None for n in range(50)]
-    pq.write_table(pa.table({"v": pa.array(rows, kind)}), path, row_group_size=20)
-
-    report = add_filters(path, ["v.a.key", "v.a.value"], output=output)
-
-    assert {row.column for row in report.filters} == {"v.a.list.element.key_value.key", "v.a.list.element.key_value.value"}
-    present = [n for n in range(50) if n % 3]
-    assert not any(value.is_absent for value in probe(output, "v.a.value", present).values)
-    assert not any(value.is_absent for value in probe(output, "v.a.key", ["none", *(f"k{n}" for n in present)]).values)
-    assert probe(output, "v.a.value", [1000]).is_absent

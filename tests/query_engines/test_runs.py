@@ -25,6 +25,7 @@ from sbbf_tool.query_engines.releases import find_release
 from sbbf_tool.query_engines.runs import Run, describe_predicates, numbers_of, read_runs
 from sbbf_tool.query_engines.table import parse_table, read_families
 from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, IN_MANY, LOSES_ROWS, NULL_SAFE, UNUSED, USED
+from support.tables import each
 
 FAMILIES = [family.id for family in read_families()]
 FAST = ["duckdb", "datafusion", "clickhouse", "polars", "pyarrow", "fastparquet"]
@@ -69,7 +70,7 @@ class TestCommittedRuns:
         assert all(engine.evidence != "run" or engine.releases or engine.id == "parquet-java" for engine in engines().engines)
 
     @pytest.mark.engines
-    @pytest.mark.parametrize("engine", FAST)
+    @each("engine", FAST)
     def test_an_installed_engine_does_what_its_run_says(self, engine, questions, tmp_path):
         pytest.importorskip(RUNNABLE[engine].module if engine in RUNNABLE else engine)
         check_installed(engine, Path(sys.executable), questions, tmp_path)
@@ -191,8 +192,8 @@ class TestProcesses:
 ROW, NONE, ERROR = {"rows": [1]}, {"rows": []}, {"error": "E"}
 
 
-@pytest.mark.parametrize(
-    ("stored_with", "stored_without", "absent_with", "absent_without", "outcome"),
+@each(
+    "stored_with, stored_without, absent_with, absent_without, outcome",
     [
         (ROW, ROW, NONE, ERROR, USED),
         (ROW, ROW, ERROR, ERROR, UNUSED),
@@ -274,15 +275,15 @@ class TestTableFromRuns:
         with pytest.raises(ValueError, match="no run shows"):
             table_of(made_run("1.0", USED), rows=[HARM])
 
-    @pytest.mark.parametrize("fact", ["version", "predicates", "evidence"])
+    @each("fact", ["version", "predicates", "evidence"])
     def test_facts_that_runs_show_are_not_stated(self, fact):
         data = tomllib.loads(Path(sys.modules[parse_table.__module__].__file__ or "").with_name("engines.toml").read_text())
         next(row for row in data["engine"] if row["id"] == "duckdb")[fact] = "run"
         with pytest.raises(ValueError, match=f"duckdb: runs show {fact}"):
             parse_table(data, read_runs())
 
-    @pytest.mark.parametrize(
-        ("runs", "text"),
+    @each(
+        "runs, text",
         [
             ([made_run("1.0", USED)], "="),
             ([made_run("1.0", USED, of_in=[IN, IN_MANY])], "= and IN"),
@@ -301,8 +302,8 @@ class TestTableFromRuns:
 
 
 class TestReleases:
-    @pytest.mark.parametrize(
-        ("text", "engine", "release"),
+    @each(
+        "text, engine, release",
         [
             ("duckdb-1.4", "duckdb", "1.4.5"),
             ("duckdb-1.4.2", "duckdb", "1.4.0"),
@@ -321,8 +322,8 @@ class TestReleases:
         report = find_release(text)
         assert (report.id, report.version) == (engine, release)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
+    @each(
+        "text, message",
         [
             ("duckdb-0.9", "DuckDB 0.9 is older than the releases that were run; the oldest is DuckDB 1.1.3"),
             ("trino-440", "no release of Trino was run; name it without a version, for main of August 2026"),

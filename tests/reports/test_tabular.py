@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pytest
 
 import sbbf_tool
-import sbbf_tool.reports
 from sbbf_tool.extensions.tables.abandoned import AbandonedCopy, AbandonedReport
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
@@ -29,6 +27,7 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner.lookup import probe_values
 from support.defects import missing_length, write_sound
+from support.tables import each
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILTERS = FIXTURES / "pyarrow-filters.parquet"
@@ -36,13 +35,20 @@ TABLE = FIXTURES / "paimon" / "orders"
 
 
 def report_types() -> list[type[Tabular]]:
-    modules = [importlib.import_module(f"sbbf_tool.reports.{info.name}") for info in pkgutil.iter_modules(sbbf_tool.reports.__path__)]
-    members = [member for module in modules for member in vars(module).values() if inspect.isclass(member)]
+    paths = [
+        path
+        for path in Path(sbbf_tool.__path__[0]).rglob("*.py")
+        if re.search(r"^class .*(Tabular|ChangeReport)\)", path.read_text(), re.M)
+    ]
+    names = [".".join(path.with_suffix("").parts[path.parts.index("sbbf_tool") :]) for path in paths]
+    members = [member for name in names for member in vars(importlib.import_module(name)).values() if inspect.isclass(member)]
     return sorted({each for each in members if issubclass(each, Tabular) and not inspect.isabstract(each)}, key=name_of)
 
 
 def name_of(report: type) -> str:
-    return f"{report.__module__.rpartition('.')[2]}.{report.__name__}"
+    """Return the name of a report behind its module, or its extension."""
+    parts = report.__module__.split(".")
+    return f"{parts[2] if 'extensions' in parts else parts[-1]}.{report.__name__}"
 
 
 def wrong_length(folder: Path) -> Path:
@@ -61,7 +67,7 @@ def paimon_file(folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[Path], Any]] = {
-    "abandoned.AbandonedReport": lambda folder: AbandonedReport(
+    "tables.AbandonedReport": lambda folder: AbandonedReport(
         "orders", (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),), deleted=False
     ),
     "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new"),
@@ -84,7 +90,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "paimon.InspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
     "paimon.RemoveIndexReport": lambda folder: sbbf_tool.remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
     "paimon.ProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
-    "page.PageReport": lambda folder: sbbf_tool.write_report(FILTERS, folder / "page.html"),
+    "report.PageReport": lambda folder: sbbf_tool.write_report(FILTERS, folder / "page.html"),
     "paimon.VerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
@@ -109,15 +115,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Tabular
     return report
 
 
-every_report = pytest.mark.parametrize("name", MAKERS)
-
-
 def test_every_report_is_tried() -> None:
     assert [name_of(each) for each in report_types()] == sorted(MAKERS)
 
 
-@every_report
-def test_pyarrow_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
+@each("name", list(MAKERS))
+def test_pyarrow_polars_and_notebooks_show_it(reports: Callable[[str], Tabular], name: str) -> None:
+    import polars
+
     report = reports(name)
     table = pa.table(report)
     table.validate(full=True)
@@ -126,36 +131,26 @@ def test_pyarrow_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
     assert table.equals(report.to_arrow())
     assert not any(pa.types.is_struct(field.type) for field in table.schema), "rows are flat"
     assert pa.RecordBatchReader.from_stream(report).read_all().equals(table)
-
-
-@every_report
-def test_polars_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
-    import polars
-
-    report = reports(name)
-    assert polars.DataFrame(report).to_dicts() == report.to_arrow().to_pylist()
+    assert polars.DataFrame(report).to_dicts() == table.to_pylist()
+    rows, _, figures = report._repr_html_().partition('<div class="sbbf">')
+    tags = Cells(rows).tags
+    assert tags.count("table") == 1
+    assert tags.count("tr") <= 22
+    assert bool(figures) == (name in ("inspect.InspectReport", "explain.ExplainReport"))
+    assert len(set(ids := re.findall(r' id="([^"]+)"', figures))) == len(ids)
 
 
 @pytest.mark.engines
-@every_report
-def test_duckdb_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
+@each("name", list(MAKERS))
+def test_duckdb_and_pandas_read_it(reports: Callable[[str], Tabular], name: str) -> None:
     import duckdb
-
-    report = reports(name)
-    relation = duckdb.sql("SELECT * FROM report")
-    assert (relation.columns, relation.fetchall()) == (
-        report.to_arrow().column_names,
-        [tuple(row.values()) for row in report.to_arrow().to_pylist()],
-    )
-
-
-@pytest.mark.engines
-@every_report
-def test_pandas_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
     import pandas
 
     report = reports(name)
-    pandas.testing.assert_frame_equal(pandas.DataFrame.from_arrow(report), report.to_arrow().to_pandas())
+    table = report.to_arrow()
+    relation = duckdb.sql("SELECT * FROM report")
+    assert (relation.columns, relation.fetchall()) == (table.column_names, [tuple(row.values()) for row in table.to_pylist()])
+    pandas.testing.assert_frame_equal(pandas.DataFrame.from_arrow(report), table.to_pandas())
 
 
 EMPTY = {
@@ -169,7 +164,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("name", EMPTY)
+@each("name", list(EMPTY))
 def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabular], name: str) -> None:
     report = reports(name)
     empty: Tabular = replace(report, **dict.fromkeys(EMPTY[name], ()))
@@ -182,12 +177,12 @@ def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular])
     names = {name: reports(name).to_arrow().column_names for name in MAKERS if not name.startswith("paimon")}
     begin = {name for name, columns in names.items() if columns[0] == "file"}
     assert names.keys() - begin == {
-        "abandoned.AbandonedReport",
+        "tables.AbandonedReport",
         "advise.AdviceReport",
         "conformance.MadeCorpus",
         "engine_runs.EngineRunsReport",
         "engines.EnginesReport",
-        "page.PageReport",
+        "report.PageReport",
         "rules.RulesReport",
         "size.SizeReport",
     }
@@ -267,13 +262,3 @@ def test_a_notebook_shows_the_first_rows_and_how_many_more() -> None:
     assert cells.tags.count("circle") + cells.tags.count("rect") <= 2 * 2000
     assert "unreadable" not in cells.text, "columns without a value are left out"
     assert "more" not in Cells(replace(report, filters=rows[:3])._repr_html_()).text
-
-
-@every_report
-def test_a_notebook_shows_every_report(reports: Callable[[str], Tabular], name: str) -> None:
-    rows, _, figures = reports(name)._repr_html_().partition('<div class="sbbf">')
-    tags = Cells(rows).tags
-    assert tags.count("table") == 1
-    assert tags.count("tr") <= 22
-    assert bool(figures) == (name in ("inspect.InspectReport", "explain.ExplainReport"))
-    assert len(set(ids := re.findall(r' id="([^"]+)"', figures))) == len(ids)

@@ -75,11 +75,6 @@ class DuckDB:
         counts = json.loads(profile)["query"]
         return Scan(counts["total_row_groups_scanned"], counts["total_row_groups_to_scan"])
 
-    def ruled_out(self, path: Path, column: str, value: Any) -> list[bool]:
-        """Return for each row group whether its filter excludes `value` (`parquet_bloom_probe`); False without a filter."""
-        query = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, ?, ?) ORDER BY row_group_id"
-        return [excluded for (excluded,) in self._connection.execute(query, [str(path), column, value]).fetchall()]
-
     def _select(self, path: Path, column: str, operand: Any) -> tuple[str, list[Any]]:
         columns = self._connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()
         kind = next(column_type for name, column_type, *_ in columns if name == column)

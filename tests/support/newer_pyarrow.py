@@ -46,7 +46,7 @@ WRONG = {
     "tests/operations/test_remove_compact.py::test_compacting_drops_old_footers_and_old_filters": _BEHIND_CHUNKS,
     "tests/rules/test_rules.py::TestUnreferencedBytes": _BEHIND_CHUNKS,
     # The first error of these pages is in a program that writes a table, and not in the message of the test.
-    "tests/test_docs.py::test_programs_run[docs/how-to/iceberg.md": _ICEBERG,
+    "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/tutorial/first-filter.md": _BEHIND_CHUNKS,
     "tests/parquet/test_chunk_index.py::test_inspect_of_a_file_without_filters_parses_no_chunk": _BEHIND_CHUNKS,

@@ -6,8 +6,6 @@ import ast
 import re
 import tomllib
 
-import pytest
-
 from sbbf_tool.bloom import sizing
 from sbbf_tool.cli.advise import WRITERS as WRITERS_OF_OPTION
 from sbbf_tool.parquet.columns import Column
@@ -15,6 +13,7 @@ from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.reports.advise import WriterSettings
 from sbbf_tool.writers.settings import WRITERS, build_settings
 from sbbf_tool.writers.writer import FilteredColumn, Request
+from support.tables import each
 
 STRING = Logical("STRING")
 
@@ -36,7 +35,7 @@ def test_the_option_lists_every_writer() -> None:
     assert list(WRITERS_OF_OPTION) == list(WRITERS)
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@each("writer", list(WRITERS))
 def test_notes_are_comments_in_the_text(writer: str) -> None:
     emitted = settings(writer)
     assert [line.lstrip("#- ") for line in comments(emitted.text)] == list(emitted.notes)
@@ -44,7 +43,7 @@ def test_notes_are_comments_in_the_text(writer: str) -> None:
     assert emitted.text.endswith("\n")
 
 
-@pytest.mark.parametrize("writer", ["spark", "pyarrow", "polars"])
+@each("writer", ["spark", "pyarrow", "polars"])
 def test_python_can_be_parsed(writer: str) -> None:
     name = 'o\'x "y" \\ é \u202e\n\x7f'
     program = ast.parse(settings(writer, column(name)).text)
@@ -70,14 +69,14 @@ def test_keys_of_properties_are_escaped() -> None:
     assert keys == ["user_id", r"a\ b", r"c\=d\:e", r"f\\g"]
 
 
-@pytest.mark.parametrize("writer", ["iceberg", "paimon", "trino", "datafusion"])
+@each("writer", ["iceberg", "paimon", "trino", "datafusion"])
 def test_quotes_in_sql_are_doubled(writer: str) -> None:
     assert "o''x" in settings(writer, column("o'x")).text
 
 
-@pytest.mark.parametrize("writer", [name for name, row in WRITERS.items() if row.uses_formula])
-@pytest.mark.parametrize("ndv", [1, 5, 20, 48, 1000, 108_000, 109_000, 10_000_000])
-@pytest.mark.parametrize("fpp", [0.1, 0.01, 0.0001])
+@each("writer", [name for name, row in WRITERS.items() if row.uses_formula])
+@each("ndv", [1, 5, 20, 48, 1000, 108_000, 109_000, 10_000_000])
+@each("fpp", [0.1, 0.01, 0.0001])
 def test_writers_choose_the_size_of_the_target(writer: str, ndv: int, fpp: float) -> None:
     emitted = settings(writer, ndv=ndv, fpp=fpp)
     (entry,) = emitted.columns
@@ -97,8 +96,8 @@ def test_items_of_paimon_are_per_file() -> None:
     assert "'file-index.bloom-filter.user_id.items' = '300000'" in settings("paimon", row_groups=3).text
 
 
-@pytest.mark.parametrize(
-    ("writer", "rest", "reason"),
+@each(
+    "writer, rest, reason",
     [
         ("datafusion", column("a.b"), "`a.b`: a dot separates"),
         ("datafusion", column("Name"), "Name: names of options are lower case"),
