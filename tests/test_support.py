@@ -55,3 +55,28 @@ def test_a_stage_fails_for_a_skip_that_is_not_expected(pytester, monkeypatch, wo
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
     lines = [line.split() for line in (pytester.path / "stages").read_text().splitlines()]
     assert [(line[0], line[1], line[3], line[5]) for line in lines] == [("other", "4", "s", "MB"), ("modules", "4", "s", "MB")]
+
+
+def test_a_table_names_each_row_that_fails_and_each_finds_the_files_of_the_fixtures(pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from support.tables import each
+
+        @pytest.fixture
+        def path(tmp_path):
+            (tmp_path / "a").write_text("as it was")
+            return tmp_path / "a"
+
+        @each("number", {"one": 1, "two": 2, "three": 3})
+        def test_a_table(number, path, tmp_path):
+            assert path.read_text() == "as it was"
+            assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+            (tmp_path / "b").mkdir()
+            path.write_text("changed") if number == 1 else path.unlink()
+            assert number == 1
+        """
+    )
+    result = pytester.runpytest("-n", "0")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*2 of 3 rows*", "*row: two*", "*row: three*"])
