@@ -14,7 +14,7 @@ from math import prod
 from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.answers import query_row_group
+from sbbf_tool.file.answers import list_answers, query_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.reuse import Reuse
@@ -160,7 +160,7 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
             dictionary_answers = by_dictionary(file, number, question)
             may_hold = dictionary_answers is None or _may_hold_any(answer.answer for answer in dictionary_answers)
             is_present = dictionary_answers is not None and any(answer.answer == MAYBE for answer in dictionary_answers)
-            filter_answers = [answer.answer for answer in query_row_group(file, number, question)]
+            filter_answers = [answer.answer for answer in list_answers(question, query_filter(file, number, question))]
             filter_state = FILTER_PASSES if MAYBE in filter_answers else ABSENT if not _may_hold_any(filter_answers) else None
             state = PRESENT if is_present else UNKNOWN if may_hold else NOT_PRESENT
             states.append((question.column.name, state, len(question.literals), filter_state))

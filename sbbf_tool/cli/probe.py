@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,12 +22,12 @@ from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
+from sbbf_tool.reports.probe import MANY_VALUES
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import ExplainReport
-    from sbbf_tool.reports.lookup import LookupReport
-    from sbbf_tool.reports.probe import ProbeReport, UnfitValue, ValueAnswers
+    from sbbf_tool.reports.probe import ProbeReport, UnfitValue
 
 MAYBE, ABSENT = 0, 1
 
@@ -101,7 +102,6 @@ def command(
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
-    view: _ProbeView | _LookupView
     # Only as an argument does `-` stand for standard input.
     named_values = tuple(_VALUE_MARK + value if value == "-" else value for value in named_values)
     from sbbf_tool.runner import works
@@ -109,15 +109,9 @@ def command(
     files, column, values = split_arguments(files, column, named_values)
     files.ensure_single_reader(values_file, *values)
     all_values = collect_values(values, values_file, ask_null)
-    if files.file is not None:
-        view = _ProbeView()
-        view.values_file = values_file
-        code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, outputs)
-    else:
-        view = _LookupView(len(all_values), is_empty_table=files.is_empty_table)
-        view.values_file = values_file
-        work = works.look_up(column, all_values, dialect=dialect, keys=files.keys, strict=strict)
-        code = report_files(files, work, view, outputs, (column,))
+    view = _ProbeView(files, column, len(all_values), values_file)
+    work = works.probe(column, all_values, dialect=dialect, keys=files.keys, strict=files.is_strict(strict))
+    code = report_files(files, work, view, outputs, (column,))
     if stats:
         view.show_stats()
     return code
@@ -162,7 +156,7 @@ def choose_exit_code(codes: set[int], warnings: Iterable[str], *, is_empty_table
 _MOST_UNFIT = 5
 
 
-def keep_unfit(unfit: dict[str, UnfitValue] | None, report: ProbeReport | LookupReport | ExplainReport) -> dict[str, UnfitValue] | None:
+def keep_unfit(unfit: dict[str, UnfitValue] | None, report: ProbeReport | ExplainReport) -> dict[str, UnfitValue] | None:
     """Return the values that no file so far can hold; None before the first file that has the column."""
     if report.type is None:
         return unfit
@@ -189,144 +183,121 @@ def _find_line(name: str, value: str) -> int | None:
         return None
 
 
-class _Answers(View[Any]):
-    """Totals of the answers of all files."""
+class _ProbeView(View["ProbeReport"]):
+    """Table of each value in each row group of one file; of several files or many values, the row groups that may hold each."""
 
-    def __init__(self, *, is_empty_table: bool = False) -> None:
+    schema = "probe"
+    lists_answers = True
+
+    def __init__(self, files: Files, column: str, values: int, values_file: str | None) -> None:
         super().__init__()
-        self._is_empty_table = is_empty_table
-        self._files = self._bytes_read = self._requests = 0
+        self._is_single = files.file is not None
+        self._is_empty_table = files.is_empty_table
+        self._column, self._values = column, values
+        self._values_file = values_file
+        self._values_with_hits: set[str] = set()
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
-        self.values_file: str | None = None
-        """The file of the values, for the lines of those that no file can hold."""
+        self._counts: Counter[str] = Counter()
 
-    def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
-        self._files += 1
+    def add(self, report: ProbeReport, row: FileRow) -> int:
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
-        self._bytes_read += report.bytes_read
-        self._requests += report.requests
+        if not self._is_single:
+            self._values_with_hits.update(hit.value for hit in report.hits)
+        self._counts.update(
+            files=1,
+            hits=bool(report.hits),
+            inconclusive=bool(report.inconclusive),
+            absent=report.is_absent,
+            without_filter=_has_no_filter(report),
+            without_column=report.type is None,
+            bytes_read=report.bytes_read,
+            requests=report.requests,
+        )
         return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
-        codes |= say_unfit(self._unfit, self.values_file)
+        codes |= say_unfit(self._unfit, self._values_file)
         return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
 
     def show_stats(self) -> None:
-        requests = f" in {self._requests:,} requests" if self._requests else ""
-        complain(f"read {self._bytes_read:,} bytes of {format_count(self._files, 'file')}{requests}", kind="note")
-
-
-class _ProbeView(_Answers):
-    """Table of each value in each row group of one file."""
-
-    schema = "probe"
+        requests = f" in {self._counts['requests']:,} requests" if self._counts["requests"] else ""
+        complain(f"read {self._counts['bytes_read']:,} bytes of {format_count(self._counts['files'], 'file')}{requests}", kind="note")
 
     def show(self, page: Page, report: ProbeReport) -> None:
-        from sbbf_tool.reports.probe import ValueAnswers
-
         page.say(f"{report.file}: column {report.column}, {report.type}")
-        if isinstance(report.values, ValueAnswers):
-            self._show_many(page, report.values)
+        if report.num_values > MANY_VALUES:
+            page.say_all(_describe(report, ""))
+            count = len(report.hits)
+            ending = "; the row groups without an answer may hold any of them"
+            ending = ending if report.inconclusive else f", {report.num_values - count:,} are absent"
+            page.say(f"{format_count(report.num_values, 'value')}: {count:,} may be in the file{ending}")
             return
         page.table(
             _COLUMNS,
             [
-                (
-                    *(render.value(value.value), answer.row_group, answer.answer),
-                    answer.reason or value.note or "",
-                )
+                (render.value(value.value), answer.row_group, answer.answer, answer.reason or value.note or "")
                 for value in report.values
                 for answer in value.row_groups
             ],
             matters=lambda row: row[-2] != "absent",
         )
 
-    show_line = show
-
-    def _show_many(self, page: Page, values: ValueAnswers) -> None:
-        """List the values that may be stored, and count the others."""
-        count = 0
-
-        def list_values() -> Iterator[str]:
-            nonlocal count
-            for text, row_groups in values.find_values():
-                count += 1
-                yield f"{render.value(text)}: {format_row_groups(row_groups)}"
-
-        page.say_all(list_values())
-        reasons: dict[str, list[int]] = {}
-        for each in values.open_filters:
-            reasons.setdefault(f"{each.answer}: {each.reason}" if each.reason else each.answer, []).append(each.row_group)
-        for reason, row_groups in reasons.items():
-            page.say(f"any of the values: {format_row_groups(row_groups)} ({reason})")
-        ending = "; the row groups without an answer may hold any of them" if reasons else f", {len(values) - count:,} are absent"
-        page.say(f"{format_count(len(values), 'value')}: {count:,} may be in the file{ending}")
-
-
-class _LookupView(_Answers):
-    """List of the files and row groups that may hold each of many values."""
-
-    schema = "lookup"
-    command = "probe"
-    lists_answers = True
-
-    def __init__(self, values: int, *, is_empty_table: bool) -> None:
-        super().__init__(is_empty_table=is_empty_table)
-        self._values = values
-        self._values_with_hits: set[str] = set()
-        self._files_with_hits = self._inconclusive_files = self._excluded_files = self._files_without_column = 0
-
-    def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
-        report = cast("LookupReport", report)
-        self._values_with_hits.update(hit.value for hit in report.hits)
-        self._files_with_hits += bool(report.hits)
-        self._inconclusive_files += bool(report.inconclusive)
-        self._excluded_files += report.is_absent
-        self._files_without_column += report.type is None
-        return super().add(report)
-
-    def show_line(self, page: Page, report: LookupReport) -> None:
-        page.say_all(f"{report.file}: {render.value(hit.value)}: {format_row_groups(hit.row_groups)}" for hit in report.hits)
-        for inconclusive in report.inconclusive:
-            reason = f"{inconclusive.answer}: {inconclusive.reason}" if inconclusive.reason else inconclusive.answer
-            page.say(f"{report.file}: any of the values: {format_row_groups(inconclusive.row_groups)} ({reason})")
-
-    show = show_line
+    def show_line(self, page: Page, report: ProbeReport) -> None:
+        if not _has_no_filter(report):
+            page.say_all(_describe(report, f"{report.file}: "))
 
     def show_end(self, page: Page, files: str) -> None:
-        values, total = format_count(self._values, "value"), format_count(self._files, "file")
+        counts = self._counts
+        values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
+        if counts["without_filter"]:
+            has = "has" if counts["without_filter"] == 1 else "have"
+            page.say(f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column}")
         answers = []
-        if hits := self._files - self._inconclusive_files - self._excluded_files:
+        if hits := counts["files"] - counts["inconclusive"] - counts["absent"]:
             answers.append(f"{format_count(hits, 'file')} may hold {len(self._values_with_hits):,} of the values")
-        if self._inconclusive_files:
-            answers.append(f"{format_count(self._inconclusive_files, 'file')} may hold any of them, because filters gave no answer")
-        if answers and self._excluded_files:
-            answers.append(f"{format_count(self._excluded_files, 'file')} cannot hold any of them")
-        elif not answers and self._files_without_column < self._files:
+        if counts["inconclusive"]:
+            answers.append(f"{format_count(counts['inconclusive'], 'file')} may hold any of them, because filters gave no answer")
+        if answers and counts["absent"]:
+            answers.append(f"{format_count(counts['absent'], 'file')} cannot hold any of them")
+        elif not answers and counts["without_column"] < counts["files"]:
             answers.append("filters exclude all of them")
         elif not answers:
             answers.append("none of them is in the files")
-        if self.links:
-            answers.append(f"{format_count(self.links, 'linked folder')} skipped, which may hold any of them")
-        if self.unfinished:
-            answers.append(f"{format_count(self.unfinished, 'unfinished file')} left out, which may hold any of them")
-        if self.left_out:
-            answers.append(f"{format_count(self.left_out, 'file')} left out, which may hold any of them")
-        if self.failures:
-            answers.append(f"{format_count(self.failures, 'more file')} could not be queried")
-        page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(self._files_without_column)}")
+        for count, noun, what in (
+            (self.links, "linked folder", "skipped, which may hold any of them"),
+            (self.unfinished, "unfinished file", "left out, which may hold any of them"),
+            (self.left_out, "file", "left out, which may hold any of them"),
+            (self.failures, "more file", "could not be queried"),
+        ):
+            if count:
+                answers.append(f"{format_count(count, noun)} {what}")
+        page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(counts['without_column'])}")
 
     def totals(self) -> dict[str, Any]:
         return {
             "values": self._values,
             "values_with_hits": len(self._values_with_hits),
-            "files_with_hits": self._files_with_hits,
-            "files_with_inconclusive_row_groups": self._inconclusive_files,
-            "files_without_column": self._files_without_column,
-            "bytes_read": self._bytes_read,
+            "files_with_hits": self._counts["hits"],
+            "files_with_inconclusive_row_groups": self._counts["inconclusive"],
+            "files_without_filter": self._counts["without_filter"],
+            "files_without_column": self._counts["without_column"],
+            "bytes_read": self._counts["bytes_read"],
         }
+
+
+def _has_no_filter(report: ProbeReport) -> bool:
+    """Return whether no row group of a file has a filter, so that it may hold any of the values."""
+    return any(len(each.row_groups) == report.row_groups and each.answer == "no filter" for each in report.inconclusive)
+
+
+def _describe(report: ProbeReport, start: str) -> Iterator[str]:
+    """Yield a line for each value that the file may hold, and for the row groups that may hold any of them."""
+    yield from (f"{start}{render.value(hit.value)}: {format_row_groups(hit.row_groups)}" for hit in report.hits)
+    for each in report.inconclusive:
+        reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
+        yield f"{start}any of the values: {format_row_groups(each.row_groups)} ({reason})"
 
 
 def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> Sequence[str | None]:
@@ -337,8 +308,10 @@ def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null
         from sbbf_tool.file.texts import Texts
 
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
-    if not values:
+    if not values and values_file is None and not arguments:
         raise click.UsageError("no value to query")
+    if not values:
+        complain(f"sbbf: {'standard input' if values_file in (None, '-') else values_file} has no values", kind="note")
     return values
 
 

@@ -70,7 +70,6 @@ class Summary:
 DOCUMENTS = {
     "inspect": "sbbf_tool.reports.inspect:InspectReport",
     "probe": "sbbf_tool.reports.probe:ProbeReport",
-    "lookup": "sbbf_tool.reports.lookup:LookupReport",
     "explain": "sbbf_tool.reports.explain:ExplainReport",
     "explain-run": "sbbf_tool.extensions.engine_runs.reports:EngineRunsReport",
     "verify": "sbbf_tool.reports.verify:VerifyReport",

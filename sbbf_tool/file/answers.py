@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.file.bitmaps import build_bitmap, count_bits, is_set, iterate, unite
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
-from sbbf_tool.reports.bitmaps import build_bitmap
-from sbbf_tool.reports.probe import MANY_VALUES, NO_FILTER, FilterAnswers, RowGroupAnswer, ValueAnswer, ValueAnswers
+from sbbf_tool.reports.probe import MANY_VALUES, NO_FILTER, Hit, LongSequence, RowGroupAnswer
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -27,6 +27,17 @@ EMPTY_FILTER = "the filter is empty, but the column chunk has values"
 """Why there is no answer for a row group that query engines skip all the same."""
 _EMPTY_BLOCK = bytes(BLOCK_BYTES)
 _WINDOW = 1 << 16
+
+
+class FilterAnswers(NamedTuple):
+    """Answers of the filter of one row group for all values."""
+
+    row_group: int
+    values: bytes
+    """The values that the filter may hold, as a bitmap."""
+    answer: str
+    """Answer for the other values."""
+    reason: str | None
 
 
 def query_filter(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> FilterAnswers:
@@ -57,16 +68,30 @@ def query_filter(file: ParquetFile, row_group: int, question: Question, dialect:
     return FilterAnswers(row_group, values, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
 
 
-def list_answers(question: Question, row_groups: Sequence[FilterAnswers]) -> Sequence[ValueAnswer]:
-    """Return the answers for each value in these row groups; those for many values are made when they are looked at."""
-    answers = ValueAnswers(question.texts, row_groups, question.row.special)
-    return tuple(answers) if len(answers) <= MANY_VALUES else answers
+def list_answers(question: Question, answers: FilterAnswers) -> list[RowGroupAnswer]:
+    """Return the answer of one row group for each value."""
+    others, maybe = RowGroupAnswer(answers.row_group, answers.answer, answers.reason), RowGroupAnswer(answers.row_group, literals.MAYBE)
+    by_value = [maybe if is_set(answers.values, at) else others for at in range(len(question))]
+    for at, literal in question.row.special.items():
+        if literal.verdict is not None:
+            by_value[at] = RowGroupAnswer(answers.row_group, literal.verdict, literal.note)
+    return by_value
 
 
-def query_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
-    """Query one row group's filter for each value; see `query_filter`."""
-    filter_answers = query_filter(file, row_group, question, dialect)
-    return [value.row_groups[0] for value in list_answers(question, [filter_answers])]
+def find_hits(question: Question, filters: Sequence[FilterAnswers], num_row_groups: int) -> Sequence[Hit]:
+    """Return the values that row groups may hold, by the answers of their filters. Those that no filter can judge may be in all."""
+    every = tuple(range(num_row_groups))
+    bitmaps = [*(each.values for each in filters), question.row.unknowable if every else b""]
+
+    def make() -> Iterator[Hit]:
+        for at, row_groups in iterate(bitmaps):
+            literal = question.row.special.get(at)
+            if literal is not None and literal.verdict is not None:
+                yield Hit(literal.text, every, literal.verdict, literal.note, at)
+            else:
+                yield Hit(question.text(at), row_groups, position=at)
+
+    return tuple(make()) if len(question) <= MANY_VALUES else LongSequence(make, count_bits(unite(bitmaps)))
 
 
 def query_damaged_filter(

@@ -7,21 +7,21 @@ that the notation of the column treats specially, such as null or `0x2a`, is par
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.bitmaps import bitmap_of
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.parquet.statistics import stated_bounds
-from sbbf_tool.reports.bitmaps import bitmap_of
-from sbbf_tool.reports.probe import MANY_VALUES, UnfitValue
+from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, QueriedValue, UnfitValue
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.interface import ValueHasher
@@ -77,10 +77,17 @@ class Question:
             by_value[owner].append(h)
         return by_value
 
-    @property
-    def texts(self) -> Sequence[str | None]:
-        """How each value is reported, except those in `row.special`."""
-        return self.values if isinstance(self.values, Texts) else [literal.text for literal in self.literals]
+    @cached_property
+    def queried(self) -> Sequence[QueriedValue]:
+        """How each value is reported."""
+        special = self.row.special
+
+        def make() -> Iterator[QueriedValue]:
+            for at in range(len(self)):
+                literal = special.get(at)
+                yield QueriedValue(self.text(at)) if literal is None else QueriedValue(literal.text, literal.verdict, literal.note)
+
+        return tuple(make()) if len(self) <= MANY_VALUES else LongSequence(make, len(self), is_sent=False)
 
     def text(self, position: int) -> str:
         """Return how a value is reported."""
@@ -105,6 +112,17 @@ class Question:
         text, words = self._other_meaning
         low, _ = (stated_bounds(footer, 0, self.column) if footer.num_row_groups else None) or (b"", b"")
         return () if literals.are_alike(low, text.encode("utf-8", "surrogateescape")) else (words,)
+
+    @cached_property
+    def has_buffers(self) -> bool:
+        """Whether a value is in memory that may change."""
+        return not isinstance(self.values, Texts) and any(isinstance(value, bytearray | memoryview) for value in self.values)
+
+    def of(self, column: Column) -> Question:
+        """Return the same question for a column that stores its values in the same form."""
+        question = copy(self)
+        question.column = column
+        return question
 
     def rehash(self, hasher: ValueHasher) -> Question:
         """Return the same question for filters with another hash function."""
@@ -210,26 +228,16 @@ def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
     if literals.are_integers(column):
         for start in values[::_RUN]:
             add_integers(start, min(start + _RUN, len(texts)))
-    elif literals.may_be_text(column) and not column.reading.char_length:
-        hexadecimal = set() if literals.are_text(column) else {at for sign in _HEXADECIMAL for at in _starting_with(texts, sign)}
-        offsets = memoryview(texts.offsets)
-        for is_alone, run in groupby(values, hexadecimal.__contains__) if hexadecimal else ((False, values),):
-            positions = run if isinstance(run, range) else list(run)
-            if is_alone:
-                add_alone(positions)
-            elif positions:
-                start, stop = positions[0], positions[-1] + 1
-                row.add_run(start, hasher.hash_variable(texts.data, offsets[start : stop + 1], offsets.itemsize))
+    elif _are_plain_text(column, texts):
+        offsets = memoryview(texts.offsets)[texts.nulls :]
+        row.add_run(texts.nulls, hasher.hash_variable(texts.data, offsets, offsets.itemsize))
     else:
         add_alone(values)
     return row.build()
 
 
-def _starting_with(texts: Texts, sign: bytes) -> Iterator[int]:
-    """Yield the positions of the values that begin with these bytes."""
-    start = texts.data.find(sign)
-    while start >= 0:
-        position = bisect_right(texts.offsets, start) - 1
-        if texts.offsets[position] == start and texts.offsets[position + 1] - start >= len(sign):
-            yield position
-        start = texts.data.find(sign, start + 1)
+def _are_plain_text(column: Column, texts: Texts) -> bool:
+    """Return whether the bytes of each text are those that the column stores."""
+    if not literals.may_be_text(column) or column.reading.char_length:
+        return False
+    return literals.are_text(column) or not any(sign in texts.data for sign in _HEXADECIMAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from sbbf_tool.file.question import Question
     from sbbf_tool.parquet.column_names import ColumnNames
 
+_MOST_FORMS = 8
+
 
 class Reuse:
-    """The columns of the last schema, the last column that was looked up, and the last question.
+    """The columns of the last schema, the last column that was looked up, and a question for each form in which files store the column.
 
     A caller that opens many files creates one object and passes it on; results are the same without it. Threads may share it. A copy sent
     to another process is empty.
@@ -26,7 +29,7 @@ class Reuse:
         # Each field is assigned as one value, so that a thread never sees half of another thread's update.
         self._leaves: tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]] = (), None, ()
         self._column: tuple[Sequence[Column], str, Column] | None = None
-        self._question: Question | None = None
+        self._questions: dict[tuple[Column, bool], Question] = {}
         self.tables = TableFinder()
         """Whether folders are tables, as far as the caller has determined it."""
 
@@ -52,32 +55,21 @@ class Reuse:
         return last[2]
 
     def question_of(self, column: Column, values: Sequence[object], *, is_strict: bool = True) -> Question:
-        """Call `file.question.question_of`, or return its last result."""
+        """Call `file.question.question_of`, or return its result for the same object `values` and a column of the same form."""
         from sbbf_tool.file.question import question_of
-        from sbbf_tool.file.texts import Texts
 
-        last = self._question
-        if last is None or not _is_same(last, column, values) or is_strict != last.is_strict:
-            last = question_of(column, values, is_strict=is_strict)
-            # The value of a buffer may change before the next call.
-            if isinstance(values, Texts) or not any(isinstance(value, bytearray | memoryview) for value in values):
-                self._question = last
-        return last
-
-
-_ONE_FORM_TYPES = {str, bytes, int, type(None)}
-
-
-def _is_same(question: Question, column: Column, values: Sequence[object]) -> bool:
-    from sbbf_tool.file.texts import Texts
-
-    if question.column is not column and question.column != column:
-        return False
-    # Equal values are not always the same question: 1 and 1.0, or the two occurrences of a time when clocks are set back.
-    return question.values is values or (
-        question.values == values
-        and (
-            isinstance(values, Texts)
-            or ([*map(type, question.values)] == [*map(type, values)] and _ONE_FORM_TYPES.issuperset(map(type, values)))
-        )
-    )
+        logical = column.logical
+        if logical is not None and logical.kind == "INT" and logical.signed and logical.bits == 8 * (column.width or 0):
+            logical = None
+        # Neither the place in the schema nor whether values are optional changes how they are stored.
+        form = replace(column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0), is_strict
+        question = self._questions.get(form)
+        # The value of a buffer may change before the next call.
+        if question is None or question.values is not values or question.has_buffers:
+            question = question_of(column, values, is_strict=is_strict)
+        elif question.column != column:
+            question = question.of(column)
+        if len(self._questions) >= _MOST_FORMS:
+            self._questions.clear()
+        self._questions[form] = question
+        return question

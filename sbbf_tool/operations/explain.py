@@ -151,8 +151,7 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, verdi
     except UnreadableError as error:
         unreadable.append(describe_unreadable(error))
         dictionary = [Answer(CANNOT_SAY, f"the dictionary is unreadable: {error.message}")]
-    (value,) = list_answers(question, [query_damaged_filter(file, number, question, unreadable)])
-    (answer,) = value.row_groups
+    (answer,) = list_answers(question, query_damaged_filter(file, number, question, unreadable))
     stored, has_filter = _find_filter(file, number, column)
     verdicts = verdicts_of(
         bitset_bytes=stored.header.num_bytes if stored is not None else None,

@@ -7,15 +7,16 @@ the row groups that min and max or a filter exclude; files and row groups withou
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import or_
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable, as_values
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.file.answers import expect_answers, query_row_group
+from sbbf_tool.file.answers import expect_answers, list_answers, query_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_statistics, row_group_bytes
 from sbbf_tool.file.question import Question
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike
 
     _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
-    _PruneFragment = Callable[[ds.ParquetFileFragment, pa.Schema], "_FragmentAnswer"]
+
+_COUNTS = (
+    *("total_files", "total_row_groups", "skipped_by_statistics", "skipped_by_filter"),
+    *("total_bytes", "bytes_to_read", "bytes_read", "requests"),
+)
 
 
 def prune(
@@ -67,106 +72,116 @@ def prune(
         dataset = data
     else:
         raise UsageError("a dataset has its own file system: give paths with filesystem")
-    answers: list[_FragmentAnswer] = []
-    reuse = Reuse()
-
-    def prune_fragment(fragment: ds.ParquetFileFragment, schema: pa.Schema) -> _FragmentAnswer:
-        return _prune_fragment(fragment, schema, open_file, column, value_list, reuse)
-
-    pruned_dataset = _prune_dataset(dataset, prune_fragment, answers)
-    unknown_columns = [answer.unknown_column for answer in answers if answer.unknown_column is not None]
-    if unknown_columns and len(unknown_columns) == len(answers):
-        raise unknown_columns[0]
-    remaining = [answer for answer in answers if answer.row_groups]
+    pruning = _Pruning(open_file, column, value_list)
+    pruned_dataset = pruning.prune_dataset(dataset)
+    if pruning.unknown_columns and len(pruning.unknown_columns) == pruning.counts["total_files"]:
+        raise pruning.unknown_columns[0]
     return PruneReport(
         column=column,
         values=tuple("null" if value is None else str(value) for value in value_list),
-        files=tuple(PrunedFile(answer.file, answer.row_groups, answer.total_row_groups) for answer in remaining),
-        total_files=len(answers),
-        total_row_groups=sum(answer.total_row_groups for answer in answers),
-        skipped_by_statistics=sum(answer.skipped_by_statistics for answer in answers),
-        skipped_by_filter=sum(answer.skipped_by_filter for answer in answers),
-        total_bytes=sum(answer.total_bytes for answer in answers),
-        bytes_to_read=sum(answer.bytes_to_read for answer in answers),
-        bytes_read=sum(answer.bytes_read for answer in answers),
-        requests=sum(answer.requests for answer in answers),
-        warnings=tuple(f"{answer.file}: not pruned: {answer.warning}" for answer in answers if answer.warning),
+        files=tuple(pruning.files),
+        warnings=tuple(pruning.warnings),
         _dataset=pruned_dataset,
+        **pruning.counts,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FragmentAnswer:
-    """Row groups of one fragment that remain, and the counts of skipped ones."""
+class _Pruning:
+    """The files of a dataset with the row groups that remain, and the counts of a `PruneReport`."""
 
-    file: str
-    row_groups: tuple[int, ...]
-    total_row_groups: int
-    skipped_by_statistics: int = 0
-    skipped_by_filter: int = 0
-    total_bytes: int = 0
-    bytes_to_read: int = 0
-    bytes_read: int = 0
-    requests: int = 0
-    warning: str = ""
-    unknown_column: UsageError | None = None
-    """The error, if the file has no such column."""
+    def __init__(self, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> None:
+        self._open_file = open_file
+        self._column, self._values = column, values
+        self._reuse = Reuse()
+        self.files: list[PrunedFile] = []
+        self.warnings: list[str] = []
+        self.unknown_columns: list[UsageError] = []
+        """The errors of the files that have no such column."""
+        self.counts = Counter(dict.fromkeys(_COUNTS, 0))
 
+    def prune_dataset(self, dataset: ds.Dataset) -> ds.Dataset:
+        """Return a dataset of the row groups that remain, with the same schema and partitions."""
+        import pyarrow.dataset as ds
 
-def _prune_dataset(dataset: ds.Dataset, prune_fragment: _PruneFragment, answers: list[_FragmentAnswer]) -> ds.Dataset:
-    """Return a dataset of the row groups that remain, with the same schema and partitions; append each fragment's answer to `answers`."""
-    import pyarrow.dataset as ds
+        if isinstance(dataset, ds.UnionDataset):
+            return ds.UnionDataset(dataset.schema, [self.prune_dataset(child) for child in dataset.children])
+        fragments_to_read = []
+        try:
+            fragments = list(dataset.get_fragments())
+        except ValueError:
+            # pyarrow does not expose the filter.
+            raise UsageError("cannot prune a filtered dataset", hint="prune first, then filter") from None
+        for fragment in fragments:
+            if not isinstance(fragment, ds.ParquetFileFragment):
+                raise UsageError(f"cannot prune a dataset of {type(fragment).__name__} objects: it must consist of Parquet files")
+            if row_groups := self._prune_fragment(fragment, dataset.schema):
+                fragments_to_read.append(fragment.subset(row_group_ids=row_groups))
+        return ds.FileSystemDataset(fragments_to_read, dataset.schema, dataset.format, dataset.filesystem)
 
-    if isinstance(dataset, ds.UnionDataset):
-        return ds.UnionDataset(dataset.schema, [_prune_dataset(child, prune_fragment, answers) for child in dataset.children])
-    fragments_to_read = []
-    try:
-        fragments = list(dataset.get_fragments())
-    except ValueError:
-        # pyarrow does not expose the filter.
-        raise UsageError("cannot prune a filtered dataset", hint="prune first, then filter") from None
-    for fragment in fragments:
-        if not isinstance(fragment, ds.ParquetFileFragment):
-            raise UsageError(f"cannot prune a dataset of {type(fragment).__name__} objects: it must consist of Parquet files")
-        answer = prune_fragment(fragment, dataset.schema)
-        answers.append(answer)
-        if answer.row_groups:
-            fragments_to_read.append(fragment.subset(row_group_ids=answer.row_groups))
-    return ds.FileSystemDataset(fragments_to_read, dataset.schema, dataset.format, dataset.filesystem)
+    def _prune_fragment(self, fragment: ds.ParquetFileFragment, schema: pa.Schema) -> tuple[int, ...]:
+        """Return the row groups that remain, and count them."""
+        remaining = numbers = _list_row_groups(fragment)
+        name, warning, sizes = fragment.path, "", dict.fromkeys(numbers, 0)
+        try:
+            with self._open_file(fragment, self._reuse) as file:
+                name = file.name
+                sizes = {number: row_group_bytes(file, number) for number in numbers}
+                question, warning = self._ask(fragment, schema, file)
+                if question is not None:
+                    remaining = self._prune_row_groups(file, numbers, question)
+                    self.counts.update(bytes_read=file.source.bytes_read, requests=file.source.requests)
+        except (UnreadableError, RefusedError) as error:
+            warning = error.message
+        self.warnings += [f"{name}: not pruned: {warning}"] if warning else []
+        self.files += [PrunedFile(name, remaining, len(numbers))] if remaining else []
+        self.counts.update(
+            total_files=1,
+            total_row_groups=len(numbers),
+            total_bytes=sum(sizes.values()),
+            bytes_to_read=sum(sizes[number] for number in remaining),
+        )
+        return remaining
 
+    def _ask(self, fragment: ds.ParquetFileFragment, schema: pa.Schema, file: ParquetFile) -> tuple[Question | None, str]:
+        """Return the question for a file; None, and the reason, if its row groups cannot be pruned."""
+        try:
+            with file.locate_errors():
+                leaf = self._reuse.find_column(file.footer.columns, self._column)
+        except UsageError as error:
+            # pyarrow reads the column as null in the rows of this file.
+            self.unknown_columns.append(error)
+            return None, error.message
+        # pyarrow reads INT96 with its nanoseconds, other engines may not.
+        leaf = replace(leaf, reading=leaf.reading._replace(has_nanos=False))
+        if difference := why_read_differently(fragment, schema, leaf):
+            return None, difference
+        try:
+            with file.locate_errors():
+                return self._reuse.question_of(leaf, _add_equal_values(leaf, self._values)), ""
+        except UsageError as error:
+            if not is_cast(fragment, schema, leaf):
+                raise
+            # The column's type in the dataset may hold a value that its type in the file cannot.
+            if leaf.physical == "INT96":
+                return None, error.message
+            return self._reuse.question_of(leaf, _add_equal_values(leaf, self._values), is_strict=False), ""
 
-def _prune_fragment(
-    fragment: ds.ParquetFileFragment, schema: pa.Schema, open_file: _OpenFile, column: str, values: tuple[object, ...], reuse: Reuse
-) -> _FragmentAnswer:
-    numbers = _list_row_groups(fragment)
-    answer = _FragmentAnswer(fragment.path, numbers, len(numbers))
-    try:
-        with open_file(fragment, reuse) as file:
-            answer = replace(answer, file=file.name, total_bytes=sum(row_group_bytes(file, number) for number in numbers))
-            answer = replace(answer, bytes_to_read=answer.total_bytes)
-            try:
-                with file.locate_errors():
-                    leaf = reuse.find_column(file.footer.columns, column)
-                    # pyarrow reads INT96 with its nanoseconds, other engines may not.
-                    leaf = replace(leaf, reading=leaf.reading._replace(has_nanos=False))
-            except UsageError as error:
-                # pyarrow reads the column as null in the rows of this file.
-                return replace(answer, warning=error.message, unknown_column=error)
-            if difference := why_read_differently(fragment, schema, leaf):
-                return replace(answer, warning=difference)
-            try:
-                with file.locate_errors():
-                    question = reuse.question_of(leaf, _add_equal_values(leaf, values))
-            except UsageError as error:
-                if not is_cast(fragment, schema, leaf):
-                    raise
-                # The column's type in the dataset may hold a value that its type in the file cannot.
-                if leaf.physical == "INT96":
-                    return replace(answer, warning=error.message)
-                question = reuse.question_of(leaf, _add_equal_values(leaf, values), is_strict=False)
-            return _prune_row_groups(file, answer, question)
-    except (UnreadableError, RefusedError) as error:
-        return replace(answer, warning=error.message)
+    def _prune_row_groups(self, file: ParquetFile, numbers: tuple[int, ...], question: Question) -> tuple[int, ...]:
+        expect_answers(file, question)
+        remaining, skipped = [], Counter[str]()
+        for number in numbers:
+            absent_by_statistics = [answer.answer == ABSENT for answer in by_statistics(file, number, question)]
+            if all(absent_by_statistics):
+                skipped["skipped_by_statistics"] += 1
+                continue
+            # Statistics may exclude one value, and the filter another one.
+            absent_by_filter = [answer.is_absent for answer in list_answers(question, query_filter(file, number, question))]
+            if all(map(or_, absent_by_statistics, absent_by_filter)):
+                skipped["skipped_by_filter"] += 1
+            else:
+                remaining.append(number)
+        self.counts.update(skipped)
+        return tuple(remaining)
 
 
 def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
@@ -197,31 +212,6 @@ def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[objec
 
 def _build_error(path: str, error: Exception) -> UnreadableError:
     return UnreadableError(f"pyarrow cannot read it as a dataset ({' '.join(str(error).split())[:200]})", file=path)
-
-
-def _prune_row_groups(file: ParquetFile, answer: _FragmentAnswer, question: Question) -> _FragmentAnswer:
-    expect_answers(file, question)
-    remaining, skipped_by_statistics, skipped_by_filter = [], 0, 0
-    for number in answer.row_groups:
-        absent_by_statistics = [answer.answer == ABSENT for answer in by_statistics(file, number, question)]
-        if all(absent_by_statistics):
-            skipped_by_statistics += 1
-            continue
-        # Statistics may exclude one value, and the filter another one.
-        absent_by_filter = [answer.is_absent for answer in query_row_group(file, number, question)]
-        if all(map(or_, absent_by_statistics, absent_by_filter)):
-            skipped_by_filter += 1
-        else:
-            remaining.append(number)
-    return replace(
-        answer,
-        row_groups=tuple(remaining),
-        skipped_by_statistics=skipped_by_statistics,
-        skipped_by_filter=skipped_by_filter,
-        bytes_to_read=sum(row_group_bytes(file, number) for number in remaining),
-        bytes_read=file.source.bytes_read,
-        requests=file.source.requests,
-    )
 
 
 def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport, CheckRow
     from sbbf_tool.reports.inspect import InspectRow
     from sbbf_tool.reports.lake import SurveyRow
-    from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.reports.probe import ProbeRow
     from sbbf_tool.reports.remove import RemoveReport, RemoveRow
     from sbbf_tool.reports.repair import RepairReport, RepairRow
@@ -185,25 +184,15 @@ def inspect(
     return _reporting(InspectRow, partial(operation, **options), names)
 
 
-def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True) -> Work[ProbeRow]:
+def probe(
+    column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True, **more: Any
+) -> Work[ProbeRow]:
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.probe import probe as operation
     from sbbf_tool.reports.probe import ProbeRow
 
-    options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict}
-    return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
-
-
-def look_up(
-    column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, strict: bool = True, **more: Any
-) -> Work[LookupRow]:
-    """Look up many values in one column: for each value, report only the row groups that may contain it; see `runner.lookup`."""
-    from sbbf_tool.file.reuse import Reuse
-    from sbbf_tool.reports.lookup import LookupRow
-    from sbbf_tool.runner.lookup import probe_values as operation
-
     options: dict[str, Any] = {"column": column, "values": values_of(values), "dialect": dialect, "keys": keys, "strict": strict, **more}
-    return _reporting(LookupRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
+    return _reporting(ProbeRow, partial(operation, **options, reuse=Reuse()), (column,), options["values"])
 
 
 def explain(

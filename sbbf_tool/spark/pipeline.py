@@ -40,8 +40,8 @@ from sbbf_tool.hints import Rebuild
 from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
-from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.plain import restore_bytes
+from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
@@ -184,15 +184,15 @@ def inspect(
 def probe(
     files: DataFrame, column: str, values: object, *, keys: KeysLike = None, tasks: int | None = None, strict: bool = False
 ) -> DataFrame:
-    """Look up one or more values: which row groups of each file may contain each value; rows are `LookupRow`s.
+    """Look up one or more values: which row groups of each file may contain each value; rows are `ProbeRow`s.
 
     `values` may be a DataFrame, with one column or one with the name of `column`: then executors join its rows with the files (see
     `spark.lookup`). Python values are sent with the function that Spark sends to each task.
     """
     if not hasattr(values, "mapInArrow"):  # the frames of Spark Connect have another class in PySpark 3.5
-        return run(files, works.look_up(column, values, keys=keys, strict=strict), tasks=tasks)
+        return run(files, works.probe(column, values, keys=keys, strict=strict), tasks=tasks)
     answers = look_up_keys(complete_listing(files), column, cast("DataFrame", values), keys, tasks, count_files(files)[0], strict=strict)
-    return combine_by_file(answers, LookupRow, LookupRow, combine_answers, tasks)
+    return combine_by_file(answers, ProbeRow, ProbeRow, combine_answers, tasks)
 
 
 def verify(

@@ -80,7 +80,7 @@ class TestProbe:
         values_file.write_text("-1\n\n-2\r\n")
         capfd.readouterr()
         assert run(["probe", str(filtered), "user_id", "--values-file", str(values_file), "--format", "json"]) == 1
-        assert [value["value"] for value in json.loads(capfd.readouterr().out)["values"]] == ["-1", "-2"]
+        assert json.loads(capfd.readouterr().out)["num_values"] == 2
         for arguments in (["-"], ["--values-file", "-"]):
             done = subprocess.run(
                 [sys.executable, "-m", "sbbf_tool", "probe", str(filtered), "user_id", *arguments, "--format", "json"],
@@ -89,7 +89,7 @@ class TestProbe:
                 text=True,
             )
             assert done.returncode == 0
-            assert len(json.loads(done.stdout)["values"]) == 1
+            assert [hit["value"] for hit in json.loads(done.stdout)["hits"]] == [str(self.present(filtered))]
 
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""

@@ -17,7 +17,6 @@ from sbbf_tool.cli import run
 from sbbf_tool.file.missing_column import MissingColumn
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.runner.lookup import probe_values
 from support.tables import each
 
 
@@ -112,9 +111,10 @@ def test_only_the_schema_of_the_table_makes_an_absence_certain(tmp_path, columns
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
     name = "ID" if ("ID",) in columns.table_paths else "email"
-    ((value,),) = [report.values for report in [probe(TableFile(str(path), columns), name, "x")]]
-    assert (value.row_groups[0].answer, reason in (value.row_groups[0].reason or "")) == (answer, True), value
-    assert bool(probe_values(TableFile(str(path), columns), name, "x").inconclusive) == (answer != "absent")
+    report = probe(TableFile(str(path), columns), name, "x")
+    ((row_group,),) = [value.row_groups for value in report.values]
+    assert (row_group.answer, reason in (row_group.reason or "")) == (answer, True)
+    assert bool(report.inconclusive) == (answer != "absent")
     assert explain(TableFile(str(path), columns), name, "x").absent == (answer == "absent")
 
 

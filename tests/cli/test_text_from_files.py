@@ -196,7 +196,7 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
 
 def test_values_come_back_exactly(planted, text, capfd):
     out = said_by(["probe", planted[FILE], f"s{text}", "--format", "json", f"b{text}"], capfd)
-    assert json.loads(out)["values"][0]["value"] == f"b{text}"
+    assert json.loads(out)["hits"][0]["value"] == f"b{text}"
     assert escape(f"b{text}") in said_by(["probe", planted[FILE], f"s{text}", f"b{text}"], capfd)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,7 +75,7 @@ def test_values_that_look_like_an_option(arguments, code):
 
 
 @each("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]])
-@each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
+@each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 1)])
 def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
     assert run(["probe", *arguments]) == code
@@ -85,9 +84,9 @@ def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
 def test_values_of_several_sources_come_in_their_order(monkeypatch, capfd):
     Path("values").write_text("in the file\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"piped\n")))
-    assert run(["probe", "b.parquet", "s", "first", "-", "--null", "--value", "named", "--values-file", "values", "--format", "json"]) == 0
-    (document,) = map(json.loads, capfd.readouterr().out.splitlines())
-    assert [value["value"] for value in document["values"]] == ["null", "first", "piped", "named", "in the file"]
+    assert run(["probe", "b.parquet", "s", "first", "-", "--null", "--value", "named", "--values-file", "values"]) == 0
+    rows = capfd.readouterr().out.splitlines()[2:]
+    assert [row[:11].strip() for row in rows] == ["null", "first", "piped", "named", "in the file"]
 
 
 HINT = ": quote the glob, or use -c COLUMN --value VALUE"

@@ -28,21 +28,21 @@ def path(tmp_path: Path) -> str:
     """Texts, and bytes that are not UTF-8, each in a row group of its own."""
     target = tmp_path / "texts.parquet"
     bytes_ = [text.encode("latin-1") for text in STORED]
-    pq.write_table(pa.table({"s": STORED, "b": bytes_, "n": [None] * 3 + [1, 2, 3, 4]}), target, row_group_size=1)
+    pq.write_table(pa.table({"s": STORED, "b": bytes_, "n": [None] * 3 + [1, 2, 3, 4], "flag": [True] * 7}), target, row_group_size=1)
     add_filters(target, ["s", "b", "n"], in_place=True)
     return str(target)
 
 
 @pytest.fixture
 def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]:
-    """The values that were queried with these arguments and this standard input, and what standard error says."""
+    """The values that may be stored, and what standard error says; `flag` has no filter that could exclude any."""
 
     def call(*arguments: str, stdin: bytes = b"") -> tuple[list[str], str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capfd.readouterr()
         assert run(["probe", "--format", "json", path, *arguments]) in (0, 1)
         out, err = capfd.readouterr()
-        return [value["value"] for value in json.loads(out)["values"]], err
+        return [hit["value"] for hit in json.loads(out)["hits"]], err
 
     return call
 
@@ -50,14 +50,14 @@ def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]
 @each(
     "arguments, values",
     [
-        (["s", "-"], ["piped"]),
-        (["s", "--", "-"], ["-"]),
-        (["--", "s", "-"], ["-"]),
-        (["s", "-", "--", "-", "-5", "--null"], ["piped", "-", "-5", "--null"]),
-        (["--values-file", "-", "s", "--", "-"], ["-", "piped"]),
-        (["s", "-5", "-"], ["-5", "piped"]),
-        (["-c", "s", "--value", "-"], ["-"]),
-        (["-c", "s", "--value=-", "--values-file", "-"], ["-", "piped"]),
+        (["flag", "-"], ["piped"]),
+        (["flag", "--", "-"], ["-"]),
+        (["--", "flag", "-"], ["-"]),
+        (["flag", "-", "--", "-", "-5", "--null"], ["piped", "-", "-5", "--null"]),
+        (["--values-file", "-", "flag", "--", "-"], ["-", "piped"]),
+        (["flag", "-5", "-"], ["-5", "piped"]),
+        (["-c", "flag", "--value", "-"], ["-"]),
+        (["-c", "flag", "--value=-", "--values-file", "-"], ["-", "piped"]),
     ],
 )
 def test_a_dash_after_two_dashes_is_a_value(probe, arguments, values):
@@ -93,7 +93,7 @@ def test_the_empty_value_is_printed_in_quotes(path, capfd):
     assert run(["probe", str(Path(path).parent), "--column", "s", "--value", "", "--jobs", "1"]) == 0
     assert f"{path}: '': row group 0" in capfd.readouterr().out
     assert run(["probe", path, "s", "", "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)["values"][0]["value"] == ""
+    assert json.loads(capfd.readouterr().out)["hits"][0]["value"] == ""
 
 
 FILES = {
@@ -121,7 +121,7 @@ def test_hidden_characters_of_a_values_file_are_reported(probe, tmp_path, name, 
     values_file = tmp_path / "listed"
     values_file.write_bytes(content)
     where = "standard input" if piped else f"values file {values_file}"
-    answers, err = probe("s", "--values-file", "-" if piped else str(values_file), stdin=content)
+    answers, err = probe("flag", "--values-file", "-" if piped else str(values_file), stdin=content)
     assert answers == values
     assert len(err.splitlines()) == len(hints)
     for line, hint in zip(err.splitlines(), hints, strict=True):

@@ -51,7 +51,7 @@ def write(folder: Path, arrays: tuple[pa.Array, ...]) -> Path:
 def test_each_file_answers_for_what_its_type_can_hold(arrays, value, code, files, tmp_path, capfd):
     lake = write(tmp_path / "lake", arrays)
     assert run(["probe", str(lake), "c", value, "--format", "json"]) == code
-    lookups = [json.loads(line) for line in capfd.readouterr().out.splitlines() if "sbbf.lookup" in line]
+    lookups = [json.loads(line) for line in capfd.readouterr().out.splitlines() if "sbbf.probe" in line]
     if files is not None:
         held = [int(Path(lookup["file"]).stem) for lookup in lookups if lookup["hits"] or lookup["inconclusive"]]
         assert held == files

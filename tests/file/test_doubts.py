@@ -14,7 +14,6 @@ from sbbf_tool import RefusedError
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, LogicalType, VariantType
-from sbbf_tool.runner.lookup import probe_values
 from support.corpus_edits import edit_footer
 from support.defects import SIZE, SOUND, Edit
 from support.tables import each
@@ -91,7 +90,7 @@ def test_a_contradicted_filter_excludes_nothing(write: Callable[[Path], None], t
     answer = sbbf_tool.probe(path, "id", [absent]).values[0].row_groups[0]
     assert answer.answer == "cannot say"
     assert answer.reason
-    assert probe_values(path, "id", [absent]).inconclusive
+    assert sbbf_tool.probe(path, "id", [absent]).inconclusive
     explanation = sbbf_tool.explain(path, "id", absent)
     assert explanation.row_groups[0].filter == "cannot say"
     assert all(engine.steps[0] != "filter" for engine in explanation.engines)

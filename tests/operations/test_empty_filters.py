@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool import add_filters, explain, inspect, probe, prune
-from sbbf_tool.runner.lookup import probe_values
 from support.samples import ROW_GROUP_ROWS, ROWS, write_column, write_events
 from support.tables import each
 
@@ -44,7 +43,7 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 @each("count", [1, 100, ROWS * 7])
 def test_no_stored_value_is_absent(path: Path, count: int) -> None:
     assert answers(path, "id", range(count)) == {("cannot say", REASON)}
-    report = probe_values(path, "id", range(count))
+    report = probe(path, "id", range(count))
     assert [(each.row_groups, each.answer, each.reason) for each in report.inconclusive] == [((0,), "cannot say", REASON)]
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from sbbf_tool import add_filters, explain, probe
 from sbbf_tool.cli import run
-from sbbf_tool.runner.lookup import probe_values
 from support.tables import each
 
 REASON = "the folder states {}, which readers may use in place of the stored values"
@@ -63,9 +62,9 @@ def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, fold
 
 
 def test_many_values(path: Path) -> None:
-    report = probe_values(path, "day", [4, 1, 5])
+    report = probe(path, "day", [4, 1, 5])
     assert [(each.answer, each.reason) for each in report.inconclusive] == [("cannot say", REASON.format("day=1"))]
-    assert probe_values(path, "day", [4, 5]).is_absent
+    assert probe(path, "day", [4, 5]).is_absent
 
 
 @each("folder, words", [("DAY=1", "DAY=1"), ("day=01", "day=01"), ("day=%31", "day=1")])

@@ -18,7 +18,6 @@ from pyarrow import fs
 
 import sbbf_tool
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.runner.lookup import probe_values
 from sbbf_tool.storage.inputs import OpenFileSource
 from support.tables import each
 
@@ -28,7 +27,6 @@ DATA = FIXTURES / "pyarrow-filters.parquet"
 READ: dict[str, Callable[..., Any]] = {
     "inspect": sbbf_tool.inspect,
     "probe": lambda path, **options: sbbf_tool.probe(path, "id", [1000, -1], **options),
-    "look-up": lambda path, **options: probe_values(path, "id", [1000, -1], **options),
     "verify": sbbf_tool.verify,
     "check": sbbf_tool.check,
     "explain": lambda path, **options: sbbf_tool.explain(path, "id", 1000, **options),

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from sbbf_tool import add_filters, check, explain, probe, prune, repair, verify
 from sbbf_tool.parquet.iso8601 import format_timestamp
-from sbbf_tool.runner.lookup import probe_values
 from support.defects import Edit, bloom_of
 from support.instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
 from support.tables import each
@@ -119,7 +118,7 @@ def test_an_absence_in_a_file_of_an_unknown_writer_is_cannot_say(
     for value in probe(path, "at", texts).values:
         assert {answer.answer for answer in value.row_groups} <= {"maybe", "cannot say"}
         assert all(answer.reason for answer in value.row_groups if answer.answer == "cannot say")
-    several = probe_values(str(path), "at", tuple(texts))
+    several = probe(str(path), "at", tuple(texts))
     assert [inconclusive.row_groups for inconclusive in several.inconclusive] == [(0, 1, 2)]
     for instant in INSTANTS[::9]:
         assert row_groups_of_pyarrow(path, instant) == {0, 1, 2}
@@ -137,7 +136,7 @@ def test_a_filter_of_stored_forms_alone_is_queried_for_both_forms(tmp_path: Path
     expected = found_by_pyarrow(path)
     for instant, value in zip(INSTANTS, probe(path, "at", [text_of(instant) for instant in INSTANTS]).values, strict=True):
         assert expected[instant] <= {answer.row_group for answer in value.row_groups if answer.answer != "absent"}
-    assert probe_values(str(path), "at", (text_of(ABSENT[0]),)).inconclusive == ()
+    assert probe(str(path), "at", (text_of(ABSENT[0]),)).inconclusive == ()
 
 
 def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from sbbf_tool import add_filters, explain, probe, prune, remove_filters
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.runner.lookup import probe_values
 from support.tables import each
 
 SPANS = {
@@ -61,7 +60,7 @@ def test_in_an_unmarked_file_of_duckdbs_an_absence_is_cannot_say(tmp_path: Path,
         assert answer.answer in ("maybe", "cannot say")
         assert answer.answer == "maybe" or "DuckDB compares intervals" in (answer.reason or "")
         assert len(prune(path, "span", [text]).files) == 1
-        assert len(probe_values(str(path), "span", (text,)).inconclusive) == 1
+        assert len(probe(str(path), "span", (text,)).inconclusive) == 1
         in_dictionary = explain(path, "span", text).row_groups[0].dictionary
         assert in_dictionary == (("maybe" if finds(path, sql) else "absent") if dictionary else None)
 

@@ -12,7 +12,6 @@ from sbbf_tool import SbbfError, UnreadableError, add_filters, explain, inspect,
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.runner.lookup import probe_values
 from support.command_lines import COMMANDS, assert_one_line_and_this_code
 from support.corpus_edits import edit_footer
 from support.questions_to_files import ask_everything
@@ -60,10 +59,7 @@ def assert_unreadable(path: Path, reason: str) -> None:
     explanation = explain(path, "id", -1)
     assert explanation.unreadable == (place,)
     assert explanation.row_groups[1].filter == "cannot say"
-    lookup = probe_values(path, "id", [7, -1])
-    assert lookup.unreadable == (place,)
-    assert [row_groups.row_groups for row_groups in lookup.inconclusive] == [(1,)]
-    assert not lookup.is_absent
+    assert [row_groups.row_groups for row_groups in answers_of_probe.inconclusive] == [(1,)]
     assert probe(path, "name", ["name 1"]).values
     answers = ask_everything(path, "id", 7)
     assert not any(isinstance(answers[name], SbbfError) for name in ("add", "remove"))

@@ -17,8 +17,7 @@ from sbbf_tool import UsageError, probe
 from sbbf_tool.bloom import kernels
 from sbbf_tool.cli import run
 from sbbf_tool.file import question as questions
-from sbbf_tool.reports.probe import MANY_VALUES, RowGroupAnswer, ValueAnswer, ValueAnswers
-from sbbf_tool.runner.lookup import probe_values
+from sbbf_tool.reports.probe import MANY_VALUES, ValueAnswer
 
 ROW_GROUPS = 6
 VALUES = [str(number) for number in range(0, 60_000, 20)]
@@ -52,22 +51,20 @@ def test_many_values_have_the_answers_of_each(path, column):
     values: list[str | None] = [*VALUES[:1500], None, "0020", *VALUES[1500:]]
     report = probe(path, column, values)
     expected = probe_apart(path, column, values)
-    assert isinstance(report.values, ValueAnswers)
-    assert [*report.values] == expected
-    assert [report.values[at] for at in range(0, len(values), 7)] == expected[::7]
-    assert report.values == tuple(expected)
-    assert report.values[-2:] == tuple(expected[-2:])
-    assert hash(report.values) == hash(tuple(expected))
-    assert report.is_absent == all(answer.is_absent for answer in expected)
-    assert pickle.loads(pickle.dumps(report)) == report
-    assert type(pickle.loads(pickle.dumps(report)).values) is tuple
-    lookup = probe_values(path, column, values)
-    hits = {
-        answer.value: tuple(each.row_group for each in answer.row_groups if not each.is_absent)
+    hits = [
+        (answer.value, tuple(each.row_group for each in answer.row_groups if not each.is_absent))
         for answer in expected
         if not answer.is_absent
-    }
-    assert {hit.value: hit.row_groups for hit in lookup.hits} == hits == dict(report.values.find_values())
+    ]
+    assert [(hit.value, hit.row_groups) for hit in report.hits] == hits
+    assert (len(report.hits), report.hits[-1], report.hits[:2]) == (len(hits), (*report.hits,)[-1], (*report.hits,)[:2])
+    assert report.num_values == len(values)
+    sent = pickle.loads(pickle.dumps(report))
+    assert sent == report
+    assert type(sent.hits) is tuple
+    assert report.values == tuple(expected)
+    with pytest.raises(UsageError, match="use hits"):
+        _ = sent.values
 
 
 @pytest.mark.parametrize("kernel", kernels.NAMES)
@@ -84,21 +81,10 @@ def test_each_filter_is_read_once_and_queried_by_one_call_of_the_kernel(path, ke
     values = [f"{number}" for number in range(1_000_000, 1_003_000)]
     report = probe(path, "id", values)
     assert calls == [len(values)] * ROW_GROUPS
-    assert probe_values(path, "id", values).keys == len(values)
-    assert len(calls) == 2 * ROW_GROUPS
     assert literals == []
     # The filters have at most 2 KiB each.
     footer_bytes = int.from_bytes(Path(path).read_bytes()[-8:-4], "little") + 8
     assert report.bytes_read <= footer_bytes + ROW_GROUPS * (2048 + 64)
-
-
-def test_values_with_the_same_answers_share_them(path):
-    report = probe(path, "id", [str(number) for number in range(1_000_000, 1_002_000)])
-    values = [*report.values]
-    answers = {id(value.row_groups) for value in values if value.is_absent}
-    assert len(values) == 2000
-    assert len(answers) == 1
-    assert len({id(each) for value in values for each in value.row_groups}) <= 2 * ROW_GROUPS
 
 
 def test_memory_is_bounded_by_bitmaps(path):
@@ -112,7 +98,7 @@ def test_memory_is_bounded_by_bitmaps(path):
         "start = peak()\n"
         "values = Texts.of([b'%d' % number for number in range(at, at + 1000)] for at in range(0, 1_000_000, 1000))\n"
         "report = probe(sys.argv[1], 'id', values)\n"
-        "print(len(report.values), sum(1 for _ in report.values.find_values()) > 5000, peak() - start)\n"
+        "print(report.num_values, sum(1 for _ in report.hits) > 5000, peak() - start)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
     count, has_hits, mebibytes = done.stdout.split()
@@ -161,24 +147,30 @@ def test_formats_for_programs_are_complete(path, tmp_path, capfd):
     values = VALUES[: MANY_VALUES + 200]
     values_file = tmp_path / "values"
     values_file.write_text("".join(f"{value}\n" for value in values))
-    expected = probe_apart(path, "id", values)
+    hits = {
+        value.value: [each.row_group for each in value.row_groups if not each.is_absent]
+        for value in probe_apart(path, "id", values)
+        if not value.is_absent
+    }
     assert run(["probe", path, "id", "--values-file", str(values_file), "--format", "json"]) == 0
     out = capfd.readouterr().out
     document = json.loads(out)
-    assert [value["value"] for value in document["values"]] == values
-    assert [
-        ValueAnswer(value["value"], tuple(RowGroupAnswer(**each) for each in value["row_groups"]), value["note"])
-        for value in document["values"]
-    ] == expected
+    assert {hit["value"]: hit["row_groups"] for hit in document["hits"]} == hits
     assert out == json.dumps(document) + "\n"
     assert run(["probe", path, "id", "--values-file", str(values_file), "--format", "csv"]) == 0
-    rows = capfd.readouterr().out.splitlines()[1:]
-    assert [tuple(row.split(",")[2:5]) for row in rows] == [
-        (value.value, str(each.row_group), each.answer) for value in expected for each in value.row_groups
-    ]
+    rows = [row.split(",") for row in capfd.readouterr().out.splitlines()[1:]]
+    assert [row[2:5] for row in rows] == [[value, str(number), "maybe"] for value, numbers in hits.items() for number in numbers]
     out = tmp_path / "out.parquet"
     assert run(["probe", path, "id", "--values-file", str(values_file), "--report", str(out), "-q"]) == 0
-    assert pq.read_table(out).num_rows == len(values) * ROW_GROUPS
+    assert pq.read_table(out).num_rows == len(rows)
+
+
+@pytest.mark.parametrize("where", ["file", "folder"])
+def test_a_file_without_values_finds_nothing(path, where, tmp_path, capfd):
+    values_file = tmp_path / "values"
+    values_file.write_text("\n")
+    assert run(["probe", path if where == "file" else str(Path(path).parent), "-c", "id", "--values-file", str(values_file)]) == 1
+    assert capfd.readouterr().err == f"sbbf: {values_file} has no values\n"
 
 
 def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):

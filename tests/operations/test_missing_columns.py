@@ -17,7 +17,6 @@ from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.explain import explain
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner.lookup import probe_values
 from support.tables import each
 
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
@@ -30,12 +29,10 @@ def write(path: Path, **columns: object) -> Path:
 
 
 def answers(path: object, column: str, values: list[object]) -> list[str]:
-    """Return the answers of `probe`, after comparing them with those of `explain` and of a look-up."""
+    """Return the answers of `probe`, after comparing them with those of `explain`."""
     report = probe(path, column, values, strict=False)
     answer_sets = [{answer.answer for answer in value.row_groups} for value in report.values]
     assert all(len(each) == 1 for each in answer_sets)
-    lookup = probe_values(path, column, values, strict=False)
-    assert lookup.is_absent == report.is_absent
     for value, (answer,) in zip(values, answer_sets, strict=True):
         explanation = explain(path, column, value, strict=False)
         assert explanation.absent == (answer == ABSENT)
@@ -48,7 +45,7 @@ class TestAnswers:
         assert answers(path, "user_id", ["5", 5, b"x", 1.5]) == [ABSENT] * 4
         (column,) = probe(path, "user_id", ["5"], strict=False).named_columns
         assert (column.name, column.type) == ("user_id", None)
-        for verb in (probe, explain, probe_values):
+        for verb in (probe, explain):
             with pytest.raises(NoColumnError, match="there is no column 'user_id'"):
                 verb(path, "user_id", "5")
 

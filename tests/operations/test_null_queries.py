@@ -18,7 +18,6 @@ import sbbf_tool
 from sbbf_tool.advice.queries import count_query, parse_query
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.runner.lookup import probe_values
 from support.tables import each
 
 VALUES = {
@@ -84,7 +83,7 @@ def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
         assert (row.dictionary, row.filter) in {(None, "cannot say"), ("cannot say", "cannot say")}
         assert row.is_absent == (nulls == 0 and writer != "without statistics")
     assert not sbbf_tool.probe(path, column, [None]).is_absent
-    (hit,) = probe_values(str(path), column, (None,)).hits
+    (hit,) = sbbf_tool.probe(str(path), column, (None,)).hits
     assert hit.row_groups == (0, 1, 2, 3)
 
 

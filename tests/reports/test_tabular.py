@@ -25,7 +25,6 @@ from sbbf_tool.rules.catalog import list_rules
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner.lookup import probe_values
 from support.defects import missing_length, write_sound
 from support.tables import each
 
@@ -82,7 +81,6 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
     "inspect.InspectReport": lambda folder: sbbf_tool.inspect(FILTERS),
-    "lookup.LookupReport": lambda folder: probe_values(str(FIXTURES / "duckdb-some-row-groups.parquet"), "mixed", [6, 5]),
     "paimon.AddIndexReport": lambda folder: sbbf_tool.add_paimon_index(
         shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True
     ),
@@ -155,8 +153,7 @@ def test_duckdb_and_pandas_read_it(reports: Callable[[str], Tabular], name: str)
 
 EMPTY = {
     "inspect.InspectReport": ("filters",),
-    "probe.ProbeReport": ("values",),
-    "lookup.LookupReport": ("hits", "inconclusive"),
+    "probe.ProbeReport": ("hits", "inconclusive"),
     "findings.CheckReport": ("findings",),
     "explain.ExplainReport": ("row_groups",),
     "paimon.VerifyReport": ("files",),
@@ -186,9 +183,8 @@ def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular])
         "rules.RulesReport",
         "size.SizeReport",
     }
-    assert names["probe.ProbeReport"] == names["lookup.LookupReport"] == ["file", "column", "value", "row_group", "answer", "reason"]
+    assert names["probe.ProbeReport"] == ["file", "column", "value", "row_group", "answer", "reason"]
     assert names["findings.CheckReport"] == ["file", "rule", "severity", "column", "message", "row_groups", "fix"]
-    assert reports("probe.ProbeReport").to_arrow().schema == reports("lookup.LookupReport").to_arrow().schema
 
 
 def test_a_fix_is_a_call(reports: Callable[[str], Tabular]) -> None:

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters
-from sbbf_tool.runner import lookup
-from sbbf_tool.runner.lookup import probe_values
+from sbbf_tool.operations import probe as operation
 
 STORED = ("1", "2", "3")
 ABSENT = ("-1", "-2", "-3")
@@ -28,7 +27,7 @@ def path(tmp_path: Path) -> str:
 
 
 class _Turns:
-    """Two threads that change places after every line of the module `lookup`."""
+    """Two threads that change places after every line of the operation."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -41,7 +40,7 @@ class _Turns:
                 self.switch(number)
             return local
 
-        return lambda frame, event, argument: local if frame.f_code.co_filename == lookup.__file__ else None
+        return lambda frame, event, argument: local if frame.f_code.co_filename == operation.__file__ else None
 
     def switch(self, number: int) -> None:
         with self._condition:
@@ -84,7 +83,7 @@ def both(path: str, *, lead: int) -> list[tuple[str, ...]]:
             started.wait(30)
         sys.settrace(trace)
         try:
-            answers[number] = tuple(hit.value for hit in probe_values(path, "n", values).hits)
+            answers[number] = tuple(hit.value for hit in operation.probe(path, "n", values).hits)
         finally:
             sys.settrace(None)
             started.set()

@@ -19,7 +19,7 @@ from sbbf_tool.operations.add import add_filters as add_to_one
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lookup import KeyHit, LookupRow
+from sbbf_tool.reports.probe import Hit, ProbeRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
@@ -170,9 +170,9 @@ def test_relative_paths_are_those_of_the_driver(spark, tmp_path, monkeypatch):
 def test_many_keys_of_all_files(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     pipeline.add_filters(spark, str(lake), "id")
-    rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), LookupRow)}
-    assert KeyHit("7", (0,)) in rows["part-00000"].report.hits
-    assert KeyHit("207", (0,)) in rows["part-00001"].report.hits
+    rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), ProbeRow)}
+    assert Hit("7", (0,)) in rows["part-00000"].report.hits
+    assert Hit("207", (0,)) in rows["part-00001"].report.hits
 
 
 def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatch):
@@ -181,19 +181,19 @@ def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatc
     files = pipeline.discover(spark, str(lake))
     monkeypatch.setattr("sbbf_tool.spark.lookup._KEYS_AT_ONCE", 7)
     values = [7, 207, 100_000, *range(300, 320)]
-    expected = {row.path: row.report for row in rows_of(pipeline.probe(files, "id", values), LookupRow)}
+    expected = {row.path: row.report for row in rows_of(pipeline.probe(files, "id", values), ProbeRow)}
     frame = pipeline.probe(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
-    rows = list(rows_of(frame, LookupRow))
+    rows = list(rows_of(frame, ProbeRow))
     assert len(rows) == 3
     for row in rows:
         assert sorted(row.report.hits, key=str) == sorted(expected[row.path].hits, key=str)
-        assert (row.report.keys, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
+        assert (row.report.num_values, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
     pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
     # Text that Spark's casts may read in several ways may be in every row group.
-    rows = list(rows_of(pipeline.probe(files, "id", pairs), LookupRow))
+    rows = list(rows_of(pipeline.probe(files, "id", pairs), ProbeRow))
     assert {row.status for row in rows} == {"ok"}
-    assert all(KeyHit("no number", (0,)) in row.report.hits for row in rows)
-    assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), LookupRow)] == [()] * 3
+    assert all(("no number", (0,)) in [(hit.value, hit.row_groups) for hit in row.report.hits] for row in rows)
+    assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), ProbeRow)] == [()] * 3
     with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
         pipeline.probe(files, "name", pairs)
 
@@ -271,7 +271,7 @@ def test_advice_of_a_lake(spark, tmp_path):
 
 
 def test_schemas_are_sparks(spark):
-    for row in (ListedFile, AddRow, InspectRow, VerifyRow, LookupRow):
+    for row in (ListedFile, AddRow, InspectRow, VerifyRow, ProbeRow):
         assert spark.createDataFrame([], ddl_of(row)).columns == [field.name for field in fields(row) if not field.metadata.get("local")]
 
 

@@ -161,7 +161,7 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
     assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
     assert columns_with_filter(rows[0].report.output) == {"id"}
     fresh = JsonTable(Path(table.location), names)
-    answers = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.look_up("user", ["7"]))]
+    answers = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.probe("user", ["7"]))]
     assert [[hit.value for hit in row.report.hits] for row in answers] == [["7"], [], []]
     verified = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.verify())]
     assert {row.report.filters[0].column for row in verified} == {"user"}

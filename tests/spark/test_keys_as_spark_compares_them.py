@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from sbbf_tool import add_filters
-from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.runner import works
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -106,7 +106,7 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     for key, column in cases:
         compares = partial(compare_in_spark, key, True)
         for number, value in enumerate(key_values[key]):
-            row = works.look_up(f"c_{NAMES[column]}", [value], compares=compares)(path)
+            row = works.probe(f"c_{NAMES[column]}", [value], compares=compares)(path)
             assert row.report is not None, (key, column, value, row.reason)
             if row.report.is_absent:
                 answered.add((key, column))
@@ -115,7 +115,7 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     assert not wrong
     # Types that compare by their own value are answered.
     absent = {
-        kind: works.look_up(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True))(path).report.is_absent
+        kind: works.probe(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True))(path).report.is_absent
         for kind, value in {"bigint": 5, "double": 5.0, "string": "x", "binary": b"x"}.items()
     }
     assert all(absent.values()), absent
@@ -133,11 +133,11 @@ def test_dates_and_local_times_as_keys_of_instants(spark, tmp_path, set_conf):
     for key in ("DATE'2020-01-01'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'", "TIMESTAMP'2020-01-01 00:00:00'"):
         keys = spark.sql(f"SELECT {key} AS at")
         assert keys.join(spark.read.parquet(lake), "at").count() == 1
-        (row,) = rows_of(pipeline.probe(files, "at", keys), LookupRow)
+        (row,) = rows_of(pipeline.probe(files, "at", keys), ProbeRow)
         assert not row.report.is_absent, key
         reasons.update(each.reason for each in row.report.inconclusive)
     assert len(reasons) == 1
-    (row,) = rows_of(pipeline.probe(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), LookupRow)
+    (row,) = rows_of(pipeline.probe(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), ProbeRow)
     assert row.report.is_absent
-    (row,) = rows_of(pipeline.probe(files, "at", ["2020-01-01 00:00:00"]), LookupRow)
+    (row,) = rows_of(pipeline.probe(files, "at", ["2020-01-01 00:00:00"]), ProbeRow)
     assert row.report.notes == ("read as UTC",)

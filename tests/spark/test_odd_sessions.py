@@ -10,7 +10,7 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
@@ -57,7 +57,7 @@ def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = pipeline.discover(spark, str(lake))
     assert {row.status for row in rows_of(pipeline.verify(files), VerifyRow)} == {"ok"}
-    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(pipeline.probe(files, "id", keys), LookupRow)}
+    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(pipeline.probe(files, "id", keys), ProbeRow)}
     assert hits["part-00000.parquet"] == 1
     assert {row.status for row in pipeline.add_filters(spark, files, ["name"]).collect()} == {"ok"}
 

@@ -7,8 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from sbbf_tool import inspect
-from sbbf_tool.runner.lookup import probe_values
+from sbbf_tool import inspect, probe
 from support.lake_folders import REPOSITORY
 
 
@@ -23,7 +22,7 @@ def run_queries(python: str | Path, address: str, path: Path) -> dict[str, list[
 
 def assert_answers(values: dict[str, list[object]], path: Path) -> None:
     num_filters = len(inspect(path).filters)
-    hits = sorted(hit.value for hit in probe_values(path, "id", list(range(120))).hits)
+    hits = sorted(hit.value for hit in probe(path, "id", list(range(120))).hits)
     assert hits
     assert sorted(values.pop("hits"), key=str) == hits
     assert values == {

@@ -210,8 +210,7 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
     file.expect_filters([column], whole=True)
     for number in numbers:
         files.filters += file.footer.filter_place(number, column.index) is not None
-        (value,) = list_answers(question, [query_damaged_filter(file, number, question, [])])
-        (answer,) = value.row_groups
+        (answer,) = list_answers(question, query_damaged_filter(file, number, question, []))
         if _is_excluded_otherwise(file, number, question):
             files.excluded_otherwise += 1
         elif answer.answer == ABSENT or answer.reason == EMPTY_FILTER:

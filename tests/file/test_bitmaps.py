@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbbf_tool.reports import bitmaps
+from sbbf_tool.file import bitmaps
 
 SETS = st.frozensets(st.integers(0, 70) | st.integers(4000, 4200) | st.integers(0, 20_000), max_size=40)
 
