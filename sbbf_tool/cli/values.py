@@ -33,13 +33,6 @@ _NO_TEXT = {
 """What a file is that begins with these bytes, and what to do."""
 
 
-def lines_of(name: str) -> Iterator[str]:
-    """Yield the non-empty lines of a file, or of standard input for `-`; see `blocks_of`."""
-    for lines in blocks_of(name):
-        for line in lines:
-            yield line.decode("utf-8", "surrogateescape")
-
-
 def blocks_of(name: str) -> Iterator[list[bytes]]:
     """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read as they are needed.
 

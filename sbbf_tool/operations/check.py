@@ -26,8 +26,7 @@ from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_col
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
 from sbbf_tool.rules.filter_spec import request_filters
 from sbbf_tool.rules.policy import MISSING_FILTER
-from sbbf_tool.rules.rule import Rule, find_all
-from sbbf_tool.rules.selection import ensure_valid
+from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import find_input
 
 if TYPE_CHECKING:

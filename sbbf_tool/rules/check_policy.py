@@ -8,8 +8,7 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.findings import ERROR, SEVERITIES
 from sbbf_tool.rules.catalog import GROUPS, RULES
-from sbbf_tool.rules.rule import Limits, Rule
-from sbbf_tool.rules.selection import ensure_valid, why_not_selected
+from sbbf_tool.rules.rule import Limits, Rule, ensure_valid, why_not_selected
 
 
 @dataclass(frozen=True, slots=True)

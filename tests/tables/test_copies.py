@@ -10,7 +10,7 @@ import pytest
 
 from sbbf_tool.errors import WriteError
 from sbbf_tool.extensions.tables import copies
-from sbbf_tool.extensions.tables.copies import RunMarker, delete_abandoned, find_abandoned, find_unreferenced
+from sbbf_tool.extensions.tables.copies import OLD_SECONDS, RunMarker, delete_abandoned, find_unreferenced
 from sbbf_tool.file.table_file import new_run
 from tests.support.json_table import copies_in, make_table
 
@@ -29,9 +29,9 @@ def test_a_copy_without_a_marker_is_abandoned_once_it_is_old(tmp_path):
     table = make_table(tmp_path / "t", 1)
     path = add_copy(tmp_path / "t", hours=25)
     add_copy(tmp_path / "t", f"sbbf-{RUN}-11111111-part-0.parquet", hours=23)
-    (copy,) = find_abandoned(table)
+    (copy,) = find_unreferenced(table, OLD_SECONDS)[0]
     assert (copy.path, copy.run, round(copy.age_seconds / HOUR)) == (str(path), RUN, 25)
-    assert len(find_abandoned(table, 0)) == 2
+    assert len(find_unreferenced(table, 0)[0]) == 2
 
 
 def test_a_run_at_work_keeps_its_copies(tmp_path, monkeypatch):
@@ -39,7 +39,7 @@ def test_a_run_at_work_keeps_its_copies(tmp_path, monkeypatch):
     table = make_table(tmp_path / "t", 1)
     add_copy(tmp_path / "t", hours=1000)
     with RunMarker(table.location, RUN):
-        assert find_abandoned(table, 2) == []
+        assert find_unreferenced(table, 2)[0] == []
         (first,) = (tmp_path / "t").glob("_sbbf-run-*")
         deadline = time.monotonic() + 10
         while first.exists() and time.monotonic() < deadline:
@@ -47,7 +47,7 @@ def test_a_run_at_work_keeps_its_copies(tmp_path, monkeypatch):
         (second,) = (tmp_path / "t").glob("_sbbf-run-*")
         assert second.name > first.name
     assert list((tmp_path / "t").glob("_sbbf-run-*")) == []
-    assert len(find_abandoned(table, 2)) == 1
+    assert len(find_unreferenced(table, 2)[0]) == 1
 
 
 @pytest.mark.parametrize(("seconds", "is_abandoned"), [(-60, False), (2, False), (290, False), (310, True)])
@@ -69,7 +69,7 @@ def test_the_marker_of_a_killed_run_gets_old_and_is_deleted_with_its_copies(tmp_
     marker.touch()
     running = tmp_path / "t" / f"_sbbf-run-{new_run()}-{int(time.time())}"
     running.touch()
-    abandoned = find_abandoned(table)
+    abandoned = find_unreferenced(table, OLD_SECONDS)[0]
     delete_abandoned(table, abandoned)
     assert (len(abandoned), copies_in(table), marker.exists(), running.exists()) == (1, [], False, True)
 
@@ -82,7 +82,7 @@ def test_files_of_versions_and_of_others_stay(tmp_path):
     entries = table.entries()
     table.write([*entries, {"path": f"day=0/sbbf-{RUN}-22222222-part-0.parquet"}])
     table.write(entries)
-    assert find_abandoned(table) == []
+    assert find_unreferenced(table, OLD_SECONDS)[0] == []
 
 
 def test_a_marker_that_cannot_be_created_ends_the_run(tmp_path):

@@ -13,7 +13,7 @@ from sbbf_tool import add_filters, inspect
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
-from sbbf_tool.extensions.tables.copies import delete_abandoned, find_abandoned
+from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.name import TableName, parse_name
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
@@ -124,13 +124,13 @@ def test_only_copies_of_runs_of_the_catalog_are_abandoned(tmp_path):
     assert table.location == foreign.location
     dead = Path(table.location, f"sbbf-{run}-11111111-x.parquet")
     dead.touch()
-    assert find_abandoned(table, 0) == find_abandoned(foreign, 0) == []
+    assert find_unreferenced(table, 0)[0] == find_unreferenced(foreign, 0)[0] == []
     marker = Path(table.location, f"_sbbf-run-{run}-{int(time.time()) - 310}")
     marker.write_text(table.marker_text)
-    assert find_abandoned(foreign, 0) == []
+    assert find_unreferenced(foreign, 0)[0] == []
     delete_abandoned(foreign, (), 0)
     assert marker.exists()
-    abandoned = find_abandoned(table, 0)
+    abandoned = find_unreferenced(table, 0)[0]
     assert [copy.path for copy in abandoned] == [str(dead)]
     delete_abandoned(table, abandoned, 0)
     assert not marker.exists()

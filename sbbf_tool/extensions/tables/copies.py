@@ -87,11 +87,6 @@ class RunMarker:
                 log.info("cannot renew the marker of the run in %s: %s", self._location, error)
 
 
-def find_abandoned(table: Table, older_than: float = OLD_SECONDS) -> list[AbandonedCopy]:
-    """Return the abandoned copies in the table's folders, ordered by path. `older_than` is in seconds."""
-    return find_unreferenced(table, older_than)[0]
-
-
 def find_unreferenced(table: Table, older_than: float) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
     """Return the abandoned copies, and the younger ones, which a run may still commit. Both are ordered by path."""
     # A run that begins between the two listings has a marker, and no copy in the list.

@@ -27,7 +27,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Finding, RuleOutcome
 from sbbf_tool.rules.catalog import GROUPS
 from sbbf_tool.rules.facts import Reads
-from sbbf_tool.rules.selection import ensure_valid, why_not_selected
+from sbbf_tool.rules.rule import ensure_valid, why_not_selected
 from sbbf_tool.storage.folders import LocalFolders
 
 _PARAMETERS = {"add": ("add_paimon_index", None), "rebuild": ("add_paimon_index", "all"), "remove": ("remove_paimon_index", None)}
