@@ -68,7 +68,7 @@ def leaves_of(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.sampled_from(TYPES), st.data())
 def test_any_value_of_any_type(tmp_path: Path, typed: tuple[pa.DataType, st.SearchStrategy[Any]], data: st.DataObject) -> None:
     kind, values = typed
