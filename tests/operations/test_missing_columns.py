@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import sbbf_tool
-from sbbf_tool import UsageError, add_filters, open_files, probe
+from sbbf_tool import add_filters, open_files, probe
 from sbbf_tool.errors import NoColumnError, NotApplicableError
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.explain import explain
@@ -115,28 +114,6 @@ def lake(tmp_path: Path) -> Path:
 
 
 class TestManyFiles:
-    def test_other_verbs_leave_the_column_out(self, lake: Path):
-        files = open_files(lake)
-        reports = list(files.add_filters(["user_id"], in_place=True))
-        assert [type(outcome).__name__ for outcome in reports] == ["AddReport", "AddReport", "NotApplicableError"]
-        for outcomes in (
-            files.verify(["user_id"]),
-            files.inspect("user_id"),
-            files.resize_filters("user_id", fpp=0.3, in_place=True),
-            files.repair("user_id", in_place=True),
-            files.remove_filters("user_id", in_place=True),
-        ):
-            assert isinstance(list(outcomes)[2], NotApplicableError)
-
-    def test_the_other_columns_go_on(self, lake: Path):
-        reports = list(open_files(lake).add_filters(["user_id", "id"], in_place=True))
-        assert [len(report.filters) for report in reports] == [4, 4, 2]
-        assert [[column.type for column in report.named_columns] for report in reports] == [
-            ["INT64", "INT64"],
-            ["BYTE_ARRAY STRING", "INT64"],
-            [None, "INT64"],
-        ]
-
     def test_strict_restores_the_error(self, lake: Path):
         files = open_files(lake)
         for outcomes in (
@@ -156,12 +133,3 @@ class TestManyFiles:
         policy = Policy(Limits(filters=FilterSpec("user_id", judge="existence")))
         assert [report.failed for report in open_files(lake).check(policy)] == [False, False, False]
         assert [report.failed for report in open_files(lake).check(policy, strict=True)] == [False, False, True]
-
-    def test_for_one_file_it_is_an_error(self, lake: Path):
-        path = lake / "c.parquet"
-        before = path.read_bytes()
-        for verb in ("inspect", "verify", "remove_filters", "resize_filters", "repair", "add_filters"):
-            options = {"fpp": 0.3} if verb == "resize_filters" else {}
-            with pytest.raises(UsageError, match="there is no column"):
-                getattr(sbbf_tool, verb)(path, "user_id", **options, **({} if verb in ("inspect", "verify") else {"in_place": True}))
-        assert path.read_bytes() == before
