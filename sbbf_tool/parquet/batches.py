@@ -80,15 +80,15 @@ def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) ->
 def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) -> float:
     """Return an upper bound in bytes per value for any run of values, ignoring up to one page at either end."""
     in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
-    data = [page for page in pages if not page.is_dictionary]
-    if data and data[0].encoding in DICTIONARY_ENCODINGS:
+    data = [page for page in pages if page.data is not None]
+    if data and data[0].data.encoding in DICTIONARY_ENCODINGS:
         in_dictionary = longest_in_dictionary()
     return max((_bytes_per_value(page, in_dictionary) for page in data), default=0.0)
 
 
 def _bytes_per_value(page: Page, in_dictionary: int) -> float:
-    if page.encoding in DICTIONARY_ENCODINGS:
+    if page.data.encoding in DICTIONARY_ENCODINGS:
         return in_dictionary
-    if page.encoding == Encoding.DELTA_BYTE_ARRAY:
+    if page.data.encoding == Encoding.DELTA_BYTE_ARRAY:
         return page.size
     return page.size / max(1, page.values)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
 from sbbf_tool.parquet.structs import parse_prefix
 
@@ -15,6 +15,13 @@ DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
+Read: TypeAlias = Callable[[int, int], bytes]
+"""A function that returns `length` bytes from `offset`, or fewer at the end of the file."""
+EnsureSize: TypeAlias = Callable[[int, int], None]
+"""A function of the compressed and the uncompressed bytes that a page header states. Raises RefusedError above the decompression limit."""
+
+# pyarrow decodes the lengths of all values of a page at once, and a run of equal lengths takes no bytes.
+_LENGTH_BYTES = {Encoding.DELTA_LENGTH_BYTE_ARRAY: 4, Encoding.DELTA_BYTE_ARRAY: 8}
 # Most headers take some 30 bytes; page statistics in them may hold two whole values.
 _FIRST_WINDOW = 64
 
@@ -24,12 +31,11 @@ class ChunkPages(NamedTuple):
 
     meta: ColumnMetaData
     """The chunk's metadata, with offsets for `read`."""
-    read: Callable[[int, int], bytes]
-    """Return `length` bytes from `offset`; fewer at the end and, for an encrypted chunk, at the end of a page header."""
+    read: Read
+    """Return bytes; for an encrypted chunk, fewer at the end of a page header and of a page."""
     open_arrow: Callable[[], NativeFile]
     """Open a new stream of the same bytes."""
-    ensure_size: Callable[[int, int], None] | None = None
-    """Check the compressed and uncompressed bytes that a page header states; raises RefusedError. None accepts all."""
+    ensure_size: EnsureSize = lambda stored, size: None
     limit: Callable[[], int] | None = None
     """Return the first byte after the chunk that belongs to something else; None if total_compressed_size is certain."""
 
@@ -42,7 +48,7 @@ class ChunkPages(NamedTuple):
 class ReadStream(io.RawIOBase):
     """A file of `size` bytes over `read(offset, length)`, as a Python file object for pyarrow."""
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int, close: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, read: Read, size: int, close: Callable[[], None] = lambda: None) -> None:
         self._read = read
         self._size = size
         self._close = close
@@ -73,34 +79,81 @@ class ReadStream(io.RawIOBase):
 
 
 class Page(NamedTuple):
-    """A dictionary or data page."""
+    """A page as its header describes it. Numbers that are missing or negative count as 0."""
 
-    is_dictionary: bool
-    encoding: int
-    values: int
-    """Number of values that the header states, including nulls."""
-    size: int
-    """Bytes after decompression, including levels."""
+    offset: int
+    """First byte of the header."""
+    header_bytes: int
+    header: PageHeader
+
+    @property
+    def body(self) -> int:
+        """First byte after the header."""
+        return self.offset + self.header_bytes
+
+    @property
+    def stored(self) -> int:
+        """Bytes of the page without its header, as stored."""
+        return count_of(self.header.compressed_page_size)
+
+    @property
+    def end(self) -> int:
+        return self.body + self.stored
+
+    @property
+    def size(self) -> int:
+        """Bytes after decompression, including levels."""
+        return count_of(self.header.uncompressed_page_size)
+
+    @property
+    def is_dictionary(self) -> bool:
+        return bool(self.header.type == PageType.DICTIONARY_PAGE)
+
+    @property
+    def data(self) -> Any:
+        """The part of the header that describes the values of a data page; None for other pages, and if it does not count the values."""
+        header = self.header
+        data = {PageType.DATA_PAGE: header.data_page_header, PageType.DATA_PAGE_V2: header.data_page_header_v2}.get(header.type)
+        return None if data is None or data.num_values is None or data.num_values < 0 else data
+
+    @property
+    def values(self) -> int:
+        """Number of values of a data page, including nulls."""
+        return 0 if self.data is None else int(self.data.num_values)
+
+    @property
+    def place(self) -> str:
+        return f"page header at byte {self.offset:,}"
+
+    def ensure_size(self, ensure_size: EnsureSize) -> None:
+        """Check the stated sizes. Raises the error of `ensure_size`, with the position."""
+        lengths = _LENGTH_BYTES.get(self.data.encoding, 0) * self.values if self.values else 0
+        try:
+            ensure_size(self.stored, max(self.size, lengths))
+        except SbbfError as error:
+            raise error.at(place=self.place) from None
 
 
-def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Iterator[Page]:
-    """Iterate over the pages of a chunk in order, to its last value. `read(offset, length)` may return fewer bytes at the end of the file.
+def read_page(read: Read, position: int, end: int) -> Page:
+    """Read the page header at `position` of a chunk that ends at `end`.
 
-    Raises UnreadableError, with the byte offset, for bytes that cannot be a header.
+    Raises UnreadableError, with the byte offset, for bytes that cannot be a header, and if it does not state the size of its page.
     """
+    header, length = read_header(read, position, end)
+    page = Page(position, length, header)
+    if header.compressed_page_size is None or header.compressed_page_size < 0:
+        raise UnreadableError("the header does not state the size of its page", place=page.place)
+    return page
+
+
+def read_pages(read: Read, meta: ColumnMetaData) -> Iterator[Page]:
+    """Iterate over the pages of a chunk in order, to its last value. Raises as `read_page`."""
     position, end = page_range(meta)
     remaining_values = count_of(meta.num_values)
     while position < end and remaining_values > 0:
-        header, length = read_header(read, position, end)
-        place = f"page header at byte {position:,}"
-        data = header.data_page_header_v2 or header.data_page_header or header.dictionary_page_header
-        if header.compressed_page_size is None or header.compressed_page_size < 0 or header.uncompressed_page_size is None:
-            raise UnreadableError("the header does not state the size of its page", place=place)
-        if data is not None:
-            is_dictionary = header.type == PageType.DICTIONARY_PAGE
-            remaining_values -= 0 if is_dictionary else count_of(data.num_values)
-            yield Page(is_dictionary, data.encoding or 0, count_of(data.num_values), count_of(header.uncompressed_page_size))
-        position += length + header.compressed_page_size
+        yield (page := read_page(read, position, end))
+        remaining_values -= page.values
+        position = page.end
 
 
 def page_range(meta: ColumnMetaData) -> tuple[int, int]:
@@ -131,7 +184,7 @@ def count_of(number: int | None) -> int:
     return max(0, number or 0)
 
 
-def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> tuple[PageHeader, int]:
+def read_header(read: Read, position: int, end: int) -> tuple[PageHeader, int]:
     """Read the page header at `position` of a chunk that ends at `end`; return it and its length."""
     window = _FIRST_WINDOW
     while True:

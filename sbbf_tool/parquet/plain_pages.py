@@ -13,7 +13,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import cramjam
 
@@ -22,9 +21,8 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, extremes, levels
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.extremes import Extremes
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.page_sizes import EnsureSize, ensure_page
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, page_range, read_header
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageType
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, EnsureSize, Page, Read, page_range, read_page
 
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
@@ -67,9 +65,6 @@ _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
 """Functions that decompress into memory of the stated size and return the number of bytes written, without numpy or pyarrow."""
 
 _ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}  # the last two encode levels
-
-Read = Callable[[int, int], bytes]
-"""A function that returns `length` bytes from `offset`, or fewer at the end of the file."""
 
 
 class NotPlainError(Exception):
@@ -128,26 +123,15 @@ def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
     return has_bytes and (meta.codec in _CODECS or meta.codec == CompressionCodec.UNCOMPRESSED)
 
 
-def _data_header(header: PageHeader) -> Any:
-    """Return the part of a header that describes the values in its data page."""
-    data = {PageType.DATA_PAGE: header.data_page_header, PageType.DATA_PAGE_V2: header.data_page_header_v2}.get(header.type)
-    if data is None or data.num_values is None or data.num_values < 0:
-        raise NotPlainError
-    return data
-
-
 class PlainChunk:
-    """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error.
-
-    In this class, `position` is the first byte of a page header, and `length` its number of bytes.
-    """
+    """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error."""
 
     def __init__(
         self,
         read: Read,
         column: Column,
         meta: ColumnMetaData,
-        ensure_size: EnsureSize | None = None,
+        ensure_size: EnsureSize = lambda stored, size: None,
         *,
         normalised_intervals: bool = False,
         with_extremes: bool = False,
@@ -168,9 +152,9 @@ class PlainChunk:
         """
         if not _is_readable(self._column, self._meta):
             return None
-        header, length = read_header(self._read, self._start, self._end)
+        page = read_page(self._read, self._start, self._end)
         try:
-            return self._dictionary_page(header, self._start, length)
+            return self._dictionary_page(page)
         except NotPlainError:
             return None
 
@@ -185,94 +169,82 @@ class PlainChunk:
         if not _is_readable(self._column, self._meta):
             raise NotPlainError
         position, remaining_values = self._start, self._meta.num_values or 0
-        has_dictionary = dictionary is not None
         if dictionary is not None:
             yield dictionary
             position += dictionary.stored_bytes
         while remaining_values > 0:
-            header, length = self._header(position)
-            if header.type == PageType.DICTIONARY_PAGE:
-                yield self._dictionary_page(header, position, length)
-                has_dictionary = True
-            else:
-                data = _data_header(header)
-                remaining_values -= data.num_values
-                if data.encoding == Encoding.PLAIN:
-                    yield self._data_page(header, data, position, length)
-                elif data.encoding not in DICTIONARY_ENCODINGS or not has_dictionary:
-                    raise NotPlainError
-            position += length + header.compressed_page_size
+            if position >= self._end:
+                raise NotPlainError
+            try:
+                page = read_page(self._read, position, self._end)
+            except UnreadableError:
+                raise NotPlainError from None
+            if page.is_dictionary:
+                dictionary = self._dictionary_page(page)
+                yield dictionary
+            elif page.data is None:
+                raise NotPlainError
+            elif page.data.encoding == Encoding.PLAIN:
+                yield self._data_page(page)
+            elif page.data.encoding not in DICTIONARY_ENCODINGS or dictionary is None:
+                raise NotPlainError
+            remaining_values -= page.values
+            position = page.end
             if position > self._end:
                 raise NotPlainError
         if remaining_values:
             raise NotPlainError
 
-    def _header(self, position: int) -> tuple[PageHeader, int]:
-        """Read the page header at `position`, which must state the size of its page; return it and its length."""
-        if position >= self._end:
-            raise NotPlainError
-        try:
-            header, length = read_header(self._read, position, self._end)
-        except UnreadableError:
-            raise NotPlainError from None
-        if header.compressed_page_size is None or header.compressed_page_size < 0:
-            raise NotPlainError
-        return header, length
-
-    def _dictionary_page(self, header: PageHeader, position: int, length: int) -> PlainPage:
+    def _dictionary_page(self, page: Page) -> PlainPage:
         """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no reader can read the chunk."""
-        page = header.dictionary_page_header
-        if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        header = page.header.dictionary_page_header
+        if not page.is_dictionary or header is None or header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
             raise NotPlainError
-        stored, size, count = header.compressed_page_size, header.uncompressed_page_size, page.num_values
-        self._ensure_page(header, position)
-        if None in (stored, size, count) or max(stored, size) > MAX_DICTIONARY_BYTES:
+        count, place = header.num_values, f"dictionary page at byte {page.offset:,}"
+        page.ensure_size(self._ensure_size)
+        if None in (count, page.header.uncompressed_page_size):
             raise NotPlainError
-        place = f"dictionary page at byte {position:,}"
-        if min(stored, size, count) < 0:
+        if min(count, page.header.uncompressed_page_size) < 0:
             raise UnreadableError("the stated size is negative", place=place)
-        if position + length + stored > self._end:
-            # Writers such as fastparquet before 0.1.5 left the page out of total_compressed_size.
-            raise NotPlainError
-        body = self._read(position + length, stored)
-        if len(body) != stored:
+        body = self._body(page, MAX_DICTIONARY_BYTES, place)
+        if len(body) != page.stored:
             raise UnreadableError("the page is truncated", place=place)
-        _ensure_sum(body, header, place)
         try:
-            plain = self._decompress(body, size, self._meta.codec)
+            plain = self._decompress(body, page.size, self._meta.codec)
         except ValueError as error:
             raise UnreadableError(f"the page cannot be decompressed: {error}", place=place) from error
         width = self._column.width
         if width is not None and len(plain) != count * width:
             raise UnreadableError(f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes", place=place)
-        return self._page(plain, count, length + stored, header.type, place)
+        return self._page(plain, count, page, place)
 
-    def _data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
-        """Read a data page in PLAIN form; `data` is the part of the header for this type of page."""
-        stored, size = header.compressed_page_size, header.uncompressed_page_size
-        self._ensure_page(header, position)
-        if size is None or size < 0 or max(stored, size) > MAX_DATA_BYTES or position + length + stored > self._end:
+    def _data_page(self, page: Page) -> PlainPage:
+        """Read a data page in PLAIN form."""
+        page.ensure_size(self._ensure_size)
+        place = f"page at byte {page.offset:,}"
+        body = self._body(page, MAX_DATA_BYTES, place)
+        if len(body) != page.stored:
             raise NotPlainError
-        body = self._read(position + length, stored)
-        if len(body) != stored:
-            raise NotPlainError
-        place = f"page at byte {position:,}"
-        _ensure_sum(body, header, place)
-        split = self._split_v2 if header.type == PageType.DATA_PAGE_V2 else self._split_v1
         try:
-            plain, defined = split(body, size, data)
-            count = levels.count_highest(defined, self._column.max_definition, data.num_values)
+            _, defined, plain = self._split(body, page, page.size)
+            count = levels.count_highest(defined, self._column.max_definition, page.values)
         except ValueError:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        return self._page(plain, count, length + stored, header.type, place)
+        return self._page(plain, count, page, place)
 
-    def _ensure_page(self, header: PageHeader, position: int) -> None:
-        if self._ensure_size is not None:
-            ensure_page(header, position, self._ensure_size)
+    def _body(self, page: Page, most_bytes: int, place: str) -> bytes:
+        """Read a page as stored, which may be truncated; `most_bytes` limits its size."""
+        # Writers such as fastparquet before 0.1.5 left the dictionary page out of total_compressed_size.
+        if max(page.stored, page.size) > most_bytes or page.end > self._end:
+            raise NotPlainError
+        body = self._read(page.body, page.stored)
+        if len(body) == page.stored:
+            _ensure_sum(body, page, place)
+        return body
 
-    def _page(self, plain: memoryview, count: int, stored_bytes: int, page_type: int, place: str) -> PlainPage:
+    def _page(self, plain: memoryview, count: int, page: Page, place: str) -> PlainPage:
         """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
         read as values, or the writer miscounted.
         """
@@ -287,56 +259,47 @@ class PlainChunk:
             page_extremes = extremes.of_plain(column, plain, count) if self._with_extremes else None
         except UnreadableError as error:
             raise error.at(place=place) from error.__cause__
-        return PlainPage(hashes, hashes_of_equals, page_extremes, page_type, stored_bytes)
+        return PlainPage(hashes, hashes_of_equals, page_extremes, page.header.type, page.end - page.offset)
 
-    def decompress_page(self, stored: bytes, header: PageHeader, size: int, place: str) -> tuple[bytes, bool]:
-        """Return a page as it is without compression, and whether it may have values besides nulls. Raises ValueError.
+    def decompress_page(self, stored: bytes, page: Page, size: int, place: str) -> tuple[bytes, bool]:
+        """Return a page as its `size` bytes without compression, and whether it may have values besides nulls. Raises ValueError.
 
         UnreadableError says that its checksum is wrong.
         """
-        _ensure_sum(stored, header, place)
-        if header.type == PageType.DICTIONARY_PAGE:
+        _ensure_sum(stored, page, place)
+        if page.is_dictionary:
             return bytes(self._decompress(stored, size, self._meta.codec)), True
         try:
-            data = _data_header(header)
-            if header.type == PageType.DATA_PAGE_V2:
-                values, defined = self._split_v2(stored, size, data)
-                page = stored[: (data.repetition_levels_byte_length or 0) + len(defined)] + values
-            else:
-                page = bytes(self._decompress(stored, size, self._meta.codec))
-                _, defined = self._split_levels(memoryview(page), data)
-            return page, levels.count_highest(defined, self._column.max_definition, data.num_values) > 0
+            before, defined, values = self._split(stored, page, size)
+            has_values = levels.count_highest(defined, self._column.max_definition, page.values) > 0
+            return b"".join((before, values)), has_values
         except NotPlainError:
             raise ValueError("its levels have a form that sbbf does not read") from None
 
-    def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
-        return self._split_levels(self._decompress(body, size, self._meta.codec), data)
-
-    def _split_levels(self, page: memoryview, data: Any) -> tuple[memoryview, memoryview]:
-        """Split a page into values and definition levels. A length precedes each kind of levels; levels that are always 0 are missing."""
-        defined = memoryview(b"")
+    def _split(self, body: bytes, page: Page, size: int) -> tuple[memoryview, memoryview, memoryview]:
+        """Split a data page, of `size` bytes without compression, into the bytes before its values, definition levels, and values."""
+        data = page.data
+        if page.header.type == PageType.DATA_PAGE_V2:
+            # The levels are not compressed, and the header states their lengths.
+            repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
+            size -= repeated + defined
+            if min(repeated, defined, size) < 0 or repeated + defined > len(body):
+                raise NotPlainError
+            before, values = memoryview(body)[: repeated + defined], memoryview(body)[repeated + defined :]
+            codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._meta.codec
+            return before, before[repeated:], self._decompress(values, size, codec) if size else values[:0]
+        # A length precedes each kind of levels; levels that are always 0 are missing.
+        plain, start, end = self._decompress(body, size, self._meta.codec), 0, 0
         for highest, encoding in (
             (self._column.max_repetition, data.repetition_level_encoding),
             (self._column.max_definition, data.definition_level_encoding),
         ):
-            if not highest:
-                continue
-            end = 4 + int.from_bytes(page[:4], "little")
-            if encoding != Encoding.RLE or end > len(page):
-                raise NotPlainError
-            defined, page = page[4:end], page[end:]
-        return page, defined
-
-    def _split_v2(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
-        """Split a page whose levels are not compressed and whose header states their lengths."""
-        repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
-        size -= repeated + defined
-        if min(repeated, defined, size) < 0 or repeated + defined > len(body):
-            raise NotPlainError
-        view = memoryview(body)
-        codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._meta.codec
-        values = view[repeated + defined :]
-        return self._decompress(values, size, codec) if size else values[:0], view[repeated : repeated + defined]
+            if highest:
+                start = end + 4
+                end = start + int.from_bytes(plain[end:start], "little")
+                if encoding != Encoding.RLE or end > len(plain):
+                    raise NotPlainError
+        return plain[:end], plain[start:end], plain[end:]
 
     def _decompress(self, stored: bytes | memoryview, size: int, codec: int) -> memoryview:
         """Return the bytes of a page, valid until the next one is decompressed. Raises ValueError.
@@ -359,6 +322,6 @@ class PlainChunk:
         return plain
 
 
-def _ensure_sum(stored: bytes, header: PageHeader, place: str) -> None:
-    if header.crc is not None and zlib.crc32(stored) != header.crc & 0xFFFF_FFFF:
+def _ensure_sum(stored: bytes, page: Page, place: str) -> None:
+    if page.header.crc is not None and zlib.crc32(stored) != page.header.crc & 0xFFFF_FFFF:
         raise UnreadableError("the checksum does not match", place=place)

@@ -12,69 +12,55 @@ bytes of it are read, and only the last one is kept.
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC
-from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.page_sizes import ensure_page
-from sbbf_tool.parquet.pages import ChunkPages, ReadStream, count_of, page_range, read_header
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding
+from sbbf_tool.parquet.pages import ChunkPages, Page, ReadStream, count_of, page_range, read_page
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.structs import build_struct
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
 
-class _Page(NamedTuple):
-    start: int
-    """First byte of the header in the new chunk."""
-    header_bytes: int
-    size: int
-    offset: int
-    """First byte of the page in the file."""
-    header: PageHeader
-    """The header as stored."""
+class NewPages(ABC):
+    """Pages of one chunk that no file has, laid out as in a file: after the magic, each header and its page. Threads must not share it."""
 
-
-class RewrittenPages:
-    """The new pages of one chunk; threads must not share it."""
-
-    def __init__(self, pages: ChunkPages, column: Column) -> None:
-        """Read the page headers. Raises UnreadableError if they do not hold the number of values that the footer states."""
-        self._source = pages
-        self._chunk = plain_pages.PlainChunk(pages.read, column, pages.meta)
-        self._pages: list[_Page] = []
-        self._last: tuple[int, bytes] | None = None
-        self._end = len(MAGIC)
-        self._follow()
-        self._starts = [page.start for page in self._pages]
-        self.meta = copy.copy(pages.meta)
-        self.meta.codec = CompressionCodec.UNCOMPRESSED
-        has_dictionary = bool(self._pages) and self._pages[0].header.type == PageType.DICTIONARY_PAGE
+    def __init__(self, meta: ColumnMetaData, sizes: Iterable[int], *, has_dictionary: bool) -> None:
+        """Take the metadata of the chunk in the file, and the bytes of each page with its header."""
+        *self._starts, self._end = accumulate(sizes, initial=len(MAGIC))
+        self.meta = copy.copy(meta)
+        """The metadata of the new pages."""
         self.meta.dictionary_page_offset = len(MAGIC) if has_dictionary else None
-        self.meta.data_page_offset = self._starts[1] if has_dictionary and len(self._pages) > 1 else len(MAGIC)
+        self.meta.data_page_offset = [*self._starts, self._end][has_dictionary]
         self.meta.index_page_offset = None
         self.meta.total_compressed_size = self._end - len(MAGIC)
 
-    def as_pages(self) -> ChunkPages:
-        return ChunkPages(self.meta, self.read, self.open_arrow)
+    @abstractmethod
+    def content(self, at: int, start: int) -> bytes:
+        """Return bytes of a page with its header from its byte `start` on, which may end before the page does."""
+
+    def read_part(self, offset: int, length: int) -> bytes:
+        """Read up to `length` bytes; none after the end. Raises the errors of the page."""
+        if offset < len(MAGIC) or offset >= self._end:
+            return MAGIC[offset : offset + length]
+        at = bisect_right(self._starts, offset) - 1
+        return self.content(at, offset - self._starts[at])[:length]
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read bytes of the new chunk, which begins after a file's magic; fewer at its end. Raises UnreadableError."""
+        """Read `length` bytes; fewer at the end. Raises the errors of the pages."""
         parts = []
-        position, end = offset, min(offset + length, self._end)
-        while position < end:
-            if position < len(MAGIC):
-                part = MAGIC[position:end]
-            else:
-                at = bisect_right(self._starts, position) - 1
-                inside = position - self._starts[at]
-                part = self._content(at)[inside : inside + end - position]
+        while length > 0 and (part := self.read_part(offset, length)):
             parts.append(part)
-            position += len(part)
+            offset += len(part)
+            length -= len(part)
         return b"".join(parts)
 
     def open_arrow(self) -> NativeFile:
@@ -83,53 +69,64 @@ class RewrittenPages:
 
         return pyarrow.PythonFile(ReadStream(self.read, self._end), mode="r")
 
-    def _follow(self) -> None:
-        position, stated_end = page_range(self._source.meta)
-        end = self._source.limit() if self._source.limit is not None else stated_end
-        remaining_values = count_of(self._source.meta.num_values)
+
+class RewrittenPages(NewPages):
+    """The pages of a chunk in the new form."""
+
+    def __init__(self, pages: ChunkPages, column: Column) -> None:
+        """Read the page headers. Raises UnreadableError if they do not hold the number of values that the footer states."""
+        self._source = pages
+        self._chunk = PlainChunk(pages.read, column, pages.meta)
+        self._pages = list(self._follow())
+        self._last: tuple[int, bytes] | None = None
+        sizes = (len(_build_header(page, self._size(page), None)) + self._size(page) for page in self._pages)
+        super().__init__(pages.meta, sizes, has_dictionary=bool(self._pages) and self._pages[0].is_dictionary)
+        self.meta.codec = CompressionCodec.UNCOMPRESSED
+
+    def _follow(self) -> Iterator[Page]:
+        meta = self._source.meta
+        position, end = page_range(meta)
+        if self._source.limit is not None:
+            end = self._source.limit()
+        remaining_values, is_first = count_of(meta.num_values), True
         while remaining_values > 0:
             place = f"page header at byte {position:,}"
             if position >= end:
-                stated = f"total_compressed_size in the footer is {count_of(self._source.meta.total_compressed_size):,}"
+                stated = f"total_compressed_size in the footer is {count_of(meta.total_compressed_size):,}"
                 raise UnreadableError(f"{remaining_values:,} values are missing where the pages end; {stated}", place=place)
-            header, length = read_header(self._source.read, position, end)
-            stored, size = header.compressed_page_size, header.uncompressed_page_size
-            if self._source.meta.codec == CompressionCodec.UNCOMPRESSED:
-                size = stored
-            if stored is None or size is None or min(stored, size) < 0 or position + length + stored > end:
-                raise UnreadableError("the header states no size of its page, or one that exceeds the column chunk", place=place)
-            if self._source.ensure_size is not None:
-                ensure_page(header, position, self._source.ensure_size)
-            data = header.data_page_header_v2 or header.data_page_header
-            num_values = count_of(data.num_values) if data is not None else 0
-            if num_values or (header.type == PageType.DICTIONARY_PAGE and not self._pages):
-                page = _Page(self._end, len(_build_header(header, size, None)), size, position + length, header)
-                self._pages.append(page)
-                self._end += page.header_bytes + page.size
-            remaining_values -= num_values
-            position += length + stored
+            page = read_page(self._source.read, position, end)
+            if page.end > end:
+                raise UnreadableError("the header states a size of its page that exceeds the column chunk", place=place)
+            page.ensure_size(self._source.ensure_size)
+            if page.values or (page.is_dictionary and is_first):
+                yield page
+                is_first = False
+            remaining_values -= page.values
+            position = page.end
         if remaining_values:
             raise UnreadableError(f"the pages have {-remaining_values:,} more values than the footer states")
 
-    def _content(self, at: int) -> bytes:
-        """Return the header and the body of a new page."""
+    def _size(self, page: Page) -> int:
+        return page.stored if self._source.meta.codec == CompressionCodec.UNCOMPRESSED else page.size
+
+    def content(self, at: int, start: int) -> bytes:
+        """Return the header and the body of a page from byte `start` on; the last page is kept."""
         if self._last is None or self._last[0] != at:
             page = self._pages[at]
-            place = f"page at byte {page.offset:,}"
-            stored = self._source.read(page.offset, page.header.compressed_page_size)
+            place, size = f"page at byte {page.body:,}", self._size(page)
             try:
-                body, has_values = self._chunk.decompress_page(stored, page.header, page.size, place)
-            except (ValueError, plain_pages.NotPlainError) as error:
+                body, has_values = self._chunk.decompress_page(self._source.read(page.body, page.stored), page, size, place)
+            except (ValueError, NotPlainError) as error:
                 raise UnreadableError(f"the page cannot be decompressed: {error}", place=place) from error
-            if len(body) != page.size:
+            if len(body) != size:
                 raise UnreadableError("the page does not have the size that its header states", place=place)
-            self._last = at, _build_header(page.header, page.size, None if has_values else Encoding.PLAIN) + body
-        return self._last[1]
+            self._last = at, _build_header(page, size, None if has_values else Encoding.PLAIN) + body
+        return self._last[1][start:]
 
 
-def _build_header(header: PageHeader, size: int, encoding: int | None) -> bytes:
+def _build_header(page: Page, size: int, encoding: int | None) -> bytes:
     """Build the header of a page that is not compressed; any `encoding` takes the same number of bytes."""
-    header = copy.deepcopy(header)
+    header = copy.deepcopy(page.header)
     header.compressed_page_size = header.uncompressed_page_size = size
     header.crc = None
     data = header.data_page_header_v2 or header.data_page_header

@@ -191,7 +191,8 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
         first = next(arrays, None)
         if first is None:
             return
-        if len(first.dictionary) == _count_entries(pages()):
+        header = next(pages()).header.dictionary_page_header
+        if header is not None and len(first.dictionary) == header.num_values:
             yield from _within_dictionary(chain([first], arrays))
             return
         # pyarrow removes repeated entries from the dictionary, but not from the indices, which then mean other values. DuckDB 2.0.1
@@ -199,12 +200,6 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
         plan = plan_batches(column, meta, num_rows, pages, chunk.longest_in_dictionary, expand_dictionary=True)
         chunk.num_decoded_rows = 0
     yield from _merge_arrays(chunk.leaves(plan.rows, as_dictionary=False))
-
-
-def _count_entries(pages: Iterator[Page]) -> int:
-    """Return the number of entries that the header of the dictionary page, which is the first page, states."""
-    first = next(pages, None)
-    return first.values if first is not None and first.is_dictionary else 0
 
 
 def _within_dictionary(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:

@@ -267,13 +267,13 @@ def misread(monkeypatch) -> Callable[[], None]:
     """The page reader from now on takes the bytes of PLAIN pages for others, as one did that took values for levels."""
 
     def start() -> None:
-        split = plain_pages.PlainChunk._split_v1
+        split = plain_pages.PlainChunk._split
 
-        def shifted(self: Any, *arguments: Any) -> tuple[memoryview, memoryview]:
-            plain, levels = split(self, *arguments)
-            return memoryview(bytes(plain[8:]) + b"\7\0\0\0\0\0\0\0"), levels
+        def shifted(self: Any, *arguments: Any) -> tuple[memoryview, memoryview, memoryview]:
+            before, levels, plain = split(self, *arguments)
+            return before, levels, memoryview(bytes(plain[8:]) + b"\7\0\0\0\0\0\0\0")
 
-        monkeypatch.setattr(plain_pages.PlainChunk, "_split_v1", shifted)
+        monkeypatch.setattr(plain_pages.PlainChunk, "_split", shifted)
 
     return start
 

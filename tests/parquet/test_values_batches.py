@@ -14,7 +14,15 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.batches import MOST_BYTES, MOST_INDICES, MOST_VALUES, USUAL_BYTES, Batches, plan_batches
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnMetaData,
+    DataPageHeader,
+    Encoding,
+    PageEncodingStats,
+    PageHeader,
+    PageType,
+    SizeStatistics,
+)
 from sbbf_tool.parquet.pages import Page, page_range, read_pages
 from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
@@ -38,6 +46,13 @@ def meta(
         encoding_stats=[PageEncodingStats(page_type=PageType.DATA_PAGE, encoding=encoding, count=1) for encoding in encodings] or None,
         size_statistics=SizeStatistics(unencoded_byte_array_data_bytes=decoded_size),
     )
+
+
+def page_of(is_dictionary: bool, encoding: int, values: int, size: int) -> Page:
+    header = PageHeader(type=PageType.DICTIONARY_PAGE if is_dictionary else PageType.DATA_PAGE)
+    header.data_page_header = None if is_dictionary else DataPageHeader(num_values=values, encoding=encoding)
+    header.uncompressed_page_size = size
+    return Page(0, 0, header)
 
 
 def never() -> Any:
@@ -64,7 +79,7 @@ def test_a_chunk_of_references_only_is_never_expanded(chunk: Any) -> None:
 
 
 def test_references_to_a_dictionary_with_repeated_entries_are_expanded_in_batches_for_its_longest_value() -> None:
-    dictionary, by_reference = Page(True, Encoding.PLAIN, 3, 50_000), Page(False, Encoding.RLE_DICTIONARY, 10_000, 1000)
+    dictionary, by_reference = page_of(True, Encoding.PLAIN, 3, 50_000), page_of(False, Encoding.RLE_DICTIONARY, 10_000, 1000)
     chunk = meta(10**6, encodings=[Encoding.RLE_DICTIONARY])
     plan = plan_batches(TEXT, chunk, 10**6, lambda: [dictionary, by_reference], lambda: 40_000, expand_dictionary=True)
     assert plan == Batches(MOST_BYTES // 40_000)
@@ -95,9 +110,9 @@ def test_much_is_taken_page_by_page() -> None:
         return plan.rows
 
     mixed = [Encoding.RLE_DICTIONARY, Encoding.PLAIN]
-    dictionary, by_reference = Page(True, Encoding.PLAIN, 3, 50_000), Page(False, Encoding.RLE_DICTIONARY, 10_000, 1000)
-    plain, long = Page(False, Encoding.PLAIN, 1000, 20_000), Page(False, Encoding.PLAIN, 2, 1 << 20)
-    delta = Page(False, Encoding.DELTA_BYTE_ARRAY, 100_000, 1 << 20)
+    dictionary, by_reference = page_of(True, Encoding.PLAIN, 3, 50_000), page_of(False, Encoding.RLE_DICTIONARY, 10_000, 1000)
+    plain, long = page_of(False, Encoding.PLAIN, 1000, 20_000), page_of(False, Encoding.PLAIN, 2, 1 << 20)
+    delta = page_of(False, Encoding.DELTA_BYTE_ARRAY, 100_000, 1 << 20)
 
     assert rows([plain, long, plain], size=2 * GIB, encodings=[Encoding.PLAIN]) == MOST_BYTES >> 19
     assert rows([dictionary, by_reference, plain], longest=40_000, decoded_size=GIB, encodings=mixed) == MOST_BYTES // 40_000
@@ -126,7 +141,7 @@ def test_page_headers_are_read_and_pages_are_not(file_of_many_pages: Path) -> No
     counts = {entry.encoding: entry.count for entry in chunk.encoding_stats if entry.page_type == PageType.DATA_PAGE}
     assert pages[0].is_dictionary
     assert pages[0].size > 200_000
-    assert {encoding: sum(page.encoding == encoding for page in pages[1:]) for encoding in counts} == counts
+    assert {encoding: sum(page.data.encoding == encoding for page in pages[1:]) for encoding in counts} == counts
     assert sum(page.values for page in pages[1:]) == chunk.num_values
     assert read < 1000 * len(pages)
 
@@ -139,7 +154,7 @@ def test_a_header_that_holds_long_statistics_is_read_whole(tmp_path: Path) -> No
         assert chunk is not None
         (page,) = read_pages(file.source.read_up_to, chunk)
 
-    assert page == Page(False, Encoding.PLAIN, 2, page.size)
+    assert (page.data.encoding, page.values) == (Encoding.PLAIN, 2)
 
 
 @each("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
