@@ -38,8 +38,8 @@ from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
+from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.change import SaturatedFilter, explain_refusal
 from sbbf_tool.storage import places
 from sbbf_tool.storage.copying import BegunCopy

@@ -19,10 +19,10 @@ from sbbf_tool.encryption.file_cipher import FileCipher
 from sbbf_tool.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Module
 from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.footer import ChunkKey
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
 from sbbf_tool.parquet.pages import ChunkPages, Read, count_of, page_range
 from sbbf_tool.parquet.rewritten_pages import NewPages
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.structs import parse_prefix
 
 # Field ids in parquet.thrift's PageHeader. The checksum is removed: it covers the stored bytes, and GCM detects more.

@@ -10,9 +10,10 @@ from sbbf_tool.encryption.keys import Keys, describe_key
 from sbbf_tool.encryption.modules import Bytes, FileAad, Key, Module
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, ChunkKey
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED
+from sbbf_tool.parquet.footer_structs import FooterStructs
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm
-from sbbf_tool.parquet.row_groups import RowGroups
+from sbbf_tool.parquet.splice import ChunkKey
 
 
 class KeyRing(NamedTuple):
@@ -76,17 +77,17 @@ class FileCipher:
         self.missing: dict[ChunkKey, str] = {}
         """Description of the missing key, by chunk."""
 
-    def learn(self, row_groups: RowGroups, columns: Sequence[Column]) -> None:
+    def learn(self, footer: FooterStructs, columns: Sequence[Column]) -> None:
         """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
         self.columns = columns
         keys_by_index = _by_index(self._ring.keys.columns, columns)
         # The key service is called once per key, however many row groups there are.
         keys: dict[tuple[int, bytes | None], Key | None] = {}
-        for number in range(len(row_groups)):
-            ordinal = row_groups.row_group(number).ordinal
+        for number in range(footer.num_row_groups):
+            ordinal = footer.row_group(number).ordinal
             self._ordinals.append(number if ordinal is None else ordinal)
             for index in range(len(columns)):
-                chunk = row_groups.chunk(number, index)
+                chunk = footer.column_chunk(number, index)
                 if chunk.crypto_metadata is None:
                     continue
                 own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY

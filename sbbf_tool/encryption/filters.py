@@ -14,7 +14,7 @@ from sbbf_tool.encryption.file_cipher import FileCipher
 from sbbf_tool.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Bytes, Module
 from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.parquet.filters import StoredFilter, parse_header
-from sbbf_tool.parquet.footer import ChunkKey, FilterPlace
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 
 _MOST_HEADER_BYTES = 64 << 10
 """A header takes 16 bytes, and parquet-java's module of it 132."""

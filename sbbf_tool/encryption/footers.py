@@ -67,7 +67,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Le
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> tuple[Footer, FileCipher]:
     """Replace the plaintext metadata of each chunk whose key is known with the full metadata."""
-    cipher.learn(footer.row_groups, footer.columns)
+    cipher.learn(footer, footer.columns)
     for number in range(footer.num_row_groups):
         for index in range(len(footer.columns)):
             chunk = footer.column_chunk(number, index)

@@ -31,9 +31,11 @@ from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
-from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, FilterPlace, Footer, Tail, name_other_kind, parse_tail
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, Tail, parse_tail
+from sbbf_tool.parquet.other_kinds import name_other_kind
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
+from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import PlannedSource, Source

@@ -24,8 +24,9 @@ from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.footer import FilterPlace, Footer, decrypt_metadata
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.parquet.splice import FilterPlace, decrypt_metadata
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.remove import COMPACTED, NEW_FOOTER, TRUNCATED, RemovedFilter, RemoveReport
 from sbbf_tool.storage.inputs import ensure_path

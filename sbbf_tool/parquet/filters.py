@@ -16,8 +16,8 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
+from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.parquet.structs import parse_prefix
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from sbbf_tool.parquet.footer import ChunkKey as ChunkKey
-from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
+from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.splice import ChunkKey as ChunkKey
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 
 Bytes = bytes | bytearray | memoryview
 

@@ -22,8 +22,8 @@ from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.operations.add import undo_of
-from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, plan_append
+from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.add import AddReport, BuiltFilter
 from sbbf_tool.reports.apply import ApplyReport
 from sbbf_tool.reports.remove import RemovedFilter

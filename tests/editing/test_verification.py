@@ -14,7 +14,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import OpenEdit
 from sbbf_tool.operations import remove
 from sbbf_tool.parquet import patch
-from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.storage import local
 from sbbf_tool.storage.source import blocks_of
 from support.samples import listing, write_events

@@ -12,8 +12,8 @@ import pytest
 import sbbf_tool
 from sbbf_tool import RefusedError
 from sbbf_tool.parquet.filters import build_header
-from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, LogicalType, VariantType
+from sbbf_tool.parquet.splice import FilterPlace
 from support.corpus_edits import edit_footer
 from support.defects import SIZE, SOUND, Edit
 from support.tables import each

@@ -21,7 +21,8 @@ from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
-from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.footer import build_tail
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.rules.check_policy import Policy
 from support.draft_files import write_draft
 from support.samples import write_column, write_events

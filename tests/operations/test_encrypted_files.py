@@ -33,8 +33,8 @@ from sbbf_tool.encryption.modules import Module
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header, parse_header
-from sbbf_tool.parquet.footer import decrypt_metadata, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.splice import decrypt_metadata, set_filters
 from support.corpus_edits import edit_footer
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
 from support.samples import listing

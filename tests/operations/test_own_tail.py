@@ -10,8 +10,9 @@ import pytest
 from sbbf_tool import add_filters, inspect, remove_filters, repair, resize_filters, verify
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.corpus_edits import edit_footer
 from support.samples import events, footer_start, places, write_events
 from support.tables import each

@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import chunk_index, row_groups
-from sbbf_tool.parquet.footer import FilterPlace, Footer
+from sbbf_tool.parquet import chunk_index, footer_structs
+from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.splice import FilterPlace
 from support import made_footers as made
 from support import wire
 from support.footer_index import assert_index_agrees, footer_of, needs_walker, without_walker
@@ -171,8 +172,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
         return count_and_call
 
-    monkeypatch.setattr(row_groups, "parse_struct", count_calls(None, row_groups.parse_struct))
-    for module in ("row_groups", "footer"):
+    monkeypatch.setattr(footer_structs, "parse_struct", count_calls(None, footer_structs.parse_struct))
+    for module in ("footer_structs", "splice"):
         monkeypatch.setattr(f"sbbf_tool.parquet.{module}.index_chunks", count_calls("walks", chunk_index.index_chunks))
     monkeypatch.setattr(chunk_index.ChunkIndex, "numbers", count_calls("passes", chunk_index.ChunkIndex.numbers))
     return counts

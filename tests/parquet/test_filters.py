@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, build_header, parse_header
-from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
+from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.parquet.structs import parse_struct
 from support import wire
 from support.tables import each

@@ -8,9 +8,10 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import FilterPlace, Footer, Tail, build_tail, parse_tail, set_filters
+from sbbf_tool.parquet.footer import Footer, Tail, build_tail, parse_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.patch import plan_append
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
 from support import wire

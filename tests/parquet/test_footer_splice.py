@@ -18,8 +18,9 @@ from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.remove import remove_filters
-from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
 from support import wire

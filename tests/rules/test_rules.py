@@ -18,7 +18,7 @@ from sbbf_tool.file.layout import owned_ranges
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
-from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import (
     AesGcmV1,
     ColumnCryptoMetaData,
@@ -27,6 +27,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     FileMetaData,
     KeyValue,
 )
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather

@@ -22,7 +22,7 @@ from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_draft_header, build_header
-from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import (
     ColumnCryptoMetaData,
     CompressionCodec,
@@ -31,6 +31,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     FileMetaData,
     PageType,
 )
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import parse_struct
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import edit_footer

@@ -10,9 +10,10 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import chunk_index
-from sbbf_tool.parquet.footer import Footer, set_filters, walk_to_chunks
+from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.footer_structs import FooterStructs
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup
-from sbbf_tool.parquet.row_groups import ParsedRowGroups, RowGroups, parse_metadata
+from sbbf_tool.parquet.splice import set_filters, walk_to_chunks
 
 needs_walker = pytest.mark.skipif(not chunk_index.has_walker, reason="the extension _compact was not built")
 
@@ -41,37 +42,34 @@ def assert_index_agrees(raw: bytes) -> bool:
     """Return whether the walker takes the footer. If it does, both ways must state the same; Footer must not depend on it in any case."""
     index = chunk_index.index_chunks(raw)
     if index is not None:
-        metadata, row_groups = parse_metadata(raw)
-        expected_metadata, expected = parse_metadata(raw, whole=True)
-        assert row_groups is not None
-        assert isinstance(expected, ParsedRowGroups)
-        assert repr(metadata) == repr(expected_metadata)
-        assert_same_row_groups(row_groups, expected)
-        keys = {(number, column) for number in range(len(expected)) for column in range(expected.num_chunks(number) or 0)}
+        structs, expected = FooterStructs(raw), FooterStructs(raw, whole=True)
+        assert repr(structs.metadata) == repr(expected.metadata)
+        assert_same_row_groups(structs, expected)
+        keys = {(number, column) for number in range(expected.num_row_groups) for column in range(expected.num_chunks(number) or 0)}
         assert [(key, index.chunk_start(*key)) for key in sorted(keys)] == walk_to_chunks(raw, keys)
-        assert index.chunk_start(len(expected), 0) is index.chunk_start(-1, 0) is None
+        assert index.chunk_start(expected.num_row_groups, 0) is index.chunk_start(-1, 0) is None
     with_index = describe_footer(raw)
     with without_walker():
         assert describe_footer(raw) == with_index
     return index is not None
 
 
-def assert_same_row_groups(row_groups: RowGroups, expected: ParsedRowGroups) -> None:
-    assert len(row_groups) == len(expected)
-    assert not row_groups.has_encrypted_chunks
+def assert_same_row_groups(structs: FooterStructs, expected: FooterStructs) -> None:
+    assert structs.num_row_groups == expected.num_row_groups
+    assert not structs.has_encrypted_chunks
     assert not expected.has_encrypted_chunks
-    for number in range(len(expected)):
+    for number in range(expected.num_row_groups):
         num_chunks = expected.num_chunks(number)
-        assert row_groups.num_chunks(number) == num_chunks is not None
-        assert _without_chunks(row_groups.row_group(number)) == _without_chunks(expected.row_group(number))
-        chunks = [repr(chunk) for chunk in expected.chunks(number)]
-        assert [repr(chunk) for chunk in row_groups.chunks(number)] == chunks
-        assert [repr(row_groups.chunk(number, column)) for column in range(num_chunks)] == chunks
+        assert structs.num_chunks(number) == num_chunks is not None
+        assert _without_chunks(structs.row_group(number)) == _without_chunks(expected.row_group(number))
+        chunks = [repr(chunk) for chunk in expected.column_chunks(number)]
+        assert [repr(chunk) for chunk in structs.column_chunks(number)] == chunks
+        assert [repr(structs.column_chunk(number, column)) for column in range(num_chunks)] == chunks
     for name in NUMBERS:
         if name != TEXT:
-            assert [*row_groups.numbers(name)[0]] == [*expected.numbers(name)[0]], name
-    assert [bool(length) for length in row_groups.numbers(TEXT)[0]] == [bool(length) for length in expected.numbers(TEXT)[0]]
-    for flags, expected_flags, name in zip(row_groups.presence(*FIELDS), expected.presence(*FIELDS), FIELDS, strict=True):
+            assert [*structs.numbers(name)[0]] == [*expected.numbers(name)[0]], name
+    assert [bool(length) for length in structs.numbers(TEXT)[0]] == [bool(length) for length in expected.numbers(TEXT)[0]]
+    for flags, expected_flags, name in zip(structs.presence(*FIELDS), expected.presence(*FIELDS), FIELDS, strict=True):
         # A generated class has 0 in place of a `file_offset` that is not stated.
         assert name == "file_offset" or [*flags] == [*expected_flags], name
 

@@ -18,10 +18,11 @@ from sbbf_tool.extensions.paimon.manifest import parse_manifest
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
-from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_tail, set_filters
+from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_header, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.footer_index import assert_index_agrees
 
 CORPUS = Path(__file__).parents[1] / "faults" / "corpus"

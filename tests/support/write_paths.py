@@ -13,7 +13,8 @@ from unittest.mock import patch
 from sbbf_tool.cli import run
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.footer import build_tail
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.storage.copying import BegunCopy
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
