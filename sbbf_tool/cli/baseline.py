@@ -67,12 +67,10 @@ def read_baseline(path: str) -> Baseline:
 
 
 def _rows_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
-    from sbbf_tool.file.row_file import RowFile
+    from sbbf_tool.file.row_file import read_rows
 
     try:
-        with RowFile(path) as rows:
-            groups = (rows.read(number, _COLUMNS).values() for number in range(rows.num_row_groups))
-            return [(str(file), str(rule), column) for group in groups for file, rule, column in zip(*group, strict=True)]
+        return [(str(file), str(rule), column) for file, rule, column in read_rows(path, _COLUMNS)]
     except UnreadableError:
         raise _no_report(path) from None
 

@@ -205,18 +205,11 @@ class ParquetFile:
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
         return self._parse_footer(tail)[0]
 
-    def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
-        """Return the filter of a chunk; None if the footer refers to none.
+    def stored_filter(self, row_group: int, column: Column, *, with_keys: bool = True) -> StoredFilter | None:
+        """Return the filter of a chunk, or, without `with_keys`, that which a reader without keys finds; None if the footer refers to none.
 
         Raises UnreadableError if the bytes cannot be a filter, AuthenticationError if they are not what the writer encrypted.
         """
-        return self._stored_filter(row_group, column, self._cipher if self.has_key(row_group, column) else None)
-
-    def plaintext_filter(self, row_group: int, column: Column) -> StoredFilter | None:
-        """Return the filter as a reader without keys would read it. Raises UnreadableError if there is no plaintext filter."""
-        return self._stored_filter(row_group, column, None)
-
-    def _stored_filter(self, row_group: int, column: Column, cipher: FileCipher | None) -> StoredFilter | None:
         place = self.footer.filter_place(row_group, column.index)
         if place is None:
             return None
@@ -225,10 +218,8 @@ class ParquetFile:
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset:,}"):
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"the offset is outside the file, which has {self.source.size:,} bytes")
-            if cipher is not None:
-                from sbbf_tool.encryption import filters as encrypted_filters
-
-                stored = encrypted_filters.read_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
+            if self._cipher is not None and with_keys and self.has_key(row_group, column):
+                stored = self._cipher.read_filter(self.source.read_up_to, self.footer.start, (row_group, column.index), place)
             else:
                 header = read_header(self.source.read, place.offset, self.source.size - place.offset, place.length)
                 if header.readings:
@@ -274,20 +265,14 @@ class ParquetFile:
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
         if not stored.is_encrypted:
             return data
-        from sbbf_tool.encryption import filters as encrypted_filters
-
         assert self._cipher is not None
         column = self.footer.columns[stored.column]
         with self.locate_errors(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset:,}"):
-            return encrypted_filters.decrypt_bitset(self._cipher, stored, data)
+            return self._cipher.decrypt_bitset(stored, data)
 
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
         """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no filter from there ends by `end`."""
-        if self._cipher is None:
-            return None
-        from sbbf_tool.encryption import filters as encrypted_filters
-
-        return encrypted_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
+        return None if self._cipher is None else self._cipher.end_of_any_filter(self.source.read_up_to, start, end)
 
     def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -298,9 +283,7 @@ class ParquetFile:
             raise LockedError(reason, hint="a plaintext filter would disclose its values")
         if self._cipher is None or not self.has_key(row_group, column):
             return header, bitset
-        from sbbf_tool.encryption import filters as encrypted_filters
-
-        return encrypted_filters.encrypt_filter(self._cipher, (row_group, column), header, bitset)
+        return self._cipher.encrypt_filter((row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
         """Return access to a chunk's pages, decrypted. Raises UnreadableError if the pages of an encrypted chunk cannot be located."""

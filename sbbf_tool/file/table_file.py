@@ -80,33 +80,15 @@ def new_run() -> str:
 class TableFiles:
     """What work on the files of a table needs to know of each of them."""
 
-    columns: ColumnNames
-    run: str | None = None
-    """Id of the run that copies files to change them; None if the run only reads."""
-    columns_by_path: Mapping[str, ColumnNames] = field(default_factory=dict)
-    """Names for the files that the table maps by a mapping of their own."""
-    folder_by_path: Mapping[str, str] = field(default_factory=dict)
-    """Folders of the copies that are not beside their files."""
-    partition_by_path: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    """Partition values of the files that have any."""
-    table: str | None = None
-    """The table as the user named it."""
-    unknown_by_path: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
-    """Partition columns of which a file may have any value."""
-    partition_types: Mapping[str, str] = field(default_factory=dict)
-    """Types of the partition values, in the words of the table format."""
+    usual: TableFile
+    """A file of which nothing is known but its path, whatever path that is."""
+    special: Mapping[str, TableFile] = field(default_factory=dict)
+    """The files of which more is known, or something else, by path."""
 
     def file(self, path: str) -> TableFile:
         """Return the file with this path."""
-        columns, partition = self.columns_by_path.get(path, self.columns), self.partition_by_path.get(path, {})
-        unknown = self.unknown_by_path.get(path, frozenset())
-        folder = self.folder_by_path.get(path)
-        return TableFile(path, columns, self.run, folder, partition, self.table, unknown, self.partition_types)
+        return self.special.get(path) or replace(self.usual, path=path)
 
     def only(self, paths: Collection[str]) -> TableFiles:
         """Return what is known of these files, to send it to another process."""
-        columns = {path: names for path in paths if (names := self.columns_by_path.get(path)) is not None}
-        folders = {path: folder for path in paths if (folder := self.folder_by_path.get(path)) is not None}
-        partitions = {path: partition for path in paths if (partition := self.partition_by_path.get(path)) is not None}
-        unknown = {path: columns_of_file for path in paths if (columns_of_file := self.unknown_by_path.get(path)) is not None}
-        return replace(self, columns_by_path=columns, folder_by_path=folders, partition_by_path=partitions, unknown_by_path=unknown)
+        return TableFiles(self.usual, {path: file for path in paths if (file := self.special.get(path)) is not None})

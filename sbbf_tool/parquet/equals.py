@@ -145,7 +145,7 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
 def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) -> memoryview:
     """Hash the other forms of these fixed-width values, in no particular order; most values have none."""
     if normalised_intervals:
-        return hashes_of_normalised_intervals(plain)
+        return hashing.hash_fixed(normalise_intervals(plain), INTERVAL_BYTES)
     if column.physical == "INT96":
         return hashing.hash_fixed(int96.forms_beside(plain), int96.INT96_BYTES)
     if (numbers := numbers_shown(column, plain)) is not None:
@@ -154,19 +154,8 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
     return memoryview(native_array("Q", map(hashing.hash_value, of_floats(column, plain))))
 
 
-def normalised_interval(plain: bytes) -> bytes:
-    """Return the form in which DuckDB compares an interval; `hashes_of_normalised_intervals` does the same for many."""
-    months, days = (int.from_bytes(plain[at : at + 4], "little", signed=True) for at in (0, 4))
-    carried_days, millis = divmod(int.from_bytes(plain[8:], "little"), _MILLIS_PER_DAY)
-    carried_months, days = divmod(days + carried_days, _DAYS_PER_MONTH)
-    months += carried_months
-    whole = min(max(months, -(2**31)), 2**31 - 1)
-    days += (months - whole) * _DAYS_PER_MONTH
-    return b"".join(part.to_bytes(4, "little", signed=part < 0) for part in (whole, days, millis))
-
-
-def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
-    """Hash the form in which DuckDB compares intervals, once per value: 24 hours become a day, 30 days a month.
+def normalise_intervals(plain: bytes | memoryview) -> bytes:
+    """Return the form in which DuckDB compares intervals: 24 hours become a day, 30 days a month.
 
     This matches DuckDB 2.0 (`ParquetIntervalUtils::HashNormalized`), which also reads months and days as signed.
     """
@@ -180,4 +169,4 @@ def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
     days += (months - whole) * _DAYS_PER_MONTH  # carried back if months overflow
     normalised = np.empty(len(stored), _INTERVAL)
     normalised["months"], normalised["days"], normalised["millis"] = whole, days, millis
-    return hashing.hash_fixed(normalised.tobytes(), INTERVAL_BYTES)
+    return normalised.tobytes()

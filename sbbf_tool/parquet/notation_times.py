@@ -110,7 +110,7 @@ def _parse_interval(column: Column, text: str) -> Literal:
         return _finer(text, "MILLIS")
     # Months and days have no sign in the format; DuckDB stores and shows them as signed.
     plain = b"".join(part.to_bytes(4, "little", signed=part < 0) for part in parts)
-    return Literal(text, tuple(dict.fromkeys((plain, equals.normalised_interval(plain)))))
+    return Literal(text, tuple(dict.fromkeys((plain, equals.normalise_intervals(plain)))))
 
 
 def _format_interval(column: Column, plain: bytes) -> str:

@@ -261,7 +261,7 @@ def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> C
 
 def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
     try:
-        return file.plaintext_filter(row_group, column) is not None
+        return file.stored_filter(row_group, column, with_keys=False) is not None
     except UnreadableError:
         return False
 

@@ -118,7 +118,7 @@ class Selection:
         for in files, whose keys are `keys`.
         """
         from sbbf_tool.file.parquet_file import ParquetFile
-        from sbbf_tool.file.table_file import TableFiles
+        from sbbf_tool.file.table_file import TableFile
         from sbbf_tool.parquet.columns import ensure_leaf, no_column, quote, unquote
 
         assert self.table is not None, "the selection is no table"
@@ -127,7 +127,7 @@ class Selection:
         paths = set(columns.table_paths)
         for live in self.live_files()[:_MOST_FILES_TO_OPEN] if remaining else ():
             try:
-                with ParquetFile.open(TableFiles(live.columns or columns).file(live.path), keys) as file:
+                with ParquetFile.open(TableFile(live.path, live.columns or columns), keys) as file:
                     remaining -= {name for name in remaining if _has_column(file.footer.columns, name)}
                     paths.update(() if columns.table_paths else (column.short_path for column in file.footer.columns))
             except UsageError:
@@ -146,24 +146,26 @@ class Selection:
 
     def table_files(self) -> TableFiles:
         """Return what work on the table's files needs to know of each."""
-        from sbbf_tool.file.table_file import TableFiles, copy_name
+        from sbbf_tool.file.table_file import TableFile, TableFiles, copy_name
 
         assert self.table is not None, "the selection is no table"
-        columns, folders, partitions, unknown = {}, {}, {}, {}
+        usual = TableFile("", self.table.columns, self.run, table=self.table.name, partition_types=self.table.partition_types)
+        special = {}
         for live in self.live_files():
-            if live.columns is not None:
-                columns[live.path] = live.columns
-            if live.partition:
-                partitions[live.path] = live.partition
-            if live.unknown:
-                unknown[live.path] = live.unknown
+            folder, _, base = live.path.rpartition("/")
+            folder_of_copy = folder
             if self.run is not None and not live.unchangeable:
-                folder, _, base = live.path.rpartition("/")
                 folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition("/")[0]
-                if folder_of_copy != folder:
-                    folders[live.path] = folder_of_copy
-        types = self.table.partition_types
-        return TableFiles(self.table.columns, self.run, columns, folders, partitions, self.table.name, unknown, types)
+            if live.columns is not None or live.partition or live.unknown or folder_of_copy != folder:
+                special[live.path] = replace(
+                    usual,
+                    path=live.path,
+                    columns=live.columns or usual.columns,
+                    folder=None if folder_of_copy == folder else folder_of_copy,
+                    partition=live.partition,
+                    unknown=live.unknown,
+                )
+        return TableFiles(usual, special)
 
     def name_list(self) -> tuple[str, ...]:
         """Return all names, for a report that lists them."""

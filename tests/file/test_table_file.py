@@ -38,7 +38,7 @@ def test_names_of_the_table_in_encrypted_files(fixtures, tmp_path, keys, base):
     path = tmp_path / "data.parquet"
     path.write_bytes(source.read_bytes())
     work = works.add(FilterSpec(("name",)), Edit(in_place=True, keys=keys), rebuild="all")
-    row = work.of_table(TableFiles(names, RUN))(str(path))
+    row = work.of_table(TableFiles(TableFile("", names, RUN)))(str(path))
     assert (row.status, row.reason) == ("ok", None)
     assert {chunk.column for chunk in row.report.filters} == {"name"}
     with ParquetFile.open(row.report.output, keys) as file:
@@ -49,10 +49,10 @@ def test_names_of_the_table_in_encrypted_files(fixtures, tmp_path, keys, base):
 def test_a_locked_file_is_skipped_by_a_change_and_refused_by_a_command_that_reads(fixtures, tmp_path):
     source = fixtures / "encrypted" / "java-columns.parquet.encrypted"
     names = ColumnNames()
-    skipped = works.add(FilterSpec(("id",)), Edit(in_place=True)).of_table(TableFiles(names, RUN))(str(source))
+    skipped = works.add(FilterSpec(("id",)), Edit(in_place=True)).of_table(TableFiles(TableFile("", names, RUN)))(str(source))
     assert (skipped.status, skipped.exit_code) == ("skipped", 0)
     assert "the footer is encrypted" in skipped.reason
-    row = works.inspect().of_table(TableFiles(names))(str(source))
+    row = works.inspect().of_table(TableFiles(TableFile("", names)))(str(source))
     assert (row.status, row.exit_code) == ("refused", 4)
 
 
@@ -61,7 +61,7 @@ def test_a_copy_that_would_lose_its_key_material_is_skipped(fixtures, tmp_path, 
     path.write_bytes((fixtures / "encrypted" / "java-columns.parquet.encrypted").read_bytes())
     (tmp_path / "_KEY_MATERIAL_FOR_data.parquet.json").write_text("{}")
     work = works.add(FilterSpec(("id",)), Edit(in_place=True, keys=keys), rebuild="all")
-    row = work.of_table(TableFiles(ColumnNames(), RUN))(str(path))
+    row = work.of_table(TableFiles(TableFile("", ColumnNames(), RUN)))(str(path))
     assert (row.status, row.exit_code) == ("skipped", 0)
     assert "readers look for its keys in a file that is named after it" in row.reason
     assert not list(tmp_path.glob("sbbf-*"))

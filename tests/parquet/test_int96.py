@@ -116,19 +116,6 @@ def test_writers_known_to_use_one_of_the_two_forms(fixtures: Path, created_by: s
     assert int96.unknown_writer(None)
 
 
-MONTHS = st.integers(-(2**31), 2**31 - 1)
-
-
-@given(st.lists(st.tuples(MONTHS, MONTHS, st.integers(0, 2**32 - 1)), max_size=20))
-@example([(2**31 - 1, 2**31 - 1, 2**32 - 1), (-(2**31), -(2**31), 0), (0, -1, 86_400_000), (0, 29, 86_400_000)])
-def test_one_interval_is_normalised_as_many_are(parts: list[tuple[int, int, int]]) -> None:
-    from sbbf_tool.bloom.hashing import hash_value
-
-    plains = [struct.pack("<iiI", *part) for part in parts]
-    many = equals.hashes_of_normalised_intervals(memoryview(b"".join(plains)))
-    assert list(many) == [hash_value(equals.normalised_interval(plain)) for plain in plains]
-
-
 @each("text, months, days, millis", [("PT24H", 0, 1, 0), ("P30D", 1, 0, 0), ("P29DT24H", 1, 0, 0)])
 def test_an_interval_is_looked_up_as_duckdb_compares_it_too(text: str, months: int, days: int, millis: int) -> None:
     forms = parse(INTERVAL, text).forms

@@ -186,9 +186,8 @@ class TableRun:
             return
         _delete([copy.new_path for copy in self._pending])
         self._pending = []
-        table_files = selection.table_files()
-        live_files = selection.live_files()
-        folders = {table_files.folder_by_path.get(live.path, live.path.rpartition("/")[0]) for live in live_files}
+        files = map(selection.table_files().file, (live.path for live in selection.live_files()))
+        folders = {file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files}
         _delete([path for folder in folders for path in copies_of_run(folder, selection.run or "") if path not in self._new_paths])
 
 
