@@ -19,7 +19,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
-from sbbf_tool.parquet.literals import ABSENT, MAYBE
+from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
 
 PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"

@@ -14,6 +14,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.probe import MANY_VALUES, NO_FILTER, Hit, LongSequence, RowGroupAnswer
 
 if TYPE_CHECKING:
@@ -54,23 +55,23 @@ def query_filter(file: ParquetFile, row_group: int, question: Question, dialect:
                 row = question.rehash(hasher).row
         reason = reason or stored.header.refusal or doubt_of_filter(file, stored)
     if reason:
-        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, reason)
+        return FilterAnswers(row_group, b"", CANNOT_SAY, reason)
     non_null_values = file.footer.chunk_meta(row_group, question.column.index).non_null_values
     if literals.is_null_typed(question.column) and not non_null_values:
-        return FilterAnswers(row_group, b"", literals.ABSENT, None)
+        return FilterAnswers(row_group, b"", ABSENT, None)
     if stored is None:
         return FilterAnswers(row_group, b"", NO_FILTER, None)
     answers, is_empty = may_hold(file, stored, row.hashes)
     if is_empty and non_null_values != 0:
-        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, EMPTY_FILTER)
+        return FilterAnswers(row_group, b"", CANNOT_SAY, EMPTY_FILTER)
     values = build_bitmap(answers, row.owners)
     uncertain = equals.uncertainty(file.footer, question.column)
-    return FilterAnswers(row_group, values, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
+    return FilterAnswers(row_group, values, CANNOT_SAY if uncertain else ABSENT, uncertain)
 
 
 def list_answers(question: Question, answers: FilterAnswers) -> list[RowGroupAnswer]:
     """Return the answer of one row group for each value."""
-    others, maybe = RowGroupAnswer(answers.row_group, answers.answer, answers.reason), RowGroupAnswer(answers.row_group, literals.MAYBE)
+    others, maybe = RowGroupAnswer(answers.row_group, answers.answer, answers.reason), RowGroupAnswer(answers.row_group, MAYBE)
     by_value = [maybe if is_set(answers.values, at) else others for at in range(len(question))]
     for at, literal in question.row.special.items():
         if literal.verdict is not None:
@@ -107,7 +108,7 @@ def query_damaged_filter(
         raise
     except UnreadableError as error:
         unreadable.append(describe_unreadable(error))
-        return FilterAnswers(row_group, b"", literals.CANNOT_SAY, f"the filter is unreadable: {error.message}")
+        return FilterAnswers(row_group, b"", CANNOT_SAY, f"the filter is unreadable: {error.message}")
 
 
 def describe_unreadable(error: UnreadableError) -> str:

@@ -99,17 +99,7 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
 
 def end_of_data(footer: Footer) -> int:
     """Return the end of the last page or page index."""
-    parts, limit = _parts(footer), footer.start
-    if _leading_bytes(footer, parts[0]):
-        return max((owned.end for owned in owned_ranges(footer)), default=len(MAGIC))
-    ends = [
-        start + length
-        for part in parts
-        if any(part.starts)
-        for start, length in zip(part.starts, part.lengths, strict=True)
-        if 0 < start < limit and length > 0
-    ]
-    return min(max(ends, default=len(MAGIC)), limit)
+    return max((end for _, end in _owned(footer)), default=len(MAGIC))
 
 
 def shares_bytes(file: ParquetFile, stored: StoredFilter) -> bool:

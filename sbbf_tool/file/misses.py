@@ -26,8 +26,6 @@ SAMPLE = 256
 # The chance that any hypothesis fits a sample by accident must stay below this.
 _MAX_CHANCE = 1e-3
 
-_FLOATS = {"FLOAT": "<f", "DOUBLE": "<d"}
-
 
 class Cause(NamedTuple):
     name: str
@@ -74,8 +72,8 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
     """Return the result of JavaScript's `String(value)`, which is what parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
         return str(int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)).encode()
-    if column.physical in _FLOATS:
-        return _javascript_number(struct.unpack(_FLOATS[column.physical], plain)[0]).encode()
+    if column.physical in ("FLOAT", "DOUBLE") and column.float_format is not None:
+        return _javascript_number(struct.unpack(column.float_format, plain)[0]).encode()
     if column.physical == "BOOLEAN":
         return b"true" if plain[0] else b"false"
     return plain.decode("utf-8", "replace").encode()
@@ -94,18 +92,9 @@ def _javascript_number(number: float) -> str:
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(number)]
     if number == 0:
         return "0"
-    is_negative, decimals, exponent = Decimal(repr(number)).normalize().as_tuple()
-    sign, digits = "-" if is_negative else "", "".join(map(str, decimals))
-    # The number is 0.digits times ten to the power of `point`.
-    point = len(digits) + int(exponent)
-    if len(digits) <= point <= 21:
-        return sign + digits + "0" * (point - len(digits))
-    if 0 < point <= 21:
-        return f"{sign}{digits[:point]}.{digits[point:]}"
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{fraction}e{'+' if point > 0 else '-'}{abs(point - 1)}"
+    digits = Decimal(repr(number)).normalize()
+    exponent = digits.adjusted()
+    return f"{digits:f}" if -7 < exponent < 21 else f"{digits.scaleb(-exponent):f}e{exponent:+d}"
 
 
 def _text_of_value(column: Column, plain: bytes) -> bytes | None:
@@ -130,8 +119,7 @@ def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
 
 def _float_of(layout: str) -> Form:
     def form(column: Column, plain: bytes) -> bytes | None:
-        is_half = column.logical is not None and column.logical.kind == "FLOAT16"
-        stored = "<e" if is_half else _FLOATS.get(column.physical)
+        stored = column.float_format
         return None if stored is None else struct.pack(layout, struct.unpack(stored, plain)[0])
 
     return form

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import quote, unquote
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, Literal, format_plain
+from sbbf_tool.parquet.literals import format_plain
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal
 from sbbf_tool.parquet.statistics import bounds, may_hold, stated_bounds
 
 _MAX_CHARACTERS = 40

@@ -19,7 +19,8 @@ from sbbf_tool.file.bitmaps import bitmap_of
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import Literal
+from sbbf_tool.parquet.notation import ABSENT, Literal, width_of
+from sbbf_tool.parquet.notation_numbers import parse_integers
 from sbbf_tool.parquet.statistics import stated_bounds
 from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, QueriedValue, UnfitValue
 
@@ -194,7 +195,7 @@ class _Row:
         self._hashes.frombytes(hashes.cast("B"))
 
     def build(self) -> HashRow:
-        unknowable = bitmap_of(at for at, literal in self._special.items() if literal.verdict not in (None, literals.ABSENT))
+        unknowable = bitmap_of(at for at, literal in self._special.items() if literal.verdict not in (None, ABSENT))
         return HashRow(self._hashes, range(len(self._hashes)) if self._owners is None else self._owners, self._special, unknowable)
 
     def _own(self, position: int, hashes_per_value: int, owners: Iterable[int]) -> None:
@@ -213,9 +214,9 @@ def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
             row.add(position, row.parse(column, position - texts.nulls, value, len(texts) - texts.nulls), value)
 
     def add_integers(start: int, stop: int) -> None:
-        numbers = literals.parse_integers(column, texts.encoded(start, stop))
+        numbers = parse_integers(column, texts.encoded(start, stop))
         if numbers is not None:
-            row.add_run(start, hasher.hash_fixed(numbers, literals.width_of(column)))
+            row.add_run(start, hasher.hash_fixed(numbers, width_of(column)))
         elif stop - start == 1:
             add_alone([start])
         else:

@@ -23,7 +23,7 @@ from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict

@@ -11,7 +11,7 @@ from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, ProbeReport, QueriedValue
 from sbbf_tool.storage.inputs import find_input

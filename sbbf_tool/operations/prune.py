@@ -24,7 +24,8 @@ from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
-from sbbf_tool.parquet.literals import ABSENT, parse_object
+from sbbf_tool.parquet.literals import parse_object
+from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.reports.prune import PrunedFile, PruneReport
 from sbbf_tool.storage import places
 from sbbf_tool.storage.inputs import FileIn, locate

@@ -55,6 +55,13 @@ class Column:
         return FIXED_WIDTHS.get(self.physical) or self.type_length or None
 
     @property
+    def float_format(self) -> str | None:
+        """Format of a floating-point number, including FLOAT16, for the module `struct` and for numpy; None for columns of other types."""
+        if self.logical is not None and self.logical.kind == "FLOAT16" and self.width == 2:
+            return "<e"
+        return {"FLOAT": "<f", "DOUBLE": "<d"}.get(self.physical)
+
+    @property
     def nested(self) -> bool:
         return len(self.path) > 1
 

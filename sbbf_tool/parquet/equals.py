@@ -30,9 +30,8 @@ INTERVAL_KEY, INTERVAL_FORM = "duckdb.interval_bloom_filter", "normalized-v1"
 _DUCKDB = "DuckDB"
 
 _INTEGERS = {"INT32": "<i4", "INT64": "<i8"}
-_FLOATS = {"FLOAT": "<f4", "DOUBLE": "<f8"}
-_ZEROS = {"<f2": ("0000", "0080"), "<f4": ("00000000", "00000080"), "<f8": ("00" * 8, "00" * 7 + "80")}
-_NANS = {"<f2": ("007e", "00fe"), "<f4": ("0000c07f", "0000c0ff"), "<f8": ("000000000000f87f", "000000000000f8ff")}
+_ZEROS = {"<e": ("0000", "0080"), "<f": ("00000000", "00000080"), "<d": ("00" * 8, "00" * 7 + "80")}
+_NANS = {"<e": ("007e", "00fe"), "<f": ("0000c07f", "0000c0ff"), "<d": ("000000000000f87f", "000000000000f8ff")}
 INTERVAL_BYTES = 12
 _INTERVAL = [("months", "<i4"), ("days", "<i4"), ("millis", "<u4")]
 _MILLIS_PER_DAY, _DAYS_PER_MONTH = 86_400_000, 30
@@ -122,23 +121,21 @@ def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDAr
 
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
     """Return the numbers of a floating-point column, including FLOAT16; None for columns of other types."""
-    dtype = "<f2" if column.logical is not None and column.logical.kind == "FLOAT16" else _FLOATS.get(column.physical)
-    if dtype is None or column.width != int(dtype[-1]):
+    if column.float_format is None:
         return None
     import numpy as np
 
-    return np.frombuffer(plain, dtype)
+    return np.frombuffer(plain, column.float_format)
 
 
 def of_floats(column: Column, plain: memoryview) -> list[bytes]:
     """Return the other stored forms of floats: both zeros if one occurs, the canonical NaNs if any occurs; empty for other types."""
-    numbers = floats(column, plain)
-    if numbers is None:
+    numbers, layout = floats(column, plain), column.float_format
+    if numbers is None or layout is None:
         return []
     import numpy as np
 
-    dtype = numbers.dtype.str
-    forms = [*(_ZEROS[dtype] if bool((numbers == 0).any()) else ()), *(_NANS[dtype] if bool(np.isnan(numbers).any()) else ())]
+    forms = [*(_ZEROS[layout] if bool((numbers == 0).any()) else ()), *(_NANS[layout] if bool(np.isnan(numbers).any()) else ())]
     return [bytes.fromhex(form) for form in forms]
 
 

@@ -18,31 +18,12 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import narrow_bits
-from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation, width_of
-from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS, parse_integers
+from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, TEXT, UUIDS, Literal, Notation
+from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
 
 if TYPE_CHECKING:
     from decimal import Decimal
-
-__all__ = [
-    "ABSENT",
-    "CANNOT_SAY",
-    "MAYBE",
-    "NOTATIONS",
-    "Literal",
-    "are_integers",
-    "are_text",
-    "format_plain",
-    "may_be_text",
-    "parse",
-    "parse_integers",
-    "parse_object",
-    "parse_unfit",
-    "width_of",
-    "with_single_precision",
-    "write_object",
-]
 
 _SHOWN_CHARACTERS = 60
 
@@ -284,10 +265,7 @@ def write_object(value: object) -> str | None:
     import numbers
     import uuid
 
-    if isinstance(value, bool) or type(value).__name__ in (
-        "bool",
-        "bool_",
-    ):  # numpy's, by either of its names
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):  # numpy's, by either of its names
         return None
     if type(value).__name__ == "timedelta64":
         value = _duration_of(value)

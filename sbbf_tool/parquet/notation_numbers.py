@@ -12,8 +12,7 @@ from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, Notation, logical_of, width_of
 
-_FLOAT_LAYOUTS = {2: "<e", 4: "<f", 8: "<d"}
-_FLOAT_NAMES = {2: "half", 4: "single", 8: "double"}
+_FLOAT_NAMES = {"<e": "half", "<f": "single", "<d": "double"}
 
 # Writers that pad a BYTE_ARRAY decimal pad it to a machine word; the widest word used for decimals has 256 bits.
 _WORD_BYTES = 32
@@ -90,7 +89,7 @@ def _parse_float(column: Column, text: str) -> Literal:
         return Literal(text, verdict=MAYBE, note="NaN has many stored forms, and a filter may hold only some")
     if abs(value) == float("inf") and "inf" not in text.lower():
         raise ValueError
-    layout = _FLOAT_LAYOUTS[width_of(column)]
+    layout = _layout_of(column)
     plain = struct.pack(layout, value)
     (narrow,) = struct.unpack(layout, plain)
     if narrow == 0:
@@ -104,6 +103,11 @@ def _parse_float(column: Column, text: str) -> Literal:
     return Literal(text, (plain,))
 
 
+def _layout_of(column: Column) -> str:
+    assert column.float_format is not None
+    return column.float_format
+
+
 def _packed(layout: str, value: float) -> bytes | None:
     try:
         return struct.pack(layout, value)
@@ -112,7 +116,7 @@ def _packed(layout: str, value: float) -> bytes | None:
 
 
 def _format_float(column: Column, plain: bytes) -> str:
-    layout = _FLOAT_LAYOUTS[len(plain)]
+    layout = _layout_of(column)
     (value,) = struct.unpack(layout, plain)
     if len(plain) == 8 or value != value or abs(value) == float("inf"):
         return repr(value)
@@ -122,7 +126,7 @@ def _format_float(column: Column, plain: bytes) -> str:
 
 
 def _expect_float(column: Column) -> str:
-    return f"a number of {_FLOAT_NAMES[width_of(column)]} precision"
+    return f"a number of {_FLOAT_NAMES[_layout_of(column)]} precision"
 
 
 def _parse_decimal(column: Column, text: str) -> Literal:

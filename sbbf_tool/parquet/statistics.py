@@ -16,7 +16,6 @@ from sbbf_tool.parquet.footer import Footer
 
 NO_ROW_LOST = "no row is lost"
 """End of the description of a contradiction by which no reader loses a row."""
-_FLOAT_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 # parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds (PARQUET-251).
 _RELIABLE_FOR_BYTES = re.compile(
     r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
@@ -111,7 +110,7 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
         return statistics.min_value, statistics.max_value
     if statistics.min is None or statistics.max is None:
         return None
-    is_signed = column.physical in ("INT32", "INT64", *_FLOAT_FORMATS) and not (column.logical is not None and not column.logical.signed)
+    is_signed = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE") and not (column.logical is not None and not column.logical.signed)
     is_reliable = is_signed or (statistics.min == statistics.max and _is_reliable_for_bytes(footer, column))
     return (statistics.min, statistics.max) if is_reliable else None
 
@@ -148,7 +147,7 @@ def _key(column: Column, plain: bytes | None) -> Any:
         return int.from_bytes(plain, "little", signed=order == SIGNED) if len(plain) == (column.width or 1) else None
     if order == FLOAT:
         try:
-            (number,) = struct.unpack(_FLOAT_FORMATS.get(column.physical, "<e"), plain)
+            (number,) = struct.unpack(column.float_format or "<e", plain)
         except struct.error:
             return None
         return None if number != number else number

@@ -13,8 +13,9 @@ import pytest
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, format_plain, other_meaning, parse, parse_object
+from sbbf_tool.parquet.literals import format_plain, other_meaning, parse, parse_object
 from sbbf_tool.parquet.logical import Logical
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from support.tables import each
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import MAYBE, format_plain, parse, parse_object
+from sbbf_tool.parquet.literals import format_plain, parse, parse_object
 from sbbf_tool.parquet.logical import Logical
+from sbbf_tool.parquet.notation import MAYBE
 
 pytestmark = pytest.mark.slow
 

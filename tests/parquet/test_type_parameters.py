@@ -18,7 +18,8 @@ from sbbf_tool.parquet.idl.ttypes import (
     TimeUnit,
     Type,
 )
-from sbbf_tool.parquet.literals import CANNOT_SAY, format_plain, parse, parse_object
+from sbbf_tool.parquet.literals import format_plain, parse, parse_object
+from sbbf_tool.parquet.notation import CANNOT_SAY
 from support.tables import each
 
 I32_NUMBERS = [-(2**31), -(2**16), -1, 0, 1, 2, 9, 10, 18, 19, 38, 39, 76, 1000, 1001, 10**6, 2**31 - 1]

@@ -42,7 +42,8 @@ from sbbf_tool.file.pruning import by_dictionary, by_statistics
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
-from sbbf_tool.parquet.literals import ABSENT, are_text
+from sbbf_tool.parquet.literals import are_text
+from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage.inputs import FileIn
