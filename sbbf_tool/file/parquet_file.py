@@ -36,6 +36,7 @@ from sbbf_tool.parquet.other_kinds import name_other_kind
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import PlannedSource, Source
@@ -166,6 +167,17 @@ class ParquetFile:
                 reason = f"the file does not have {format_columns(missing)}" if self.is_in_table else "; ".join(errors)
                 raise NotApplicableError(f"{NOT_APPLICABLE}: {reason}")
         return list(columns.values()) or list(self.footer.columns)
+
+    def name_columns(self, names: Iterable[str]) -> tuple[NamedColumn, ...]:
+        """Describe what the file has under each of these names. Raises UsageError for a name with several meanings."""
+
+        def name_column(name: str) -> NamedColumn:
+            try:
+                return NamedColumn(name, find_column(self.footer.columns, name).type_name)
+            except NoColumnError as error:
+                return NamedColumn(name, None, str(error))
+
+        return tuple(map(name_column, as_names(names)))
 
     @property
     def is_in_table(self) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.rules import INDEX_RULES, IndexRule
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
@@ -84,7 +83,7 @@ def check(
             fail_on=policy.fail_on,
             rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
             findings=findings,
-            named_columns=name_columns(file, required),
+            named_columns=file.name_columns(required),
             unreadable=unreadable_chunks(facts),
             locked_columns=locked_columns(facts),
         )

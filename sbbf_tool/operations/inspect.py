@@ -12,7 +12,6 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.layout import unreferenced_ranges
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
@@ -89,7 +88,7 @@ def inspect(
                 *_engine_notes(file, chosen, rows),
                 *_key_notes(file),
             ),
-            named_columns=name_columns(file, names),
+            named_columns=file.name_columns(names),
             locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
 

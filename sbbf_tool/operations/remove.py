@@ -20,7 +20,6 @@ from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
@@ -79,7 +78,7 @@ def remove_filters(
             RemoveReport,
             filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
             method=method,
-            named_columns=name_columns(file, names),
+            named_columns=file.name_columns(names),
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
         )
         return change.publish(patch, report, partial(_compare, file, chunks))

@@ -23,7 +23,6 @@ from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Progress
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
@@ -153,7 +152,7 @@ def repair(
         report = partial(
             RepairReport,
             steps=tuple(_step_report(open_edit, patch, key, steps[key]) for key in sorted(steps)),
-            named_columns=name_columns(file, names),
+            named_columns=file.name_columns(names),
             remaining=tuple(remaining),
             needs_rebuild=_rules_to_rebuild(facts, remaining) if drop else (),
             unreadable=unreadable_chunks(facts),

@@ -21,7 +21,6 @@ from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.doubts import doubt_of_filter
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -128,7 +127,7 @@ def resize_filters(
             ResizeReport,
             filters=tuple(_report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)),
             unchanged=plan.unchanged,
-            named_columns=name_columns(file, names),
+            named_columns=file.name_columns(names),
             not_resized=tuple(f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items()),
             saturated_filters=tuple(change.saturated_filters),
             sizes=tuple(plan.sizes),

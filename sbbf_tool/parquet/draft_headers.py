@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.dialects import DRAFTS, PAGE, RAW_12, RAW_16, WITHOUT_COMPRESSION, Dialect
@@ -35,11 +35,8 @@ from sbbf_tool.parquet.structs import build_struct, parse_prefix
 _RAW_12, _RAW_16 = struct.Struct("<3I"), struct.Struct("<4I")
 
 
-class ParsedHeader(NamedTuple):
-    """Bytes of a header, and of the bitset after it."""
-
-    length: int
-    num_bytes: int
+ParsedHeader: TypeAlias = tuple[int, int]
+"""Bytes of a header, and of the bitset after it."""
 
 
 class Reading(NamedTuple):
@@ -82,7 +79,7 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
             f"builds of parquet-mr's Bloom filter branch wrote bitsets whose size is a power of two from {BLOCK_BYTES} to "
             f"{MAX_BYTES} bytes, not {num_bytes}"
         )
-    return ParsedHeader(layout.size, num_bytes)
+    return layout.size, num_bytes
 
 
 # --- Thrift ---
@@ -91,7 +88,7 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
 def _parse_without_compression(data: bytes) -> ParsedHeader:
     """Parse a `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
     header, length = parse_prefix(BloomFilterPageHeader, data)
-    return ParsedHeader(length, _num_bytes(header))
+    return length, _num_bytes(header)
 
 
 def _parse_page(data: bytes) -> ParsedHeader:
@@ -99,7 +96,7 @@ def _parse_page(data: bytes) -> ParsedHeader:
     page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
         raise UnreadableError("the page is not that of a Bloom filter")
-    return ParsedHeader(length, _num_bytes(page.bloom_filter_page_header))
+    return length, _num_bytes(page.bloom_filter_page_header)
 
 
 def _build_page(num_bytes: int) -> bytes:

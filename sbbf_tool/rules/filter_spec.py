@@ -22,7 +22,6 @@ from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import NoColumnError, UsageError
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.numbers import parse_size
@@ -146,7 +145,7 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
     sizes = {key: chosen[key[1]].size_for(file, key) for key in keys}
     judges = {index: spec.judge for index, spec in chosen.items()}
-    return RequestedFilters(sizes, name_columns(file, names), judges, frozenset(required))
+    return RequestedFilters(sizes, file.name_columns(names), judges, frozenset(required))
 
 
 @cache

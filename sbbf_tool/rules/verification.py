@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sbbf_tool.file.meter import Progress
-from sbbf_tool.file.named_columns import name_columns
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
@@ -38,7 +37,7 @@ def report_of(
         created_by=file.footer.metadata.created_by,
         filters=tuple(sorted(verifications, key=lambda verification: verification.row_group)),
         findings=find_all(_RULES, facts, Limits()),
-        named_columns=name_columns(file, names),
+        named_columns=file.name_columns(names),
         unreadable=unreadable_chunks(facts),
         locked_columns=locked_columns(facts),
     )
