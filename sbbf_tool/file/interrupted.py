@@ -14,11 +14,12 @@ from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.parquet.columns import leaf_columns
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Leaves, Tail, parse_tail
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.encryption.file_cipher import KeyRing
+    from sbbf_tool.encryption.file_cipher import FileCipher, KeyRing
 
 
 def undo(name: str, target: str, ring: KeyRing | None, dry_run: bool = False) -> tuple[list[str], int | None]:
@@ -54,14 +55,17 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
     If the footer is encrypted and its key is not in `ring`, the FileCryptoMetaData must parse.
     """
     tail = parse_tail(read(end - TAIL_BYTES, TAIL_BYTES), end)
-    stored = read(tail.start, tail.length)
+    with suppress(RefusedError):
+        parse_stored_footer(read(tail.start, tail.length), tail, ring)
+
+
+def parse_stored_footer(stored: bytes, tail: Tail, ring: KeyRing | None, leaves: Leaves = leaf_columns) -> tuple[Footer, FileCipher | None]:
+    """Parse a footer, encrypted or not, and return it and its cipher: see `encryption.footers`."""
     if ring is None and not tail.encrypted:
-        Footer(stored, tail.start)
-        return
+        return Footer(stored, tail.start, leaves=leaves), None
     from sbbf_tool.encryption.footers import parse_footer
 
-    with suppress(RefusedError):
-        parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=ring)
+    return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=ring, leaves=leaves)
 
 
 def explain(error: UnreadableError, name: str) -> None:

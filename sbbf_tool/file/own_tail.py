@@ -46,12 +46,8 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     if footer.has_locked_chunks():
         # Their references are unknown.
         return OwnTail(footer.end, {})
-    first, own_places, end = footer, set[tuple[ChunkKey, FilterPlace]](), None
-    while (addition := addition_of(file, first)) is not None:
-        # Most files have no tail, and the end of the data depends on every chunk.
-        end = end_of_data(footer) if end is None else end
-        if addition.before.start < end or not _is_own(file, first, addition):
-            break
+    first, own_places = footer, set[tuple[ChunkKey, FilterPlace]]()
+    while (addition := _own_addition(file, first)) is not None:
         first = addition.before
         own_places.update(addition.filters.items())
     filters = {key: place for key, place in footer.filter_places().items() if place.offset >= first.start}
@@ -63,10 +59,13 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
 
 def last_addition(file: ParquetFile) -> Addition | None:
     """Return what the last change by this package added, if the footer before it describes the same data; otherwise None."""
-    if file.footer.has_locked_chunks():
-        return None
-    addition = addition_of(file, file.footer)
-    is_own = addition is not None and end_of_data(file.footer) <= addition.before.start and _is_own(file, file.footer, addition)
+    return None if file.footer.has_locked_chunks() else _own_addition(file, file.footer)
+
+
+def _own_addition(file: ParquetFile, footer: Footer) -> Addition | None:
+    """Return what ends at this footer if this package added it to the data of the file; otherwise None."""
+    addition = addition_of(file, footer)
+    is_own = addition is not None and end_of_data(file.footer) <= addition.before.start and _is_own(file, footer, addition)
     return addition if is_own else None
 
 

@@ -25,14 +25,13 @@ from sbbf_tool.errors import (
     SbbfError,
     UnreadableError,
 )
-from sbbf_tool.file.interrupted import explain
+from sbbf_tool.file.interrupted import explain, parse_stored_footer
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
-from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, Tail, parse_tail
-from sbbf_tool.parquet.other_kinds import name_other_kind
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.parquet.splice import FilterPlace
@@ -43,7 +42,7 @@ from sbbf_tool.storage.source import PlannedSource, Source
 
 # Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
 if TYPE_CHECKING:
-    from sbbf_tool.encryption.file_cipher import FileCipher, KeyRing
+    from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
@@ -87,12 +86,14 @@ class ParquetFile:
             except NotParquetError as error:
                 start = source.read(0, min(size, _FIRST_BYTES))
                 if not start.startswith((MAGIC, MAGIC_ENCRYPTED)):
+                    from sbbf_tool.parquet.other_kinds import name_other_kind
+
                     if kind := name_other_kind(start):
                         raise NotParquetError(f"not a Parquet file, but {kind[0]}", hint=kind[1]) from None
                     raise
                 # Only the beginning of a Parquet file.
                 raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
-            self.footer, self._cipher = self._parse_footer(tail)
+            self.footer, self._cipher = parse_stored_footer(source.read(tail.start, tail.length), tail, ring, self._leaves)
             self.footer.file_name = (file_name or source.name).rpartition("/")[2]
 
     @classmethod
@@ -200,14 +201,6 @@ class ParquetFile:
 
         return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
 
-    def _parse_footer(self, tail: Tail) -> tuple[Footer, FileCipher | None]:
-        stored = self.source.read(tail.start, tail.length)
-        if self.ring is None and not tail.encrypted:
-            return Footer(stored, tail.start, leaves=self._leaves), None
-        from sbbf_tool.encryption.footers import parse_footer
-
-        return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring, leaves=self._leaves)
-
     def parse_copy(self, source: Source) -> ParquetFile:
         """Open a new version of this file, with its keys and the same names of columns. The caller closes the source."""
         return ParquetFile(source, self.ring, self.limit, self._reuse, self._names, self.footer.file_name)
@@ -215,7 +208,7 @@ class ParquetFile:
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
-        return self._parse_footer(tail)[0]
+        return parse_stored_footer(self.source.read(tail.start, tail.length), tail, self.ring, self._leaves)[0]
 
     def stored_filter(self, row_group: int, column: Column, *, with_keys: bool = True) -> StoredFilter | None:
         """Return the filter of a chunk, or, without `with_keys`, that which a reader without keys finds; None if the footer refers to none.
