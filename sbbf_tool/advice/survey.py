@@ -146,12 +146,11 @@ def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMet
 
 
 def _read_dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
-    from sbbf_tool.parquet.pages import page_range, read_header
+    from sbbf_tool.parquet.pages import page_range, read_page
 
     with file.locate_errors(f"column {column.name}, row group {number}"):
         pages = file.pages(number, column)
-        header, _ = read_header(pages.read, *page_range(pages.meta))
-    page = header.dictionary_page_header
+        page = read_page(pages.read, *page_range(pages.meta)).header.dictionary_page_header
     return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
 
 

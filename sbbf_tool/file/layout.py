@@ -21,7 +21,7 @@ from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.splice import ChunkKey
-from sbbf_tool.parquet.structs import parse_prefix
+from sbbf_tool.parquet.structs import read_prefix
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 PAGES = "pages"
@@ -30,7 +30,7 @@ METADATA_COPY = "column metadata"
 
 _MAGICS = b"PAR"  # the common prefix of both magics
 # Only this much of a gap is searched for leftovers, however large the gap is.
-_METADATA_WINDOWS = (1 << 10, 64 << 10, 1 << 20)
+_METADATA_WINDOW, _MOST_METADATA_BYTES = 1 << 10, 1 << 20
 _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
 
@@ -258,16 +258,11 @@ def _classify(file: ParquetFile, start: int, end: int, copies: Mapping[int, Chun
 
 
 def _metadata_copy_at(file: ParquetFile, start: int, end: int, meta: ChunkMeta) -> Range | None:
-    for size in _METADATA_WINDOWS:
-        window = file.source.read(start, min(end - start, size))
-        try:
-            copy, length = parse_prefix(ColumnMetaData, window)
-        except UnreadableError:
-            if len(window) < size:
-                return None
-        else:
-            return Range(start, start + length, METADATA_COPY) if meta.is_copy(copy) else None
-    return None
+    try:
+        copy, length = read_prefix(ColumnMetaData, file.source.read, start, min(end, start + _MOST_METADATA_BYTES), _METADATA_WINDOW)
+    except UnreadableError:
+        return None
+    return Range(start, start + length, METADATA_COPY) if meta.is_copy(copy) else None
 
 
 def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.structs import parse_prefix
+from sbbf_tool.parquet.structs import read_prefix
 
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 
@@ -139,7 +139,10 @@ def read_page(read: Read, position: int, end: int) -> Page:
 
     Raises UnreadableError, with the byte offset, for bytes that cannot be a header, and if it does not state the size of its page.
     """
-    header, length = read_header(read, position, end)
+    try:
+        header, length = read_prefix(PageHeader, read, position, end, _FIRST_WINDOW)
+    except UnreadableError as error:
+        raise UnreadableError("the bytes are truncated, or are not a page header", place=f"page header at byte {position:,}") from error
     page = Page(position, length, header)
     if header.compressed_page_size is None or header.compressed_page_size < 0:
         raise UnreadableError("the header does not state the size of its page", place=page.place)
@@ -182,18 +185,3 @@ def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
 def count_of(number: int | None) -> int:
     """Return a size or count that a struct states; 0 if it is missing or negative."""
     return max(0, number or 0)
-
-
-def read_header(read: Read, position: int, end: int) -> tuple[PageHeader, int]:
-    """Read the page header at `position` of a chunk that ends at `end`; return it and its length."""
-    window = _FIRST_WINDOW
-    while True:
-        data = read(position, min(window, end - position))
-        try:
-            return parse_prefix(PageHeader, data)
-        except UnreadableError as error:
-            if window >= end - position or len(data) < window:
-                raise UnreadableError(
-                    "the bytes are truncated, or are not a page header", place=f"page header at byte {position:,}"
-                ) from error
-        window *= 4

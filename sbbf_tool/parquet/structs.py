@@ -6,6 +6,7 @@ footer is never written from these classes (`compact` edits its bytes instead).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import local
 from typing import Any, TypeVar
 
@@ -36,6 +37,21 @@ def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     except UnreadableError as error:
         where = f" at {error.place}" if error.place else ""
         raise UnreadableError(f"not a readable {cls.__name__} ({error.message}{where})") from error
+
+
+def read_prefix(cls: type[_Struct], read: Callable[[int, int], bytes], position: int, end: int, window: int) -> tuple[_Struct, int]:
+    """Read and parse an instance that begins at `position` and ends by `end`; `window` bytes are read first, more if they do not suffice.
+
+    Return it and its length. Raises UnreadableError.
+    """
+    while True:
+        data = read(position, min(window, end - position))
+        try:
+            return parse_prefix(cls, data)
+        except UnreadableError:
+            if window >= end - position or len(data) < window:
+                raise
+        window *= 4
 
 
 def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:

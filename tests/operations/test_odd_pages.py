@@ -16,7 +16,7 @@ import pytest
 from sbbf_tool import add_filters, check, explain, probe, verify
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, FileMetaData, PageHeader, PageType
-from sbbf_tool.parquet.pages import page_range, read_header
+from sbbf_tool.parquet.pages import page_range, read_page
 from sbbf_tool.parquet.structs import build_struct
 from support.corpus_edits import edit_footer
 from support.tables import each
@@ -113,8 +113,8 @@ def rewrite(path: Path, change: Change, change_meta: ChangeMeta | None) -> Path:
         position, end = page_range(meta)
         body, written = bytearray(), []
         while position < end:
-            header, length = read_header(lambda offset, length: content[offset : offset + length], position, end)
-            position += length + header.compressed_page_size
+            page_at = read_page(lambda offset, length: content[offset : offset + length], position, end)
+            header, position = page_at.header, page_at.end
             header.crc = None
             for new_header, page in change(header, content[position - header.compressed_page_size : position]):
                 raw = build_struct(new_header)

@@ -20,7 +20,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
-from sbbf_tool.parquet.pages import read_header, read_pages
+from sbbf_tool.parquet.pages import read_page, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.footer_index import assert_index_agrees
@@ -69,8 +69,7 @@ def page_header(data: bytes) -> None:
     def read(offset: int, length: int) -> bytes:
         return data[max(0, offset) : offset + max(0, length)]
 
-    _, length = read_header(read, 0, len(data))
-    assert 0 < length <= len(data)
+    assert 0 < read_page(read, 0, len(data)).header_bytes <= len(data)
     for _, page in zip(range(1000), read_pages(read, ColumnMetaData(data_page_offset=0, total_compressed_size=len(data))), strict=False):
         assert page.size >= 0
 
