@@ -73,7 +73,7 @@ def prune(
         dataset = data
     else:
         raise UsageError("a dataset has its own file system: give paths with filesystem")
-    pruning = _Pruning(open_file, column, value_list)
+    pruning = _PrunedDataset(open_file, column, value_list)
     pruned_dataset = pruning.prune_dataset(dataset)
     if pruning.unknown_columns and len(pruning.unknown_columns) == pruning.counts["total_files"]:
         raise pruning.unknown_columns[0]
@@ -87,7 +87,7 @@ def prune(
     )
 
 
-class _Pruning:
+class _PrunedDataset:
     """The files of a dataset with the row groups that remain, and the counts of a `PruneReport`."""
 
     def __init__(self, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> None:

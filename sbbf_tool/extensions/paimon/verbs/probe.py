@@ -51,8 +51,6 @@ def probe_paimon(
 def probe_table(table: Table, column: str, values: object) -> ProbeReport:
     """Probe an open table as `probe_paimon` does."""
     query_values = tuple(as_iterable(values))
-    if not query_values:
-        raise UsageError("there is no value to query")
     with ErrorPlace(table.path, f"column {column}"):
         indexed, field, data_type = resolve_column(table.schema, column)
         hashable = key_of(data_type) is not None
