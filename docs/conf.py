@@ -92,10 +92,10 @@ def name_landmarks(app: Any, error: Exception | None) -> None:
 
 def write_schemas(app: Any, error: Exception | None) -> None:
     """Write the JSON Schemas of the documents, which the page about JSON links."""
-    from sbbf_tool.cli.schema import DOCUMENTS, build_schema
+    from sbbf_tool.cli.schema import build_schema, documents
 
     if error is None and app.builder.format == "html":
         folder = Path(app.outdir) / "reference" / "schemas"
         folder.mkdir(exist_ok=True)
-        for name in DOCUMENTS:
+        for name in documents():
             (folder / f"sbbf.{name}.json").write_text(json.dumps(build_schema(name), indent=2))

@@ -1,6 +1,6 @@
 """Dates as days since 1970-01-01, and days as dates, in the proleptic Gregorian calendar and for any year (`datetime` stops at 1 and 9999).
 
-The DATE types of Parquet and Paimon count days this way. Years start in March here, so that the leap day is the last day of a year;
+The DATE type of Parquet counts days this way. Years start in March here, so that the leap day is the last day of a year;
 400 years have 146,097 days.
 """
 

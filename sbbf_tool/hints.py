@@ -18,8 +18,8 @@ class Fix:
     """
 
     verb: str
-    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair` or `resize_filters`; for the indexes of
-    Paimon's tables, `add_paimon_index` or `remove_paimon_index`."""
+    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair` or `resize_filters`, or one of an
+    extension."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
     rebuild: str | None = None
@@ -38,7 +38,7 @@ class Fix:
         """Return the parameters of the function except the files, by name, in the order in which they are written."""
         names = ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
         values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
-        if not self.verb.endswith("_paimon_index"):  # a table has no other place
+        if not self.verb.endswith("_index"):  # those of a table have no other place
             values["in_place"] = True
         return {**values, **({} if self.keys is None else {"keys": self.keys})}
 

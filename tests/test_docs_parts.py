@@ -9,8 +9,8 @@ import pytest
 
 import sbbf_tool
 from parts import PARTS, fill
-from sbbf_tool.cli.schema import DOCUMENTS
-from sbbf_tool.rules.catalog import CATALOGS
+from sbbf_tool.cli.schema import documents
+from sbbf_tool.rules.catalog import all_rules
 from support.every_command import commands
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -20,7 +20,7 @@ REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
     ("page", "headings"),
     [
         ("commands", [f"sbbf {name}" for name in commands()]),
-        ("rules", [rule.name for rules in CATALOGS.values() for rule in rules]),
+        ("rules", [rule.name for rule in all_rules()]),
         ("functions", sbbf_tool.__all__),
     ],
 )
@@ -34,4 +34,4 @@ def test_every_part_is_on_a_page():
     text = "".join(path.read_text() for path in REFERENCE.rglob("*.md"))
     assert set(re.findall(r"^<!-- site: (\w+)", text, re.MULTILINE)) == PARTS.keys()
     assert "<!-- site:" not in fill(text)
-    assert all(f"schemas/sbbf.{name}.json" in fill(text) for name in DOCUMENTS)
+    assert all(f"schemas/sbbf.{name}.json" in fill(text) for name in documents())

@@ -11,7 +11,7 @@ from parts.markdown import block, code, paragraphs, plain, table
 from sbbf_tool.cli import cli
 from sbbf_tool.cli.group import CommandsByName
 from sbbf_tool.cli.options import SECTIONS, about
-from sbbf_tool.cli.schema import DOCUMENTS
+from sbbf_tool.cli.schema import documents
 
 _WIDTH = 100
 
@@ -58,5 +58,5 @@ def _describe(name: str, command: click.Command) -> str:
 
 def list_schemas() -> str:
     """List links to the JSON Schemas, which are files of the site."""
-    links = ", ".join(f'<a href="schemas/sbbf.{name}.json">sbbf.{name}</a>' for name in DOCUMENTS)
+    links = ", ".join(f'<a href="schemas/sbbf.{name}.json">sbbf.{name}</a>' for name in documents())
     return f"The schemas as files: {links}.\n"

@@ -29,20 +29,13 @@ COMMANDS = {
     "remove-filter": CommandEntry("sbbf_tool.cli.remove_filter", "Remove Bloom filters."),
     "verify": CommandEntry("sbbf_tool.cli.verify", "Verify filters against the data."),
     "check": CommandEntry("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
-    "rule": CommandEntry("sbbf_tool.cli.rule", "Explain a rule of sbbf check or sbbf paimon check."),
-    "repair": CommandEntry("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer."),
+    "rule": CommandEntry("sbbf_tool.cli.rule", "Explain a rule of sbbf check, or of an extension."),
+    "repair": CommandEntry("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer.", takes_options=True),
     "resize": CommandEntry("sbbf_tool.cli.resize", "Make filters smaller without reading the data."),
     "advise": CommandEntry("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
-    "explain": CommandEntry("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines."),
-    "report": CommandEntry("sbbf_tool.extensions.report.command", "Write an HTML page with pictures of the filters."),
+    "explain": CommandEntry("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines.", takes_options=True),
     "engines": CommandEntry("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
     "size": CommandEntry("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
-    "paimon": CommandEntry(
-        "sbbf_tool.extensions.paimon.commands", "Inspect, query, build, verify, check, add and remove Paimon's file indexes."
-    ),
-    "conformance": CommandEntry(
-        "sbbf_tool.extensions.conformance.commands", "Test any reader or writer of filters with a corpus of files."
-    ),
     "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
 }
 
@@ -84,6 +77,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     cls=CommandsByName,
     commands=COMMANDS,
     sections=SECTIONS,
+    takes_extensions=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

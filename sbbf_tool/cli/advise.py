@@ -13,8 +13,9 @@ from sbbf_tool.cli.output import limit_complaints
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extension import named
 
-WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", "paimon", "sbbf")
+WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", *named("writers"), "sbbf")
 
 
 @click.command(cls=Command)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extension import named
 from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _findings_of_json(path: str, text: bytes) -> list[tuple[str, str, str | None
     try:
         documents = list(_documents(text))
         kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
-        if kinds - {"sbbf.check", "sbbf.paimon-check"}:
+        if kinds - {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}:
             raise _no_report(path)
         return [
             (finding["file"], finding["rule"], finding["column"])

@@ -16,13 +16,15 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Table
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
+    from sbbf_tool.runner.table import Table
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
 
+_OPERATIONS = {"add-filter": "ADD", "remove-filter": "REMOVE", "resize": "RESIZE", "repair": "REPAIR"}
+"""What a commit records, by schema of the report."""
 _output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
 _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
@@ -105,7 +107,7 @@ class Change:
         self.ensure_target()
         names = () if may_lack_columns else columns
         if self.files.table is not None:
-            self._prepare_table_run(self.files.table, view, columns, spec, rebuild, properties or {}, may_lack_columns)
+            self._begin_table_change(self.files.table, view, columns, spec, rebuild, properties or {}, may_lack_columns)
             return report_files(self.files, work, view, self.outputs, names)
         if self.in_place and not self.dry_run:
             from sbbf_tool.cli.undo import Undo
@@ -113,7 +115,7 @@ class Change:
             view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone, self.files.keys_path)
         return report_files(self.files, work, view, self.outputs, names)
 
-    def _prepare_table_run(
+    def _begin_table_change(
         self,
         table: Table,
         view: View[Any],
@@ -124,15 +126,11 @@ class Change:
         may_lack_columns: bool,
     ) -> None:
         """Prepare the change of a table, and print what it costs."""
-        from sbbf_tool.extensions.tables.table import Change as TableChange
-        from sbbf_tool.extensions.tables.table_changes import OPERATIONS, Commits, show_cost
-        from sbbf_tool.extensions.tables.table_cost import estimate_cost
-        from sbbf_tool.extensions.tables.table_run import TableRun
+        from sbbf_tool.runner.table import Change as ChangeOfTable
 
         selection = self.files.selection
-        run = TableRun(
-            table,
-            TableChange(OPERATIONS[view.schema], columns, properties),
+        change = table.begin(
+            ChangeOfTable(f"{_OPERATIONS[view.schema]} BLOOM FILTERS", columns, properties),
             selection.where,
             files_per_commit=self.files_per_commit,
             conditional_put=self.conditional_put,
@@ -142,11 +140,11 @@ class Change:
             on_cluster=self.files.spark is not None,
         )
         table.ensure_changeable(conditional_put=self.conditional_put)
-        run.ensure_columns(selection)
+        change.ensure_columns(selection)
         if not self.dry_run:
-            view.commits = Commits(run, has_undo=view.schema == "add-filter")
-        show_cost(run, estimate_cost(selection, spec, self.files.keys, rebuild))
-        self.files.table_run = run
+            view.commits = change.outcome(has_undo=view.schema == "add-filter")
+        change.show_cost(selection, spec, rebuild)
+        self.files.table_change = change
 
 
 def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:

@@ -71,10 +71,10 @@ def _parquet_file(path: str) -> str | None:
 
 
 def _rules() -> Iterator[tuple[str, str]]:
-    from sbbf_tool.rules.catalog import CATALOGS, GROUPS
+    from sbbf_tool.rules.catalog import GROUPS, all_rules
 
     yield from ((group, "all rules of this group") for group in GROUPS)
-    yield from ((rule.name, rule.message) for rules in CATALOGS.values() for rule in rules)
+    yield from ((rule.name, rule.message) for rule in all_rules())
 
 
 def _types() -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
@@ -44,7 +44,7 @@ class Level(NamedTuple):
     """A name on the way to the table of a command, and the names that its table may contain."""
 
     name: str
-    names: Sequence[str]
+    names: Callable[[], Sequence[str]]
 
 
 def read_config(path: str, command: Sequence[Level]) -> Config:
@@ -151,7 +151,7 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = F
         if not isinstance(table, dict):
             return None
         if whole or at:
-            ensure_among(table, level.names if at else [*level.names, FILTERS], path, "" if place == "[]" else place)
+            ensure_among(table, level.names() if at else [*level.names(), FILTERS], path, "" if place == "[]" else place)
         if at == 0 and level.name in _TAKE_FILTERS:
             filters = table.get(FILTERS)
         table = table.get(level.name)
@@ -162,7 +162,7 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = F
 
 def place_of_filters(path: str) -> str:
     """Return the name of the tables that declare filters in a configuration file."""
-    return f"[{_place(path, [Level(FILTERS, ())])}]"
+    return f"[{_place(path, [Level(FILTERS, tuple)])}]"
 
 
 def _place(path: str, command: Sequence[Level]) -> str:

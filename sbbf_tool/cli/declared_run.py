@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import complain
-from sbbf_tool.extensions.tables.table_changes import Commits, show_cost
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.page import Page
-    from sbbf_tool.extensions.tables.table import Table
-    from sbbf_tool.extensions.tables.table_run import TableRun
     from sbbf_tool.runner.declared_files import DeclaredFiles
+    from sbbf_tool.runner.table import Commits, Table, TableChange
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -47,9 +43,10 @@ class DeclaredRun(Files):
         for part, table in tables:
             if changes:
                 table.ensure_changeable(conditional_put=conditional_put)
-            part.table_run = self._table_run(part, table, changes, files_per_commit, conditional_put)
+            part.table_change = self._begin(part, table, changes, files_per_commit, conditional_put)
         if changes and tables:
-            self.commits = _AllCommits([part.table_run for part, _ in tables if part.table_run is not None])
+            first, *others = [part.table_change for part, _ in tables if part.table_change is not None]
+            self.commits = first.outcome(others)
 
     @property
     def file(self) -> None:
@@ -64,13 +61,10 @@ class DeclaredRun(Files):
         for path, _ in self._unmatched:
             complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")
 
-    def _table_run(self, part: Files, table: Table, changes: bool, files_per_commit: int | None, conditional_put: bool) -> TableRun:
-        from sbbf_tool.extensions.tables.table import Change
-        from sbbf_tool.extensions.tables.table_cost import estimate_cost
-        from sbbf_tool.extensions.tables.table_run import TableRun
+    def _begin(self, part: Files, table: Table, changes: bool, files_per_commit: int | None, conditional_put: bool) -> TableChange:
+        from sbbf_tool.runner.table import Change
 
-        run = TableRun(
-            table,
+        change = table.begin(
             Change("APPLY BLOOM FILTERS"),
             part.selection.where,
             files_per_commit=files_per_commit,
@@ -81,44 +75,5 @@ class DeclaredRun(Files):
             on_cluster=self.spark is not None,
         )
         if changes:
-            show_cost(run, estimate_cost(part.selection, None, self.keys))
-        return run
-
-
-class _AllCommits(Commits):
-    """The last lines of a run that changed tables."""
-
-    def __init__(self, runs: Sequence[TableRun]) -> None:
-        self._commits = [Commits(run, has_undo=False) for run in runs]
-
-    def add(self, path: str, sums: Mapping[str, int]) -> None:
-        for commits in self._commits:
-            commits.add(path, sums)
-
-    @property
-    def vanished(self) -> int:
-        return sum(commits.vanished for commits in self._commits)
-
-    def withdraw(self, total: Counter[str]) -> None:
-        for commits in self._commits:
-            commits.withdraw(total)
-
-    @property
-    def exit_code(self) -> int:
-        return max(commits.exit_code for commits in self._commits)
-
-    @property
-    def may_leave_copies(self) -> bool:
-        return any(commits.may_leave_copies for commits in self._commits)
-
-    def show(self, page: Page) -> None:
-        for commits in self._commits:
-            commits.show(page)
-
-    def lines(self) -> Iterator[str]:
-        for commits in self._commits:
-            yield from commits.lines()
-
-    def document(self) -> dict[str, Any]:
-        documents = [commits.document() for commits in self._commits]
-        return {name: [item for document in documents for item in document[name]] for name in ("commits", "vanished")}
+            change.show_cost(part.selection, None, None)
+        return change

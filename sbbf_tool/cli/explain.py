@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,7 @@ from sbbf_tool.cli.probe import (
 )
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
+from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import FileRow
 
@@ -69,17 +71,6 @@ _SUMS = (
 @click.option(
     "--engine", "engine_name", metavar="NAME", help="Show only this engine; NAME is an engine, or a system that reads through one."
 )
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    metavar="NAMES",
-    help="Run the query in these engines, separated by commas, with filters and without: duckdb, datafusion, spark, clickhouse, polars, "
-    "pyarrow, or all that are installed (repeat for more).",
-)
-@click.option(
-    "--timeout", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Time for each run of an engine (with --run)."
-)
 @strict_option
 @page_limit_option
 @output_options()
@@ -90,8 +81,6 @@ def command(
     named_values: tuple[str, ...],
     ask_null: bool,
     engine_name: str | None,
-    runs: tuple[str, ...],
-    timeout: float,
     max_page_bytes: int | None,
     strict: bool,
     outputs: Outputs,
@@ -103,21 +92,14 @@ def command(
     engine, how many row groups it skips by each of these means, and the share of bytes skipped. For several files, the command prints a
     line per file that may hold the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly absent.
 
-    With --run, the query engines themselves run `SELECT * ... WHERE COLUMN = VALUE`, on the files or the table and on temporary copies
-    without filters. The command prints the rows, row groups, bytes and time of both. Exit code 1 then means that filters change the result
-    of an engine, 3 that an engine fails, 0 that all results are right.
-
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     from sbbf_tool.runner import works
 
     files, column, value = _split_arguments(files, column, named_values, ask_null)
-    if runs:
-        from sbbf_tool.extensions.engine_runs.command import run_engines
-
-        if engine_name is not None:
-            raise click.UsageError("give one of --engine and --run")
-        return run_engines(files, column, value, runs, timeout, outputs)
+    instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
+    if instead is not None:
+        return instead(files, column, value, engine_name, outputs)
     options = {"keys": files.keys, "max_page_bytes": max_page_bytes, "strict": files.is_strict(strict)}
     work = works.explain(column, value, engine_name=engine_name, **options)
     return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))

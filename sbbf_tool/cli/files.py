@@ -16,14 +16,13 @@ from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Table
-    from sbbf_tool.extensions.tables.table_run import TableRun
     from sbbf_tool.reports.rows import ListedFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.state import State
+    from sbbf_tool.runner.table import Table, TableChange
     from sbbf_tool.runner.works import Work
     from sbbf_tool.spark.runner import SparkRunner
 
@@ -93,7 +92,7 @@ class Files:
         """Whether the root of a table means the files below it."""
         self.catalog_table = catalog_table
         """The name of a table in Spark's catalog, in place of PATHs."""
-        self.table_run: TableRun | None = None
+        self.table_change: TableChange | None = None
         """The change of the table, if the command makes one."""
         self.state: State | None = None
         """The state with the outcomes of earlier runs."""
@@ -187,7 +186,7 @@ class Files:
 
         Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
         """
-        from sbbf_tool.extensions.tables.locate import find_table, is_table
+        from sbbf_tool.runner.table import find_table, is_table
 
         if self.catalog_table is not None and not self.as_files:
             paths = self._paths_of_catalog_table
@@ -240,7 +239,7 @@ class Files:
                 from sbbf_tool.runner.incremental import IncrementalRunner
 
                 run = IncrementalRunner(runner, self.state).run
-            yield from run(self.selection, work) if self.table_run is None else self.table_run.rows(run, work)
+            yield from run(self.selection, work) if self.table_change is None else self.table_change.rows(run, work)
 
     def _listing(self, work: Work[Row]) -> Callable[[], Iterable[ListedFile]] | None:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""

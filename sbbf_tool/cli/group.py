@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from sbbf_tool.cli.command import Context, write_sections
 from sbbf_tool.cli.options import name_of, settable_options
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import load_each, named
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,6 +24,8 @@ class CommandEntry(NamedTuple):
 
     module: str
     summary: str
+    takes_options: bool = False
+    """Whether extensions may add options."""
 
 
 class CommandsByName(click.Group):
@@ -30,13 +34,28 @@ class CommandsByName(click.Group):
     context_class = Context
 
     def __init__(
-        self, *args: Any, commands: Mapping[str, CommandEntry], sections: Mapping[str, Sequence[str]] | None = None, **settings: Any
+        self,
+        *args: Any,
+        commands: Mapping[str, CommandEntry],
+        sections: Mapping[str, Sequence[str]] | None = None,
+        takes_extensions: bool = False,
+        **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        by_section = {section: [name for name in names if name in commands] for section, names in (sections or {}).items()}
-        rest = [name for name in commands if all(name not in names for names in by_section.values())]
-        self.sections = {**by_section, "More" if by_section else "Commands": rest}
-        self.entries = commands
+        self._own = commands
+        self._sections = sections or {}
+        self._takes_extensions = takes_extensions
+
+    @cached_property
+    def entries(self) -> Mapping[str, CommandEntry]:
+        """All commands, those of extensions last. Finding these takes milliseconds, so a command of our own is not looked up here."""
+        return {**self._own, **{name: CommandEntry(*entry) for name, entry in named("commands").items() if self._takes_extensions}}
+
+    @cached_property
+    def sections(self) -> dict[str, list[str]]:
+        by_section = {section: [name for name in names if name in self.entries] for section, names in self._sections.items()}
+        rest = [name for name in self.entries if all(name not in names for names in by_section.values())]
+        return {**by_section, "More" if by_section else "Commands": rest}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -58,29 +77,29 @@ class CommandsByName(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.entries:
+        entry = self._own.get(cmd_name) or self.entries.get(cmd_name)
+        if entry is None:
             return None
-        command: click.Command = import_module(self.entries[cmd_name].module).command
+        command: click.Command = import_module(entry.module).command
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params += [
+                *(option for make in (load_each("options", cmd_name) if entry.takes_options else ()) for option in make()),
                 *([] if isinstance(command, click.Group) else _config_options()),
                 *terminal_options(_show_log),
                 debug_option(),
             ]
-            groups = self.entries[cmd_name].module.removeprefix("sbbf_tool.cli").split(".")[1:-1]
+            groups = ctx.command_path.split()[1:]
             for option in settable_options(command):
                 option.envvar = "_".join(["sbbf", *groups, cmd_name, name_of(option).lstrip("-")]).replace("-", "_").upper()
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if not ctx.resilient_parsing and args and not args[0].startswith("-") and args[0] not in self.entries:
+        if not ctx.resilient_parsing and args and not args[0].startswith("-") and args[0] not in self._own and args[0] not in self.entries:
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.entries, n=1)
-            raise click.UsageError(
-                f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.entries)}"),
-                ctx,
-            )
+            hint = f"did you mean {near[0]}?" if near else f"the commands here and of installed extensions are {', '.join(self.entries)}"
+            raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -20,11 +20,11 @@ from sbbf_tool.cli.tables import SUMMARY, WORD, Column
 from sbbf_tool.errors import ErrorPlace, UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Table
     from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.check_policy import Policy
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.path_policies import PathEntry, PathPolicies
+    from sbbf_tool.runner.table import Table
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
 _FIELDS = ("select", "ignore", "quick", "fail_on")

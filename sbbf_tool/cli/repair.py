@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extensions.tables.abandoned_command import DURATION, repair_abandoned
+from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import FileRow
 
@@ -29,14 +30,12 @@ _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WO
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--drop", is_flag=True, help="Drop broken filters instead of building them from the data, and keep the others.")
-@click.option("--abandoned", is_flag=True, help="Of a table: list copies that a run left without a commit; --in-place deletes them.")
-@click.option("--older-than", type=DURATION, metavar="AGE", help="With --abandoned: only copies of this age, such as 30m.  [default: 24h]")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
 @strict_option
 @force_option
 @page_limit_option
 @over_changed_files
-def command(change: Change, abandoned: bool, older_than: float | None, **options: Any) -> int:
+def command(change: Change, **options: Any) -> int:
     """Fix defective filters: build those again that cannot be read, have false negatives, are saturated or are refused by some readers;
     set missing lengths, correct wrong ones, drop invalid offsets, undo an interrupted append. A broken filter whose data cannot be read
     is dropped.
@@ -45,10 +44,9 @@ def command(change: Change, abandoned: bool, older_than: float | None, **options
     fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains; 3: something could not be
     read; 4: refused.
     """
-    if abandoned:
-        return repair_abandoned(change, options["columns"], older_than)
-    if older_than is not None:
-        raise click.UsageError("--older-than applies only with --abandoned")
+    instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
+    if instead is not None:
+        return instead(change, options["columns"])
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
 

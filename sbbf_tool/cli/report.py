@@ -36,7 +36,7 @@ from sbbf_tool.reports.rows import (
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.undo import Undo
-    from sbbf_tool.extensions.tables.table_changes import Commits
+    from sbbf_tool.runner.table import Commits
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -204,7 +204,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_run is not None)
+    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None)
     codes: set[int] = set()
     is_single = files.file is not None
     named_columns, code = NamedColumns(columns), 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("rule", metavar="[RULE]", required=False)
 @output_options()
 def command(rule: str | None, outputs: Outputs) -> None:
-    """Explain a rule of sbbf check or sbbf paimon check: what it finds, why, which readers it harms, an example and the fix.
+    """Explain a rule of sbbf check or of an extension: what it finds, why, which readers it harms, an example and the fix.
 
     Without RULE, the rules of sbbf check are listed, as with sbbf check --list-rules.
     """

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -18,6 +17,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.render import SCHEMA_VERSION
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import load, named
 from sbbf_tool.hints import Fix
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -67,11 +67,10 @@ class Summary:
     """Number of files whose outcome is that of the state, with `--state`."""
 
 
-DOCUMENTS = {
+_DOCUMENTS = {
     "inspect": "sbbf_tool.reports.inspect:InspectReport",
     "probe": "sbbf_tool.reports.probe:ProbeReport",
     "explain": "sbbf_tool.reports.explain:ExplainReport",
-    "explain-run": "sbbf_tool.extensions.engine_runs.reports:EngineRunsReport",
     "verify": "sbbf_tool.reports.verify:VerifyReport",
     "check": "sbbf_tool.reports.findings:CheckReport",
     "rules": "sbbf_tool.reports.rules:RulesReport",
@@ -81,23 +80,17 @@ DOCUMENTS = {
     "remove-filter": "sbbf_tool.reports.remove:RemoveReport",
     "resize": "sbbf_tool.reports.resize:ResizeReport",
     "repair": "sbbf_tool.reports.repair:RepairReport",
-    "abandoned": "sbbf_tool.extensions.tables.abandoned:AbandonedReport",
-    "report": "sbbf_tool.extensions.report.page_report:PageReport",
     "engines": "sbbf_tool.reports.engines:EnginesReport",
     "size": "sbbf_tool.reports.size:SizeReport",
-    "conformance-make": "sbbf_tool.extensions.conformance.reports:MadeCorpus",
-    "conformance-run": "sbbf_tool.extensions.conformance.reports:ConformanceReport",
-    "paimon-inspect": "sbbf_tool.extensions.paimon.reports:InspectReport",
-    "paimon-probe": "sbbf_tool.extensions.paimon.reports:ProbeReport",
-    "paimon-verify": "sbbf_tool.extensions.paimon.reports:VerifyReport",
-    "paimon-build": "sbbf_tool.extensions.paimon.reports:BuildReport",
-    "paimon-check": "sbbf_tool.reports.findings:CheckReport",
-    "paimon-add-index": "sbbf_tool.extensions.paimon.reports:AddIndexReport",
-    "paimon-remove-index": "sbbf_tool.extensions.paimon.reports:RemoveIndexReport",
     "file": "sbbf_tool.cli.schema:FileWithoutReport",
     "summary": "sbbf_tool.cli.schema:Summary",
 }
-"""The class of each document, by the name that follows `sbbf.`: its module, and its name in it."""
+"""The class of each document of the core, by the name that follows `sbbf.`: its module, and its name in it."""
+
+
+def documents() -> dict[str, str]:
+    """Return the class of each document, those of extensions last."""
+    return _DOCUMENTS | named("documents")
 
 
 @click.command(cls=Command)
@@ -105,12 +98,12 @@ DOCUMENTS = {
 def command(name: str | None) -> None:
     """Print the JSON Schema of a document, such as sbbf.inspect: all its fields and what they mean. Without NAME, list the documents."""
     if name is None:
-        click.echo("\n".join(f"sbbf.{name}" for name in DOCUMENTS))
+        click.echo("\n".join(f"sbbf.{name}" for name in documents()))
         return
-    if name.removeprefix("sbbf.") not in DOCUMENTS:
+    if name.removeprefix("sbbf.") not in documents():
         from difflib import get_close_matches
 
-        near = get_close_matches(name.removeprefix("sbbf."), DOCUMENTS, n=1)
+        near = get_close_matches(name.removeprefix("sbbf."), documents(), n=1)
         raise UsageError(f"there is no document {name!r}; " + (f"did you mean sbbf.{near[0]}?" if near else "sbbf schema lists them"))
     click.echo(json.dumps(build_schema(name.removeprefix("sbbf.")), indent=2))
 
@@ -118,8 +111,7 @@ def command(name: str | None) -> None:
 def build_schema(name: str) -> dict[str, Any]:
     """Build the JSON Schema of the document `sbbf.<name>`."""
     definitions: dict[str, Any] = {}
-    module, _, kind = DOCUMENTS[name].partition(":")
-    body = _object(getattr(import_module(module), kind), definitions)
+    body = _object(load(documents()[name]), definitions)
     head = {"schema": {"const": f"sbbf.{name}"}, "version": {"const": SCHEMA_VERSION}}
     return {
         "$schema": _DIALECT,

@@ -6,6 +6,7 @@ The map is the table of the command in the configuration file. An option that al
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
@@ -116,6 +117,6 @@ def _levels(ctx: click.Context) -> list[Level]:
     while ctx.parent is not None:
         group = ctx.parent.command
         assert isinstance(group, click.Group)
-        levels.insert(0, Level(ctx.info_name or "", group.list_commands(ctx.parent)))
+        levels.insert(0, Level(ctx.info_name or "", partial(group.list_commands, ctx.parent)))
         ctx = ctx.parent
     return levels

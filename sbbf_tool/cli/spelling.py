@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sbbf_tool.display import quote_word
+from sbbf_tool.extension import named
 from sbbf_tool.hints import Fix, Parameter
 
 _OPTIONS = {"columns": "-c", "num_bytes": "--bytes"}
@@ -13,8 +14,7 @@ _COMMANDS = {
     "add_filters": ("add-filter",),
     "remove_filters": ("remove-filter",),
     "resize_filters": ("resize",),
-    "add_paimon_index": ("paimon", "add-index"),
-    "remove_paimon_index": ("paimon", "remove-index"),
+    "repair": ("repair",),
 }
 """The command of a function, if it is not the function's name."""
 
@@ -22,7 +22,7 @@ _COMMANDS = {
 def command_of(fix: Fix) -> tuple[str, ...]:
     """Return the command that makes a change, as a list of program and arguments."""
     arguments = [word for name, value in fix.parameters().items() for word in _words(name, value)]
-    words = ("sbbf", *_COMMANDS.get(fix.verb, (fix.verb,)))
+    words = ("sbbf", *(_COMMANDS.get(fix.verb) or named("fixes").get(fix.verb, (fix.verb,))))
     if any(name.startswith("-") for name in fix.files):
         return (*words, *arguments, "--", *fix.files)
     return (*words, *fix.files, *arguments)

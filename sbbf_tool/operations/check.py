@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.rules import INDEX_RULES, IndexRule
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
@@ -18,7 +17,7 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.reports.rules import RuleReport
-from sbbf_tool.rules.catalog import RULES, report_rule
+from sbbf_tool.rules.catalog import RULES, all_rules, report_rule
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
@@ -136,8 +135,8 @@ def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckRepor
 
 
 def find_rule(name: str) -> RuleReport:
-    """Return the rule of `check` or `check_paimon` with this name. Raises UsageError."""
-    rules: tuple[Rule | IndexRule, ...] = (*RULES, *INDEX_RULES)
+    """Return the rule of `check` or of an extension with this name. Raises UsageError."""
+    rules = all_rules()
     ensure_valid((name,), [rule.name for rule in rules], "rule")
     return next(report_rule(rule) for rule in rules if rule.name == name)
 

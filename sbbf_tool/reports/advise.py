@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
-
-if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -182,15 +178,6 @@ class AdviceReport(Tabular):
 
     def _rows(self) -> Iterable[object]:
         return self.columns
-
-    def _figures(self, key: str) -> Iterable[Figure]:
-        from sbbf_tool.extensions.report.pictures.folds import Curve, build_folds_figure
-
-        curves = [
-            Curve(column.column, tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes))
-            for column in self.filter_sizes
-        ]
-        return [build_folds_figure(f"{key}_folds", curves)] if curves else []
 
     def _summary(self) -> str:
         return f"{', '.join(self.paths)}: {format_count(len(self.columns), 'column')}"

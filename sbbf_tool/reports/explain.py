@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import UnfitValue
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
-
-if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -94,13 +90,6 @@ class ExplainReport(Tabular):
 
     def _rows(self) -> Iterable[object]:
         return self.row_groups
-
-    def _figures(self, key: str) -> Iterable[Figure]:
-        from sbbf_tool.extensions.report.pictures.tiles import build_steps_figure
-
-        steps_by_engine = {engine.name: engine.steps for engine in self.engines}
-        names = [f"row group {row.row_group}" for row in self.row_groups]
-        return [build_steps_figure(f"{key}_steps", f"{self.column} = {self.value}", steps_by_engine, names)] if steps_by_engine else []
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
-
-if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -105,11 +101,6 @@ class InspectReport(Tabular):
 
     def _rows(self) -> Iterable[object]:
         return self.filters
-
-    def _figures(self, key: str) -> Iterable[Figure]:
-        from sbbf_tool.extensions.report.filter_figures import build_figures
-
-        return build_figures(key, self.filters, self.row_groups)
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"

@@ -16,7 +16,6 @@ from sbbf_tool.numbers import format_count, format_number
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sbbf_tool.extensions.report.pictures.figure import Figure
 
 _HTML_ROWS = 20
 _BATCH_ROWS = 10_000
@@ -33,10 +32,6 @@ class Tabular(ABC):
 
     def _rows(self) -> Iterable[object]:
         """Return the rows, each a `_row`."""
-        return ()
-
-    def _figures(self, key: str) -> Iterable[Figure]:
-        """Return the pictures for a notebook; their ids begin with `key`."""
         return ()
 
     @abstractmethod
@@ -104,16 +99,13 @@ class Tabular(ABC):
     def _render_figures(self) -> Iterator[str]:
         from zlib import crc32
 
+        from sbbf_tool.extension import load_each
+
         summary = f"{type(self).__name__} {self._summary()}"
         # A notebook shows several reports on one page.
-        figures = list(self._figures(f"sbbf_{crc32(summary.encode('utf-8', 'backslashreplace')):08x}"))
-        if figures:
-            from sbbf_tool.extensions.report.pictures.figure import render_figure
-            from sbbf_tool.extensions.report.pictures.style import load_style
-
-            yield f'<div class="sbbf"><style>{load_style()}</style>'
-            yield from map(render_figure, figures)
-            yield "</div>"
+        key = f"sbbf_{crc32(summary.encode('utf-8', 'backslashreplace')):08x}"
+        for render in load_each("figures", f"{type(self).__module__}:{type(self).__name__}"):
+            yield from render(self, key)
 
 
 def _cell(value: object) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pkgutil import get_data
 
-from sbbf_tool.extensions.paimon.rules import INDEX_RULES, IndexRule
+from sbbf_tool.extension import load, named
 from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules import correctness, efficiency, encryption, policy
 from sbbf_tool.rules import format as format_rules
-from sbbf_tool.rules.rule import Rule
+from sbbf_tool.rules.rule import AnyRule, Rule
 
 RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *encryption.RULES, *efficiency.RULES, *policy.RULES)
 GROUPS = tuple(dict.fromkeys(rule.group for rule in RULES))
@@ -36,27 +36,31 @@ HARMED_READERS: Mapping[str, tuple[str, ...]] = {
 """The readers that a rule's `why` names as harmed, by the rule's name; a rule that harms all or unknown readers is not listed."""
 
 
+def rules_of(schema: str) -> Sequence[AnyRule]:
+    """Return the rules of a kind of report: `check`, or what an extension calls its own."""
+    rules: Sequence[AnyRule] = RULES if schema == "check" else load(named("rules")[schema])
+    return rules
+
+
+def all_rules() -> list[AnyRule]:
+    """Return the rules of `check` and of all extensions."""
+    return [rule for schema in ("check", *named("rules")) for rule in rules_of(schema)]
+
+
 @lru_cache(maxsize=1)
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
-    """Read the examples: those of Parquet files are in the golden reports of the tests."""
-    examples: dict[str, Mapping[str, str | None]] = {}
-    for package in ("sbbf_tool.rules", "sbbf_tool.extensions.paimon"):
-        data = get_data(package, "examples.json")
-        assert data is not None
-        examples |= json.loads(data)
-    return examples
-
-
-CATALOGS: Mapping[str, Sequence[Rule | IndexRule]] = {"check": RULES, "paimon-check": INDEX_RULES}
-"""The rules that a report has, by the name of its schema."""
+    """Read the examples, which lie beside the rules: those of Parquet files are in the golden reports of the tests."""
+    packages = (__package__, *(name.partition(":")[0].rpartition(".")[0] for name in named("rules").values()))
+    files = [data for package in packages if (data := get_data(package, "examples.json")) is not None]
+    return {name: example for data in files for name, example in json.loads(data).items()}
 
 
 def list_rules(schema: str = "check") -> tuple[RuleReport, ...]:
     """Return all rules of a kind of report as rows."""
-    return tuple(map(report_rule, CATALOGS[schema]))
+    return tuple(map(report_rule, rules_of(schema)))
 
 
-def report_rule(rule: Rule | IndexRule) -> RuleReport:
+def report_rule(rule: AnyRule) -> RuleReport:
     """Return a rule as a row of a report, with its example."""
     example = _examples().get(rule.name, {})
     return RuleReport(

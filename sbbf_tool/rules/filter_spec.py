@@ -22,6 +22,7 @@ from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import NoColumnError, UsageError
+from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.numbers import parse_size
@@ -30,7 +31,6 @@ from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.globs import literal_base, matches_any
 from sbbf_tool.storage.places import is_url, local_path
-from sbbf_tool.storage.table_names import is_in_catalog
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
@@ -94,7 +94,7 @@ class FilterSpec:
     def of_table(self, name: str) -> FilterSpec | None:
         """Return the spec for all files of the table with this name; None if it does not name the table."""
         names = {path.rstrip("/") for path in self.paths}
-        is_same = name.rstrip("/") in names or (not is_in_catalog(name) and matches_any(self.paths, self.folder, name))
+        is_same = name.rstrip("/") in names or (not is_table_name(name) and matches_any(self.paths, self.folder, name))
         return replace(self, paths=()) if is_same or not self.paths else None
 
     def size_for(self, file: ParquetFile, key: ChunkKey) -> Sizing:
@@ -237,7 +237,7 @@ def _parse_table(table: Mapping[str, Any], folder: str) -> FilterSpec:
 
 def _ensure_below(globs: Iterable[str], folder: str) -> None:
     for glob in globs:
-        if is_url(glob) or is_in_catalog(glob) or ".." in glob.split("/") or not _is_below(literal_base(glob, folder), folder):
+        if is_url(glob) or is_table_name(glob) or ".." in glob.split("/") or not _is_below(literal_base(glob, folder), folder):
             reason = f"paths must lie below {folder}, not {glob!r}, because the configuration file was found, not named"
             raise UsageError(reason, hint="name the file, or move it")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Protocol
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix
@@ -53,6 +54,23 @@ class Limits:
 Look = Callable[[ColumnFacts, Limits], Iterable[Evidence]]
 LookAtFile = Callable[[FileFacts], Iterable[Evidence]]
 MakeFix = Callable[[ColumnFacts, Limits], Fix | None]
+
+
+class AnyRule(Protocol):
+    """What a catalog shows of a rule, also of one that an extension brings; the fields are those of `Rule`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def reads(self) -> Reads: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def why(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

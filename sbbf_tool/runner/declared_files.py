@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
-from sbbf_tool.extensions.tables.locate import find_table
-from sbbf_tool.extensions.tables.table import Table
+from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import Table, find_table
 from sbbf_tool.storage.globs import has_wildcard, literal_base
 from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url
-from sbbf_tool.storage.table_names import is_in_catalog
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> l
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
     bases = [literal_base(name if is_url(name) else os.path.abspath(name), "").rstrip("/") + "/" for name in names]
     declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
-    places = {name: f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/" for name in declared if not is_in_catalog(name)}
+    places = {name: f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/" for name in declared if not is_table_name(name)}
     below = [name for name, place in places.items() if any(place.startswith(base) and place != base for base in bases)]
     return [table for name in below if (table := find_table(name)) is not None]
 
@@ -151,7 +150,7 @@ def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
 
 def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
     """Return the declarations that name this table, for all its files."""
-    absolute = name if is_url(name) or is_in_catalog(name) else os.path.abspath(name)
+    absolute = name if is_url(name) or is_table_name(name) else os.path.abspath(name)
     return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
 
 
@@ -168,14 +167,14 @@ def _declared_names(declarations: Iterable[FilterSpec]) -> list[str]:
 
 def _name_of(declaration: FilterSpec, path: str) -> str:
     """Return the name by which everything that a declared path matches is found."""
-    is_name = is_in_catalog(path) or (is_url(path) and not has_wildcard(path))
+    is_name = is_table_name(path) or (is_url(path) and not has_wildcard(path))
     return path if is_name else _shorten(literal_base(path, declaration.folder))
 
 
 def _shorten(path: str) -> str:
     """Return a path below the working folder as a relative one, which still names no table in a catalog."""
     relative = path if is_url(path) else os.path.relpath(path)
-    return path if relative.startswith("..") or is_in_catalog(relative) else relative
+    return path if relative.startswith("..") or is_table_name(relative) else relative
 
 
 def _outermost(names: Iterable[str]) -> list[str]:

@@ -19,7 +19,6 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     import os
 
-    from sbbf_tool.extensions.report.page_report import PageReport
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.hints import Rebuild
@@ -140,22 +139,6 @@ class Files:
             jobs=self.jobs,
             **options,
         )
-
-    def write_report(self, output: str | os.PathLike[str], **options: Any) -> PageReport:
-        """Write one HTML page about all files together, with the options of `sbbf_tool.write_report`."""
-        from sbbf_tool.extensions.report.write_page import write_page
-
-        names = self.selection.name_list()
-        selection = Selection(names, self.selection.where, file=self._single_file(names), table=self.selection.table)
-        run = partial(LocalRunner(self.jobs).run, selection)
-        return write_page(run, names, output, is_single=selection.file is not None, **options)
-
-    def _single_file(self, names: tuple[str, ...]) -> str | None:
-        """Return the only file that these names mean; None if there may be several."""
-        from sbbf_tool.storage.places import find_single_file
-
-        is_one = len(names) == 1 and self.selection.where is None and self.selection.table is None
-        return find_single_file(names[0]) if is_one else None
 
     def add_filters(
         self,

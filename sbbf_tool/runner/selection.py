@@ -13,11 +13,11 @@ from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.reports.rows import INLINED, ListedFile
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import LiveFile, Table
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.runner.table import LiveFile, Table
     from sbbf_tool.runner.works import Work
 
 _TWICE = "the table lists the file more than once"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Query
     from sbbf_tool.advice.survey import FileSurvey
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.extensions.report.contents import ContentsRow
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
@@ -268,25 +267,6 @@ def _shorten(report: CheckReport) -> dict[str, object]:
         "report": replace(report, rules=tuple(outcome for outcome in report.rules if outcome.rule in rules)),
         "other_rules": tuple(RuleCount(outcome, reason, count) for outcome, count in counts.items()),
     }
-
-
-def contents(
-    queries: Iterable[Query] = (),
-    *,
-    detailed: bool = True,
-    quick: bool = False,
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    strict: bool = True,
-) -> Work[ContentsRow]:
-    """Gather what the HTML report shows of each file."""
-    from sbbf_tool.extensions.report.contents import ContentsRow
-    from sbbf_tool.extensions.report.gather import GatherContents
-
-    parsed_queries = tuple(as_iterable(queries))
-    columns = tuple(dict.fromkeys(condition.column for query in parsed_queries for condition in query.conditions))
-    work = GatherContents(parsed_queries, detailed, quick, keys, max_page_bytes, strict)
-    return Work(ContentsRow, work, reads_data=not quick, is_parallel=True, columns=columns)
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:

@@ -41,7 +41,7 @@ def find_location(spark: SparkSession, name: str) -> str | None:
 
 def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
     """Return the location of a table in Spark's catalog if this package knows its format; otherwise, or for a view, its files."""
-    from sbbf_tool.extensions.tables.locate import is_table
+    from sbbf_tool.runner.table import is_table
 
     location = find_location(spark, name)
     if location is not None and is_table(location):

@@ -12,18 +12,19 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.spark.views import Chunks, Findings, PaimonIndexes, View
+from sbbf_tool.extension import load, named
+from sbbf_tool.spark.views import Chunks, Findings, View
 
 FILES_PER_TASK = 1000
 
 Number = TypeVar("Number", int, float)
 
 _OF_CHUNKS = ("columns", "all", "bitsets")
-_OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes", "maxPageBytes")
+OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes", "maxPageBytes")
 _OF_CATALOG = "owner"
 """Property that Spark sets for each table of a catalog, and passes as an option."""
 VIEW = "use CREATE TEMPORARY VIEW name USING sbbf OPTIONS (path '/lake')"
-NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "errors", "filesPerTask")
+NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *OF_RULES, "where", "errors", "filesPerTask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,16 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
     """Parse the options. Raises UsageError for an option that does not exist, does not apply to this view, or has a wrong value."""
     if _OF_CATALOG in options:
         raise UsageError("a table of a catalog cannot use sbbf: Spark passes no options to it", hint=VIEW)
-    parsed_options = _Options(options)
+    parsed_options = Options(options)
     names = parsed_options.names()
-    if parsed_options.flag("paimon"):
-        parsed_options.refuse(("columns", "bitsets", "rules", *_OF_RULES, "where"), "Paimon indexes")
-        view: View = PaimonIndexes(parsed_options.flag("all"))
+    brought = next((make for name, make in named("views").items() if parsed_options.flag(name)), None)
+    if brought is not None:
+        view: View = load(brought)(parsed_options)
     elif parsed_options.flag("rules"):
         parsed_options.refuse(_OF_CHUNKS, "rules")
         view = _findings(parsed_options)
     else:
-        parsed_options.refuse(_OF_RULES, "filters; it applies only with option 'rules'")
+        parsed_options.refuse(OF_RULES, "filters; it applies only with option 'rules'")
         view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"), parsed_options.flag("bitsets", default=True))
     errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
@@ -63,7 +64,7 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
     )
 
 
-def _findings(options: _Options) -> Findings:
+def _findings(options: Options) -> Findings:
     from sbbf_tool.runner.path_policies import make_policy
 
     settings: dict[str, object] = {name: options.list(name) for name in ("require", "select", "ignore")}
@@ -73,15 +74,16 @@ def _findings(options: _Options) -> Findings:
     return Findings(policy, options.number("maxPageBytes", int))
 
 
-class _Options:
+class Options:
     def __init__(self, options: Mapping[str, str]) -> None:
-        names = {_key(name): name for name in NAMES}
+        known = (*NAMES, *named("views"))
+        names = {_key(name): name for name in known}
         self._values: dict[str, str] = {}
         for name, value in options.items():
             if _key(name) not in names:
                 near = get_close_matches(_key(name), names, n=1)
                 raise UsageError(
-                    f"unknown option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"the options are {', '.join(NAMES)}"
+                    f"unknown option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"the options are {', '.join(known)}"
                 )
             self._values[names[_key(name)]] = str(value)
 

@@ -32,7 +32,6 @@ from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
-from sbbf_tool.extensions.tables.locate import find_table
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.partitions import PathPredicate, parse_predicate
 from sbbf_tool.file.table_file import TableFiles
@@ -52,6 +51,7 @@ from sbbf_tool.runner.failures import row_of
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.retry import restore_row
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import find_table
 from sbbf_tool.runner.works import Work
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.listing import (

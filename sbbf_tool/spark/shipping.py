@@ -1,7 +1,7 @@
 """This package as a zip that Python can import, for executors that do not have it.
 
 Compiled modules cannot be imported from a zip, so executors use the numpy kernel. The dependencies of the package (numpy, pyarrow, cramjam,
-thrift, xxhash) must be installed on the executors; fastavro is needed only for Paimon.
+thrift, xxhash) must be installed on the executors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinds of rows of `spark.read.format("sbbf")`: column chunks, findings of rules, or indexes of Paimon tables.
+"""Kinds of rows of `spark.read.format("sbbf")`: column chunks, findings of rules, or what an extension brings.
 
 The columns are the fields of the reports.
 """
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 WantsChunk = Callable[[int, str], bool]
 """Function that takes a row group and the full name of a column, and returns whether a query needs the chunk."""
 
-_STATUS, _REASON = "status", "reason"
+STATUS, _REASON = "status", "reason"
 _OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
 """Columns that require reading the bitset."""
 
@@ -61,8 +61,8 @@ class Chunks:
     reads_data: bool = False
 
     def fields(self) -> list[pa.Field]:
-        file, *facts = _fields(InspectReport, but=("filters", "columns"))
-        return [file, *_fields(FilterReport), *facts]
+        file, *facts = fields_of(InspectReport, but=("filters", "columns"))
+        return [file, *fields_of(FilterReport), *facts]
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
@@ -72,10 +72,10 @@ class Chunks:
 
         bitsets = self.bitsets and (_no_chunk if _OF_BITS.isdisjoint(columns) else wants or True)
         report = inspect(path, self.columns, all_chunks=self.all_chunks, bitsets=bitsets, search="unreferenced" in columns)
-        file = _values(report, columns) | {_STATUS: OK}
+        file = values_of(report, columns) | {STATUS: OK}
         for chunk in report.filters:
             if wants is None or wants(chunk.row_group, chunk.column):
-                yield _values(chunk, columns) | file
+                yield values_of(chunk, columns) | file
         if self.all_chunks and not report.filters:
             yield file  # the file has no row groups
 
@@ -92,7 +92,7 @@ class Verifications:
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
 
-        return [pa.field("file", pa.string()), pa.field("is_verified", pa.bool_()), *_fields(FilterVerification)]
+        return [pa.field("file", pa.string()), pa.field("is_verified", pa.bool_()), *fields_of(FilterVerification)]
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
@@ -102,7 +102,7 @@ class Verifications:
         from sbbf_tool.reports.plain import to_plain
 
         for result in verify(path, jobs=1).filters:
-            yield {**_values(result, columns), "file": to_plain(path), "is_verified": result.is_verified, _STATUS: OK}
+            yield {**values_of(result, columns), "file": to_plain(path), "is_verified": result.is_verified, STATUS: OK}
 
     def parts(self) -> list[View]:
         return []
@@ -120,7 +120,7 @@ class Findings:
         return not self.policy.quick
 
     def fields(self) -> list[pa.Field]:
-        return _fields(Finding)
+        return fields_of(Finding)
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
@@ -132,48 +132,9 @@ class Findings:
 
         report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:
-            yield _values(finding, columns) | {_STATUS: OK}
+            yield values_of(finding, columns) | {STATUS: OK}
         for reason in report.unreadable:
-            yield {"file": to_plain(report.file), _STATUS: FAILED, _REASON: reason}
-
-    def parts(self) -> list[View]:
-        return []
-
-
-@dataclass(frozen=True, slots=True)
-class PaimonIndexes:
-    """View with one row per index of a Paimon data file, or in an index file; with `all_files`, also one per data file without an index."""
-
-    all_files: bool = False
-    reads_data: bool = False
-
-    def fields(self) -> list[pa.Field]:
-        import pyarrow as pa
-
-        from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
-        from sbbf_tool.reports.arrow import schema_of
-
-        index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
-        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
-        target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
-        return [*target, *_fields(InspectedFile, but=("indexes",)), index, findings]
-
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-        return map(ListedFile, names)
-
-    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
-        from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
-        from sbbf_tool.reports.plain import to_plain
-
-        report = inspect_paimon(path)
-        for file in report.files:
-            file_values = {"file": to_plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
-            findings = [finding for finding in report.findings if finding.file == file.data_file]
-            for index in file.indexes:
-                about = [finding for finding in findings if finding.column in (None, index.column)]
-                yield {**file_values, "index": to_plain(index), "findings": list(map(to_plain, about))}
-            if not file.indexes and (self.all_files or findings):
-                yield {**file_values, "findings": list(map(to_plain, findings))}
+            yield {"file": to_plain(report.file), STATUS: FAILED, _REASON: reason}
 
     def parts(self) -> list[View]:
         return []
@@ -194,12 +155,12 @@ def schema_of_view(view: View) -> str:
     """Return the schema of a view as Spark's DDL."""
     import pyarrow as pa
 
-    return ddl([*view.fields(), pa.field(_STATUS, pa.string()), pa.field(_REASON, pa.string())])
+    return ddl([*view.fields(), pa.field(STATUS, pa.string()), pa.field(_REASON, pa.string())])
 
 
 def column_names(view: View) -> tuple[str, ...]:
     """Return the names of the columns of a view's schema."""
-    return (*(field.name for field in view.fields()), _STATUS, _REASON)
+    return (*(field.name for field in view.fields()), STATUS, _REASON)
 
 
 def failed(path: str, error: Exception) -> Row:
@@ -211,13 +172,13 @@ def failed(path: str, error: Exception) -> Row:
     return {"file": to_plain(redact(path)), **failure(path, error)}
 
 
-def _values(report: DataclassInstance, columns: Collection[str]) -> Row:
+def values_of(report: DataclassInstance, columns: Collection[str]) -> Row:
     from sbbf_tool.reports.plain import to_plain
 
     return {field.name: to_plain(getattr(report, field.name)) for field in fields(report) if field.name in columns}
 
 
-def _fields(report: type, but: Collection[str] = ()) -> list[pa.Field]:
+def fields_of(report: type, but: Collection[str] = ()) -> list[pa.Field]:
     from sbbf_tool.reports.arrow import schema_of
 
     return [field for field in schema_of(report) if field.name not in but]

@@ -125,6 +125,10 @@ def find_single_file(name: str) -> str | None:
     return object_listing.find_single_object(name)
 
 
+LISTING_FORMATS = ("Delta", "Iceberg")
+"""The formats whose root means a table: engines take its files from its metadata, and from no listing."""
+
+
 def find_table_format(name: str) -> str | None:
     """Return the format of the table whose root a name is, such as `Delta`; None for files, other folders and globs."""
     if not is_url(name):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import escape
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import load, named
 from sbbf_tool.reports.advise import ColumnSettings, WriterSettings
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.writers import iceberg, parquet_java, trino
@@ -19,11 +20,10 @@ from sbbf_tool.writers.datafusion import DATAFUSION
 from sbbf_tool.writers.duckdb import DUCKDB
 from sbbf_tool.writers.iceberg import ICEBERG
 from sbbf_tool.writers.own import SBBF
-from sbbf_tool.writers.paimon import PAIMON
 from sbbf_tool.writers.parquet_java import PARQUET_JAVA, SPARK
 from sbbf_tool.writers.pyarrow import POLARS, PYARROW
 from sbbf_tool.writers.trino import TRINO
-from sbbf_tool.writers.writer import FilteredColumn, Request, Setting
+from sbbf_tool.writers.writer import FilteredColumn, Request, Setting, Writer
 
 WRITERS = {
     "spark": SPARK,
@@ -34,16 +34,16 @@ WRITERS = {
     "polars": POLARS,
     "iceberg": ICEBERG,
     "trino": TRINO,
-    "paimon": PAIMON,
     "sbbf": SBBF,
 }
-"""The writers by name."""
+"""The writers of Parquet by name."""
 
 
 def ensure_writer(name: str) -> None:
     """Raise UsageError if the settings of this writer are not known."""
-    if name not in WRITERS:
-        raise UsageError(f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(WRITERS)}")
+    known = [*WRITERS, *named("writers")]
+    if name not in known:
+        raise UsageError(f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(known)}")
 
 
 def parse_settings(properties: Mapping[str, str], column_of: Callable[[str], str] = str) -> tuple[FilterSpec, ...]:
@@ -64,7 +64,7 @@ def parse_settings(properties: Mapping[str, str], column_of: Callable[[str], str
 
 def build_settings(writer: str, request: Request) -> WriterSettings:
     """Build the settings of a writer, which must be known."""
-    row = WRITERS[writer]
+    row: Writer = WRITERS[writer] if writer in WRITERS else load(named("writers")[writer])
     settings, problems = [], []
     for column in request.columns:
         problem = row.problem_of(column.column)

@@ -15,7 +15,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 from sbbf_tool.cli import cli
-from sbbf_tool.rules.catalog import CATALOGS, GROUPS
+from sbbf_tool.rules.catalog import GROUPS, all_rules
 from support.tables import each
 
 FILES = ["file"]
@@ -77,7 +77,7 @@ def test_what_can_follow(line, expected, folder, monkeypatch):
 
 def test_every_rule_and_group(monkeypatch):
     items = BashComplete(cli, {}, "sbbf", "_SBBF_COMPLETE").get_completions(["check", "--select"], "")
-    assert {item.value for item in items} == {*GROUPS, *(rule.name for rules in CATALOGS.values() for rule in rules)}
+    assert {item.value for item in items} == {*GROUPS, *(rule.name for rule in all_rules())}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import ValidationError
 
 from sbbf_tool.cli import run
-from sbbf_tool.cli.schema import DOCUMENTS
+from sbbf_tool.cli.schema import documents as all_documents
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of
 from support.json_schemas import validate
 from support.tables import each
@@ -76,7 +76,7 @@ def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
             assert document["version"] == 0, words
             assert set(fields[document["schema"]]) <= document.keys(), words
             schemas.add(document["schema"])
-    assert schemas == fields.keys() == {f"sbbf.{name}" for name in DOCUMENTS}
+    assert schemas == fields.keys() == {f"sbbf.{name}" for name in all_documents()}
 
 
 @each("name", OF_SEVERAL)
@@ -104,7 +104,7 @@ def test_wrong_documents_are_found(fixtures, capsys):
 
 def test_schemas_are_printed_by_their_names(capsys):
     assert run(["schema"]) == 0
-    assert capsys.readouterr().out.split() == [f"sbbf.{name}" for name in DOCUMENTS]
+    assert capsys.readouterr().out.split() == [f"sbbf.{name}" for name in all_documents()]
     for name in ("inspect", "sbbf.inspect"):
         assert run(["schema", name]) == 0
         assert json.loads(capsys.readouterr().out)["properties"]["schema"] == {"const": "sbbf.inspect"}

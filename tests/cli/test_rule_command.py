@@ -8,13 +8,13 @@ from pathlib import Path
 import sbbf_tool.rules
 from sbbf_tool.cli import run
 from sbbf_tool.display import to_json
-from sbbf_tool.rules.catalog import CATALOGS, HARMED_READERS, RULES
+from sbbf_tool.rules.catalog import HARMED_READERS, RULES, all_rules
 from support.tables import each
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXAMPLES = Path(sbbf_tool.rules.__file__).with_name("examples.json")
 NAMES = [rule.name for rule in RULES]
-ALL_RULES = [rule for rules in CATALOGS.values() for rule in rules]
+ALL_RULES = all_rules()
 
 
 def golden_example(rule: str) -> dict[str, str | None]:

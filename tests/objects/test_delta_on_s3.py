@@ -13,7 +13,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError
 from sbbf_tool.extensions.tables.copies import delete_abandoned, find_abandoned
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.table import Commit, Replacement
+from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.folders import ObjectFolders
 from sbbf_tool.storage.objects.retries import Retries

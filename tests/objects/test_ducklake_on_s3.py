@@ -8,7 +8,7 @@ from sbbf_tool import inspect
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import WriteError
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works

@@ -19,6 +19,7 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.report.contents import ContentsRow
+from sbbf_tool.extensions.report.gather import gather_contents
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
@@ -129,7 +130,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
-        ContentsRow: works.contents([parse_query("id = 1")]),
+        ContentsRow: gather_contents([parse_query("id = 1")]),
         BriefCheckRow: works.check(Policy(), brief=True),
         SurveyRow: works.survey(),
         AddRow: works.add(name, EDIT),

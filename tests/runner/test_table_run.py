@@ -12,7 +12,6 @@ import pytest
 import sbbf_tool
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
-from sbbf_tool.extensions.tables.table import Change
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.file.table_file import copy_name, run_of_copy
@@ -22,6 +21,7 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import Change
 from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
 RUN = "0123456789abcdef"

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement
+from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
+from sbbf_tool.runner.table import Change, LiveFile
 
 CHANGE = Change("ADD BLOOM FILTERS", ("id",))
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
+from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.parquet.column_names import ColumnNames
+from sbbf_tool.runner.table import Change, LiveFile
 
 
-class JsonTable(Table):
+class JsonTable(LakeTable):
     format = "Json"
     takes_properties = True
 

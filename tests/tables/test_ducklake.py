@@ -17,12 +17,13 @@ from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenc
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.name import TableName, parse_name
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.extensions.tables.table import Change, Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.table import Change
 from support.ducklakes import CHANGE, SmallLake, copy_file, copy_with_filters, fill
 
 

@@ -14,10 +14,9 @@ from sbbf_tool.cli.formats.target import Target
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape
-from sbbf_tool.extensions.paimon.rules import IndexRule
 from sbbf_tool.reports.findings import CheckReport, Finding
-from sbbf_tool.rules.catalog import CATALOGS, report_rule
-from sbbf_tool.rules.rule import Rule
+from sbbf_tool.rules.catalog import report_rule, rules_of
+from sbbf_tool.rules.rule import AnyRule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -29,13 +28,13 @@ MOST_RESULTS = 25_000
 
 def open_output(name: str, run: Run, target: Target) -> Sarif:
     """Open the output of this format."""
-    return Sarif(target, CATALOGS[run.view.schema])
+    return Sarif(target, rules_of(run.view.schema))
 
 
 class Sarif:
     """One document about all files."""
 
-    def __init__(self, target: Target, rules: Sequence[Rule | IndexRule]) -> None:
+    def __init__(self, target: Target, rules: Sequence[AnyRule]) -> None:
         self._target, self._rules = target, rules
         self._numbers = {rule.name: at for at, rule in enumerate(rules)}
         self._results: list[dict[str, Any]] = []
@@ -92,7 +91,7 @@ def _find_site() -> str | None:
     return addresses["Documentation"].rstrip("/") if "Documentation" in addresses else None
 
 
-def _descriptor(rule: Rule | IndexRule, site: str | None) -> dict[str, Any]:
+def _descriptor(rule: AnyRule, site: str | None) -> dict[str, Any]:
     lines = [escape(line) for line in report_rule(rule).explanation]
     return {
         "id": rule.name,

@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
-from sbbf_tool.extensions.conformance import encrypted_files, nested_files, paimon_files, sound_files, unusable_files
+from sbbf_tool.extension import load, named
+from sbbf_tool.extensions.conformance import encrypted_files, nested_files, sound_files, unusable_files
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
 from sbbf_tool.extensions.conformance.manifest import FILE_NAME, Manifest, ManifestFile, Question, WriterInput
@@ -35,7 +36,6 @@ _MAKERS = (
     unusable_files.make_lengths,
     unusable_files.make_sizes,
     unusable_files.make_places,
-    paimon_files.make_paimon,
 )
 
 
@@ -104,7 +104,7 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
 
 
 def _make_files(selection: _Selection) -> Iterator[CorpusFile]:
-    for maker in _MAKERS:
+    for maker in (*_MAKERS, *map(load, named("corpus").values())):
         yield from maker()
     if selection.takes(sound_files.LARGE):
         yield sound_files.make_large()

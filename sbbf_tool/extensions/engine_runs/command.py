@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.render import value as render_value
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Column
+from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -29,17 +31,54 @@ _COLUMNS = (
 )
 
 
-def run_engines(files: Files, column: str, value: str | None, names: tuple[str, ...], seconds: float, outputs: Outputs) -> int:
+_LIMIT = "sbbf.timeout"
+
+
+def make_options() -> list[click.Option]:
+    """Make the options of `explain`: with --run, the engines answer instead."""
+
+    def choose(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> None:
+        if names:
+            ctx.meta[INSTEAD] = partial(run_engines, names)
+
+    def limit(ctx: click.Context, param: click.Parameter, seconds: float) -> None:
+        ctx.meta[_LIMIT] = seconds
+
+    of_names = (
+        "Run the query in these engines, separated by commas, on the files or the table and on copies without filters, and print rows, "
+        "row groups, bytes and time of both: duckdb, datafusion, spark, clickhouse, polars, pyarrow, or all that are installed (repeat "
+        "for more). Exit code 1: filters change the result of an engine; 3: an engine fails."
+    )
+    of_limit = "Time for each run of an engine (with --run)."
+    return [
+        click.Option(["--run"], multiple=True, metavar="NAMES", expose_value=False, callback=choose, help=of_names),
+        click.Option(
+            ["--timeout"],
+            type=float,
+            default=300.0,
+            show_default=True,
+            metavar="SECONDS",
+            expose_value=False,
+            callback=limit,
+            help=of_limit,
+        ),
+    ]
+
+
+def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | None, engine_name: str | None, outputs: Outputs) -> int:
     """Run the query in these engines, print the report, and return its exit code."""
     from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
     from sbbf_tool.extensions.engine_runs.run import run_on_selection
 
+    if engine_name is not None:
+        raise click.UsageError("give one of --engine and --run")
     if files.keys is not None:
         raise click.UsageError("query engines are run without keys: --run and --keys exclude each other")
     if files.spark is not None:
         raise click.UsageError("--run runs engines on this machine, and --runner spark does not apply to it")
     engines = [name.strip() for text in names for name in text.split(",") if name.strip()]
     with show_progress("running query engines"):
+        seconds = click.get_current_context().meta[_LIMIT]
         report = run_on_selection(files.selection, tuple(files.names), column, value, engines, seconds=seconds)
     outputs.print(Run(_RunsView(), EngineRunsReport, is_single=True), "explain-run", report)
     for run in report.engines:

@@ -34,7 +34,6 @@ from sbbf_tool.extensions.engine_runs.reports import (
     EngineRunsReport,
     Measurement,
 )
-from sbbf_tool.extensions.tables.locate import find_table
 from sbbf_tool.file.answers import EMPTY_FILTER, list_answers, query_damaged_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -46,12 +45,13 @@ from sbbf_tool.parquet.literals import are_text
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import find_table
 from sbbf_tool.storage.inputs import FileIn
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.places import TableFinder, is_url, parquet_inputs
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Table
+    from sbbf_tool.runner.table import Table
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 SECONDS = 300.0

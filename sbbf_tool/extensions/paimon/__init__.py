@@ -12,5 +12,27 @@ From bytes to commits; modules import only from the same line and lines above:
     data_file (arrow_columns, orc_zones, avro_columns)           values stored in data files
     commit_plan, publish                                         a commit that adds indexes to data files
 
-The operations are in `operations/paimon`. No module here opens files or prints: callers pass the storage, as in `files`.
+The verbs are in `verbs`, the commands in `commands`. No other module opens files or prints: callers pass the storage, as in `files`.
 """
+
+from __future__ import annotations
+
+from sbbf_tool.extension import Extension
+
+EXTENSION = Extension(
+    commands={"paimon": (f"{__name__}.commands", "Inspect, query, build, verify, check, add and remove Paimon's file indexes.")},
+    documents={
+        "paimon-inspect": f"{__name__}.reports:InspectReport",
+        "paimon-probe": f"{__name__}.reports:ProbeReport",
+        "paimon-verify": f"{__name__}.reports:VerifyReport",
+        "paimon-build": f"{__name__}.reports:BuildReport",
+        "paimon-check": "sbbf_tool.reports.findings:CheckReport",
+        "paimon-add-index": f"{__name__}.reports:AddIndexReport",
+        "paimon-remove-index": f"{__name__}.reports:RemoveIndexReport",
+    },
+    rules={"paimon-check": f"{__name__}.rules:INDEX_RULES"},
+    fixes={"add_paimon_index": ("paimon", "add-index"), "remove_paimon_index": ("paimon", "remove-index")},
+    writers={"paimon": f"{__name__}.writer:PAIMON"},
+    corpus={"paimon": f"{__name__}.corpus:make_paimon"},
+    views={"paimon": f"{__name__}.view:make_view"},
+)

@@ -1,1 +1,15 @@
 """The HTML report: totals of any number of files in bounded memory, figures from them, and one self-contained page."""
+
+from __future__ import annotations
+
+from sbbf_tool.extension import Extension
+
+EXTENSION = Extension(
+    commands={"report": (f"{__name__}.command", "Write an HTML page with pictures of the filters.")},
+    documents={"report": f"{__name__}.page_report:PageReport"},
+    figures={
+        "sbbf_tool.reports.inspect:InspectReport": f"{__name__}.notebook:render_inspect",
+        "sbbf_tool.reports.explain:ExplainReport": f"{__name__}.notebook:render_explain",
+        "sbbf_tool.reports.advise:AdviceReport": f"{__name__}.notebook:render_advice",
+    },
+)

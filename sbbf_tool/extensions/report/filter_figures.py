@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, rate, size, table
 from sbbf_tool.extensions.report.pictures.grid import GridCell, bin_size, draw_grid
 from sbbf_tool.extensions.report.pictures.rates import Dot, Dots, cell_bounds, draw_rates
 from sbbf_tool.numbers import format_count, format_number, format_percent
+from sbbf_tool.reports.inspect import FilterReport
 
 RATES = "False-positive rate against bits per value"
 FILL = "Share of bits set, by column and row group"
@@ -25,36 +25,7 @@ _FILL_NOTE = (
 )
 
 
-class InspectedFilter(Protocol):
-    """What figures need of a `FilterReport`, whose module imports this one."""
-
-    @property
-    def row_group(self) -> int: ...
-    @property
-    def column(self) -> str: ...
-    @property
-    def num_values(self) -> int: ...
-    @property
-    def has_filter(self) -> bool: ...
-    @property
-    def bitset_bytes(self) -> int | None: ...
-    @property
-    def blocks(self) -> int | None: ...
-    @property
-    def fill_ratio(self) -> float | None: ...
-    @property
-    def estimated_fpp(self) -> float | None: ...
-    @property
-    def estimated_ndv(self) -> float | None: ...
-    @property
-    def bits_per_value(self) -> float | None: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
-    @property
-    def unreadable(self) -> str | None: ...
-
-
-def build_figures(key: str, filters: Sequence[InspectedFilter], row_groups: int) -> Iterator[Figure]:
+def build_figures(key: str, filters: Sequence[FilterReport], row_groups: int) -> Iterator[Figure]:
     """Yield the figures of the filters of one file, without the tables; none if no filter was measured."""
     if any(row.estimated_fpp is not None for row in filters):
         values = {(row.row_group, row.column): row.num_values for row in filters}
@@ -62,7 +33,7 @@ def build_figures(key: str, filters: Sequence[InspectedFilter], row_groups: int)
         yield replace(build_fill_figure(f"{key}_fill", filters, row_groups), tables=())
 
 
-def dots_of(filters: Iterable[InspectedFilter], values: Mapping[tuple[int, str], int | None]) -> Iterator[Dot]:
+def dots_of(filters: Iterable[FilterReport], values: Mapping[tuple[int, str], int | None]) -> Iterator[Dot]:
     """Yield a dot for each filter whose bits were measured; `values` are numbers of stored values, by row group and column."""
     for row in filters:
         if row.estimated_fpp is None or not row.bitset_bytes:
@@ -72,7 +43,7 @@ def dots_of(filters: Iterable[InspectedFilter], values: Mapping[tuple[int, str],
         yield Dot(f"{row.column}, row group {row.row_group}", row.bits_per_value, bits_of_stored, row.estimated_fpp)
 
 
-def build_rates_figure(key: str, dots: Dots, filters: Sequence[InspectedFilter] = ()) -> Figure:
+def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = ()) -> Figure:
     """Build picture and table of the rates; the table has the filters or, of many, the cells of the picture."""
     if filters or not dots.cells:
         head: tuple[str, ...] = ("column", "row group", "bits per value", "false-positive rate", "distinct values (estimated)", "bitset")
@@ -109,7 +80,7 @@ def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
 
 
 def build_fill_figure(
-    key: str, filters: Sequence[InspectedFilter], row_groups: int, errors: Mapping[tuple[int, str], str] | None = None
+    key: str, filters: Sequence[FilterReport], row_groups: int, errors: Mapping[tuple[int, str], str] | None = None
 ) -> Figure:
     """Build the heat strip of the filters of one file; many row groups share a cell, which shows the fullest filter.
 
@@ -120,7 +91,7 @@ def build_fill_figure(
     step = bin_size(len(columns), row_groups)
     bins = range(0, row_groups, step)
     names = [f"{start}" if step == 1 else f"{start}-{min(start + step, row_groups) - 1}" for start in bins]
-    fullest: dict[tuple[int, int], InspectedFilter] = {}
+    fullest: dict[tuple[int, int], FilterReport] = {}
     errors_by_place: dict[tuple[int, int], str] = {}
     numbers = {column: at for at, column in enumerate(columns)}
     for row in filters:
@@ -148,7 +119,7 @@ def build_fill_figure(
     return Figure(key, FILL, _FILL_NOTE + framed + gaps + binned + more, svg, (content,))
 
 
-def _list_problems(row: InspectedFilter, errors: Mapping[tuple[int, str], str]) -> Iterator[str]:
+def _list_problems(row: FilterReport, errors: Mapping[tuple[int, str], str]) -> Iterator[str]:
     if row.unreadable:
         yield row.unreadable
         return
@@ -157,7 +128,7 @@ def _list_problems(row: InspectedFilter, errors: Mapping[tuple[int, str], str]) 
     yield from row.warnings
 
 
-def _fill_cell(row: InspectedFilter, error: str | None) -> GridCell:
+def _fill_cell(row: FilterReport, error: str | None) -> GridCell:
     place = f"{row.column}, row group {row.row_group}"
     if row.unreadable:
         return GridCell(None, "!", f"{place}: unreadable: {row.unreadable}")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.advice.queries import Query
-from sbbf_tool.advice.query_steps import combine_steps
-from sbbf_tool.extensions.report.contents import FileContents, QuerySteps
+from sbbf_tool.extensions.report.contents import ContentsRow, FileContents, QuerySteps
 from sbbf_tool.extensions.report.file_contents import describe_contents
+from sbbf_tool.extensions.report.query_steps import combine_steps
 from sbbf_tool.operations.check import check
 from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.runner.works import Work
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -21,8 +23,24 @@ if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
 
 
+def gather_contents(
+    queries: Iterable[Query] = (),
+    *,
+    detailed: bool = True,
+    quick: bool = False,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = True,
+) -> Work[ContentsRow]:
+    """Gather what the HTML report shows of each file."""
+    parsed_queries = tuple(queries)
+    columns = tuple(dict.fromkeys(condition.column for query in parsed_queries for condition in query.conditions))
+    work = _GatherContents(parsed_queries, detailed, quick, keys, max_page_bytes, strict)
+    return Work(ContentsRow, work, reads_data=not quick, is_parallel=True, columns=columns)
+
+
 @dataclass(frozen=True)
-class GatherContents:
+class _GatherContents:
     """The contents of a file, as work; `detailed` is for the only file of a page."""
 
     queries: tuple[Query, ...] = ()

@@ -13,24 +13,25 @@ from sbbf_tool.display import redact
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report.earlier_inspect import read_earlier_inspect
+from sbbf_tool.extensions.report.gather import gather_contents
 from sbbf_tool.extensions.report.page import Page
 from sbbf_tool.extensions.report.page_report import PageFigure, PageReport
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, SKIPPED
-from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.report.contents import ContentsRow
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.runner.works import Work
 
 _PAGE = b"<!doctype html>"
 """How every page begins, in lower case."""
 
 
 def write_page(
-    run: Callable[[works.Work[ContentsRow]], Iterable[ContentsRow]],
+    run: Callable[[Work[ContentsRow]], Iterable[ContentsRow]],
     names: tuple[str, ...],
     output: str | os.PathLike[str],
     *,
@@ -53,7 +54,7 @@ def write_page(
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
     page = Page(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
-    work = works.contents(
+    work = gather_contents(
         parsed_queries, detailed=is_single, quick=quick, keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single
     )
     exit_code = _add_rows(run(work), page, target, is_single=is_single)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.extensions.report.page_report import PageReport
-from sbbf_tool.extensions.tables.locate import is_table
-from sbbf_tool.extensions.tables.open_table import open_table
-from sbbf_tool.runner.open_files import open_files
+from sbbf_tool.extensions.report.write_page import write_page
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import find_table
+from sbbf_tool.storage.places import find_single_file
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -35,6 +38,9 @@ def write_report(
     read are listed on the page; if there is only one file, its error is raised instead. Raises UsageError (an invalid query, a column that
     no file has, a report that is none of `inspect`), RefusedError and WriteError (the page cannot be written).
     """
-    names = [os.fsdecode(path) for path in as_iterable(paths)]
-    files = open_table(names[0]) if len(names) == 1 and is_table(names[0]) else open_files(names)
-    return files.write_report(output, queries=queries, against=against, quick=quick, keys=keys, max_page_bytes=max_page_bytes)
+    names = tuple(os.fsdecode(path) for path in as_iterable(paths))
+    table = find_table(names[0]) if len(names) == 1 else None
+    selection = Selection(names, file=find_single_file(names[0]) if len(names) == 1 and table is None else None, table=table)
+    run = partial(LocalRunner().run, selection)
+    options: dict[str, Any] = {"queries": queries, "against": against, "quick": quick, "keys": keys, "max_page_bytes": max_page_bytes}
+    return write_page(run, names, output, is_single=selection.file is not None, **options)

@@ -12,6 +12,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, Column
 from sbbf_tool.display import redact
+from sbbf_tool.extension import INSTEAD
 from sbbf_tool.extensions.tables.abandoned import AbandonedReport
 from sbbf_tool.numbers import format_count
 
@@ -37,22 +38,52 @@ class _Duration(_FloatParameter):
         return float(int(match[1]) * _SECONDS[match[2]])
 
 
-DURATION = _Duration()
-"""Durations on a command line, in seconds: `30m`, `24h`."""
+_ABANDONED, _AGE = "sbbf.abandoned", "sbbf.older_than"
 
 
-def repair_abandoned(change: Change, columns: tuple[str, ...], older_than: float | None) -> int:
+def make_options() -> list[click.Option]:
+    """Make the options of `repair`: with --abandoned, it is about copies instead of filters."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if value not in (None, False):
+            ctx.meta[_AGE if param.name == "older_than" else _ABANDONED] = value
+            ctx.meta[INSTEAD] = repair_abandoned
+
+    return [
+        click.Option(
+            ["--abandoned"],
+            is_flag=True,
+            expose_value=False,
+            callback=remember,
+            help="Of a table: list copies that a run left without a commit; --in-place deletes them.",
+        ),
+        click.Option(
+            ["--older-than"],
+            type=_Duration(),
+            metavar="AGE",
+            expose_value=False,
+            callback=remember,
+            help="With --abandoned: only copies of this age, such as 30m.  [default: 24h]",
+        ),
+    ]
+
+
+def repair_abandoned(change: Change, columns: tuple[str, ...]) -> int:
     """List the abandoned copies of a table; delete them if the command changes it in place."""
     from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
+    from sbbf_tool.extensions.tables.lake_table import LakeTable
 
+    meta = click.get_current_context().meta
+    if _ABANDONED not in meta:
+        raise click.UsageError("--older-than applies only with --abandoned")
     table = change.files.table
-    if table is None:
+    if not isinstance(table, LakeTable):
         raise click.UsageError("--abandoned is for a table: give its root as the only PATH")
     if change.output is not None:
         raise click.UsageError("--output is for one file; delete abandoned copies with --in-place")
     if change.files.where is not None or columns:
         raise click.UsageError("--abandoned is for the whole table: it takes neither --where nor --column")
-    age = OLD_SECONDS if older_than is None else older_than
+    age = meta.get(_AGE, OLD_SECONDS)
     copies, younger = find_unreferenced(table, age)
     deletes = change.in_place and not change.dry_run
     if deletes:

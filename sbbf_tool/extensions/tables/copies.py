@@ -29,7 +29,7 @@ from sbbf_tool.storage.system_errors import reason_of
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep_folder
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Table
+    from sbbf_tool.extensions.tables.lake_table import LakeTable
 
 _PREFIX = "_sbbf-run-"
 _MARKER = re.compile(rf"{_PREFIX}(?P<run>[0-9a-f]{{16}})-(?P<seconds>[0-9]{{1,12}})")
@@ -87,7 +87,7 @@ class RunMarker:
                 log.info("cannot renew the marker of the run in %s: %s", self._location, error)
 
 
-def find_unreferenced(table: Table, older_than: float) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
+def find_unreferenced(table: LakeTable, older_than: float) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
     """Return the abandoned copies, and the younger ones, which a run may still commit. Both are ordered by path."""
     # A run that begins between the two listings has a marker, and no copy in the list.
     copies = dict(_copies_below(table.location))
@@ -114,7 +114,7 @@ def find_unreferenced(table: Table, older_than: float) -> tuple[list[AbandonedCo
     return abandoned, younger
 
 
-def delete_abandoned(table: Table, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS) -> None:
+def delete_abandoned(table: LakeTable, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS) -> None:
     """Delete abandoned copies, the old markers of runs, and temporary files of killed processes. Raises WriteError."""
     for copy in copies:
         delete_copy(copy.path)
@@ -150,7 +150,7 @@ def _list(folder: str, prefix: str) -> list[str]:
         return []
 
 
-def _renewals(table: Table) -> dict[str, float]:
+def _renewals(table: LakeTable) -> dict[str, float]:
     """Return when each run of the table last renewed its marker."""
     times: dict[str, float] = {}
     for name in _list(table.location, _PREFIX):

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sbbf_tool.extensions.tables.names import DUCKLAKE, find_catalog, is_in_catalog
 from sbbf_tool.storage import places
-from sbbf_tool.storage.table_names import DUCKLAKE, find_catalog
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Table
+    from sbbf_tool.extensions.tables.lake_table import LakeTable
+
+is_name = is_in_catalog
 
 
 def is_table(name: str) -> bool:
     """Return whether a name means a table, without reading it."""
-    return name.startswith(DUCKLAKE) or _in_catalog(name) or places.find_table_format(name) in ("Delta", "Iceberg")
+    return name.startswith(DUCKLAKE) or _in_catalog(name) or places.find_table_format(name) in places.LISTING_FORMATS
 
 
-def find_table(name: str) -> Table | None:
+def find_table(name: str) -> LakeTable | None:
     """Open the table that a name means; None if the name means files.
 
     A file of a table is not the table, and tables of Hudi and Paimon are files. Raises UnreadableError for a damaged table, RefusedError

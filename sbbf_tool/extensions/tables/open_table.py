@@ -19,7 +19,7 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sbbf_tool.extensions.tables.table import Commit, Table
+    from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.hints import Rebuild
@@ -57,7 +57,7 @@ class TableFiles(Files):
     "conditional-put", confirms that every other writer of a Delta table on S3 also creates versions by conditional requests.
     """
 
-    def __init__(self, table: Table, selection: Selection, jobs: int | None = None) -> None:
+    def __init__(self, table: LakeTable, selection: Selection, jobs: int | None = None) -> None:
         super().__init__(selection, jobs)
         self.table = table
         self.commits: list[Commit] = []
@@ -184,8 +184,8 @@ class TableFiles(Files):
         may_lack_columns: bool = False,
         run_work: Callable[[Selection, works.Work[FileRow]], Iterator[FileRow]] | None = None,
     ) -> Iterator[Any]:
-        from sbbf_tool.extensions.tables.table import Change
         from sbbf_tool.extensions.tables.table_run import TableRun
+        from sbbf_tool.runner.table import Change
 
         for name in ("output", "append", "allow_table_files"):
             if options.get(name):

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sbbf_tool import log
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
 from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_copy
-from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, FileRow
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.table import Change, Commit, Table
+    from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
+    from sbbf_tool.runner.table import Change
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -37,7 +38,7 @@ class TableRun:
 
     def __init__(
         self,
-        table: Table,
+        table: LakeTable,
         change: Change,
         where: PathPredicate | None = None,
         *,
@@ -75,7 +76,7 @@ class TableRun:
         self._files_per_commit = files_per_commit
         self._conditional_put = conditional_put
         self._dry_run = dry_run
-        self._keys = keys
+        self.keys = keys
         self._may_lack_columns = may_lack_columns
         self.on_cluster = on_cluster
         self._pending: list[Replacement] = []
@@ -123,7 +124,7 @@ class TableRun:
         if self._may_lack_columns:
             return
         selection.ensure_stored(self.change.columns)
-        selection.ensure_columns(self.change.columns, self._keys)
+        selection.ensure_columns(self.change.columns, self.keys)
 
     def _collect(self, row: FileRow) -> None:
         """Keep the copy of a row for the next commit."""

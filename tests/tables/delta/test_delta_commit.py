@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool.errors import RefusedError, UncertainWriteError, WriteError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, add, before_create, commit_copies, copies_of, metadata, protocol, write_version
 from support.delta_tables import ids_of, make_table
 

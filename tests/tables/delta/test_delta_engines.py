@@ -20,7 +20,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.table import Commit, Replacement
+from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.delta_engines import DeltaDuckDB, Sail, read_by_chdb, zero_pages
 from support.delta_logs import CHANGE, before_create, copies_of, open_table

@@ -11,7 +11,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, commit_copies, copies_of
 from support.delta_tables import copy_table, ids_of, make_table, read_rows, rows_of
 

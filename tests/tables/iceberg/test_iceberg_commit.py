@@ -20,13 +20,13 @@ from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from sbbf_tool.extensions.tables.open_table import TableFiles
-from sbbf_tool.extensions.tables.table import Change
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import Change
 from support.iceberg_tables import (
     ADD,
     RacingSource,

@@ -94,7 +94,7 @@ KILLS = """
 import os, signal, sys
 from support.iceberg_tables import ADD
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
-from sbbf_tool.extensions.tables.table import Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 remaining = int(sys.argv[2])
 def kill_at(name, function):
     def step(*arguments, **options):

@@ -10,5 +10,5 @@ checkpoint  the actions of a checkpoint in Parquet
 snapshot    the state of a table at a version
 log         reading snapshots, creating versions
 plan        the actions of a commit
-table       the table as `tables.table` wants it
+table       the table as `runner.table` wants it
 """

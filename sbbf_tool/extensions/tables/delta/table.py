@@ -22,8 +22,9 @@ from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.paths import is_absolute, leads_out, locate
 from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
 from sbbf_tool.extensions.tables.delta.snapshot import FileEntry, Snapshot
-from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
+from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.records import optional
+from sbbf_tool.runner.table import Change, LiveFile
 from sbbf_tool.storage import places
 
 _ATTEMPTS = 100
@@ -32,7 +33,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
 _TIMESTAMPS = ("delta.enableInCommitTimestamps", "delta.enableInCommitTimestamps-preview")
 
 
-class DeltaTable(Table):
+class DeltaTable(LakeTable):
     """The newest version of a Delta table, read when the object is made."""
 
     format = "Delta"

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.ducklake.name import DUCKDB, POSTGRES, SQLITE, TableName
-from sbbf_tool.storage.table_names import DUCKLAKE
+from sbbf_tool.extensions.tables.names import DUCKLAKE
 
 if TYPE_CHECKING:
     import duckdb

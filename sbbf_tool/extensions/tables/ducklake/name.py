@@ -17,7 +17,7 @@ from hashlib import sha256
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.storage.table_names import DUCKLAKE
+from sbbf_tool.extensions.tables.names import DUCKLAKE
 
 DUCKDB, SQLITE, POSTGRES = "duckdb", "sqlite", "postgres"
 

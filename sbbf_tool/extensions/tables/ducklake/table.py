@@ -19,14 +19,15 @@ from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.inlined import may_hold
 from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, TableEntry
 from sbbf_tool.extensions.tables.ducklake.name import parse_name
-from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
+from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.parquet.column_names import ColumnNames
+from sbbf_tool.runner.table import Change, LiveFile
 from sbbf_tool.storage.places import TableFinder, is_url, open_source
 
 _CONCURRENT_READS = 16
 
 
-class DuckLakeTable(Table):
+class DuckLakeTable(LakeTable):
     """A table of a DuckLake catalog in its newest snapshot."""
 
     format = "DuckLake"

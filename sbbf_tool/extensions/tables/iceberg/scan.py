@@ -23,9 +23,9 @@ from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
 from sbbf_tool.extensions.tables.iceberg.position_deletes import MAX_DELETE_FILE, Reach, find_reachable, reach_of
 from sbbf_tool.extensions.tables.iceberg.schema import leaves
 from sbbf_tool.extensions.tables.iceberg.source import State, read_file
-from sbbf_tool.extensions.tables.table import LiveFile
 from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
+from sbbf_tool.runner.table import LiveFile
 
 _DELETED_BY_POSITION = "rows are deleted by position: compact the file first"
 _TWICE = "the table has the file twice"

@@ -14,11 +14,12 @@ from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.paths import is_below, is_local, join, open_name, parent
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, full_names
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource
-from sbbf_tool.extensions.tables.table import Change, Commit, LiveFile, Replacement, Table
+from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
+from sbbf_tool.runner.table import Change, LiveFile
 
 
-class IcebergTable(Table):
+class IcebergTable(LakeTable):
     """One version of an Iceberg table. See `Table`."""
 
     format = "Iceberg"

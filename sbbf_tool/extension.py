@@ -1,0 +1,91 @@
+"""What extends the package without being known to it: commands, documents, rules, tables and more, each by the name of its module.
+
+An extension is a package with a value EXTENSION, of the class below. Those in `sbbf_tool/extensions` are found by their folders; others by
+entry points of the group `sbbf_tool.extensions`, such as `hudi = "sbbf_hudi:EXTENSION"`. The value holds names alone: an extension declares
+itself in the `__init__.py` of its package, which imports nothing else of it, and what a name means is imported when it is used.
+
+    EXTENSION = Extension(
+        commands={"hudi": ("sbbf_hudi.command", "Look into Hudi's indexes.")},     sbbf hudi; the module has a click command `command`
+        documents={"hudi": "sbbf_hudi.report:HudiReport"},                         the class of sbbf.hudi, for sbbf schema
+        rules={"hudi-check": "sbbf_hudi.rules:RULES"},                             the rules of a document, for sbbf rule
+        options={"explain": "sbbf_hudi.command:options"},                          options of a command of the core, see below
+        fixes={"rebuild_hudi": ("hudi", "rebuild")},                               the command of a fix's function
+        writers={"hudi": "sbbf_hudi.writer:HUDI"},                                 the settings of a writer, for sbbf advise --emit
+        figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},       pictures of a report in notebooks
+        views={"hudi": "sbbf_hudi.view:make_view"},                                rows of spark.read.format("sbbf") with this option
+        corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the conformance corpus
+        tables="sbbf_hudi.table",                                                  a kind of paths, see runner/table.py
+    )
+
+`options` names a function that returns click options; only commands that say so in the core's list take any. Such an option is not passed
+to the command. Its callback may set `ctx.meta[INSTEAD]` to a function that does the command's work in its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+GROUP = "sbbf_tool.extensions"
+INSTEAD = "sbbf.instead"
+
+
+class Extension(NamedTuple):
+    """The names of what an extension brings; see above."""
+
+    commands: Mapping[str, tuple[str, str]] = {}
+    documents: Mapping[str, str] = {}
+    rules: Mapping[str, str] = {}
+    options: Mapping[str, str] = {}
+    fixes: Mapping[str, Sequence[str]] = {}
+    writers: Mapping[str, str] = {}
+    figures: Mapping[str, str] = {}
+    views: Mapping[str, str] = {}
+    corpus: Mapping[str, str] = {}
+    tables: str | None = None
+
+
+@cache
+def extensions() -> tuple[Extension, ...]:
+    """Return all extensions that are installed, our own first, by name."""
+    from importlib.metadata import entry_points
+    from pkgutil import iter_modules
+
+    own = sorted(module.name for path in _folders() for module in iter_modules([path], f"{GROUP}."))
+    return (
+        *(getattr(import_module(name), "EXTENSION", Extension()) for name in own),
+        *(point.load() for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)),
+    )
+
+
+def _folders() -> list[str]:
+    return [os.path.join(path, "extensions") for path in import_module("sbbf_tool").__path__]
+
+
+def named(kind: str) -> dict[str, Any]:
+    """Return what all extensions bring of this kind, by name: `commands`, `documents`, `rules` and so on."""
+    return {name: value for extension in extensions() for name, value in getattr(extension, kind).items()}
+
+
+def load(name: str) -> Any:
+    """Return what `MODULE:NAME` means."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def load_each(kind: str, name: str) -> Iterator[Any]:
+    """Yield what the extensions bring of this kind under a name."""
+    return (load(getattr(extension, kind)[name]) for extension in extensions() if name in getattr(extension, kind))
+
+
+def table_kinds() -> list[Any]:
+    """Return the modules of the kinds of tables."""
+    return [import_module(extension.tables) for extension in extensions() if extension.tables is not None]
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether the form of a name is that of a table, rather than of a path, glob or URL."""
+    return ":" in name and any(kind.is_name(name) for kind in table_kinds())

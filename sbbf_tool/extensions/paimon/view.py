@@ -1,0 +1,60 @@
+"""Rows of `spark.read.format("sbbf").option("paimon", "true")`: the indexes of Paimon tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sbbf_tool.reports.findings import Finding
+from sbbf_tool.reports.rows import OK, ListedFile
+from sbbf_tool.spark.options import OF_RULES, Options
+from sbbf_tool.spark.views import STATUS, Row, View, WantsChunk, fields_of, values_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def make_view(options: Options) -> PaimonIndexes:
+    """Make the view of these options. Raises UsageError for options of other views."""
+    options.refuse(("columns", "bitsets", "rules", *OF_RULES, "where"), "Paimon indexes")
+    return PaimonIndexes(options.flag("all"))
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonIndexes:
+    """View with one row per index of a Paimon data file, or in an index file; with `all_files`, also one per data file without an index."""
+
+    all_files: bool = False
+    reads_data: bool = False
+
+    def fields(self) -> list[pa.Field]:
+        import pyarrow as pa
+
+        from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
+        from sbbf_tool.reports.arrow import schema_of
+
+        index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
+        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
+        target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
+        return [*target, *fields_of(InspectedFile, but=("indexes",)), index, findings]
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
+        return map(ListedFile, names)
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
+        from sbbf_tool.reports.plain import to_plain
+
+        report = inspect_paimon(path)
+        for file in report.files:
+            file_values = {"file": to_plain(path), "snapshot": report.snapshot, **values_of(file, columns), STATUS: OK}
+            findings = [finding for finding in report.findings if finding.file == file.data_file]
+            for index in file.indexes:
+                about = [finding for finding in findings if finding.column in (None, index.column)]
+                yield {**file_values, "index": to_plain(index), "findings": list(map(to_plain, about))}
+            if not file.indexes and (self.all_files or findings):
+                yield {**file_values, "findings": list(map(to_plain, findings))}
+
+    def parts(self) -> list[View]:
+        return []

@@ -1,0 +1,42 @@
+"""The pictures of reports in notebooks, below their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sbbf_tool.extensions.report.filter_figures import build_figures
+from sbbf_tool.extensions.report.pictures.figure import Figure, render_figure
+from sbbf_tool.extensions.report.pictures.folds import Curve, build_folds_figure
+from sbbf_tool.extensions.report.pictures.style import load_style
+from sbbf_tool.extensions.report.pictures.tiles import build_steps_figure
+from sbbf_tool.reports.advise import AdviceReport
+from sbbf_tool.reports.explain import ExplainReport
+from sbbf_tool.reports.inspect import InspectReport
+
+
+def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
+    """Yield the HTML of rate and fill; the ids begin with `key`."""
+    return _render(list(build_figures(key, report.filters, report.row_groups)))
+
+
+def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
+    """Yield the HTML of what each engine does with each row group."""
+    steps_by_engine = {engine.name: engine.steps for engine in report.engines}
+    names = [f"row group {row.row_group}" for row in report.row_groups]
+    title = f"{report.column} = {report.value}"
+    return _render([build_steps_figure(f"{key}_steps", title, steps_by_engine, names)] if steps_by_engine else [])
+
+
+def render_advice(report: AdviceReport, key: str) -> Iterator[str]:
+    """Yield the HTML of the rates that smaller filters would have."""
+    curves = [
+        Curve(column.column, tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes)) for column in report.filter_sizes
+    ]
+    return _render([build_folds_figure(f"{key}_folds", curves)] if curves else [])
+
+
+def _render(figures: Sequence[Figure]) -> Iterator[str]:
+    if figures:
+        yield f'<div class="sbbf"><style>{load_style()}</style>'
+        yield from map(render_figure, figures)
+        yield "</div>"

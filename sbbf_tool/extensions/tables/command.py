@@ -1,0 +1,141 @@
+"""A command that changes a table: what it costs, before it starts; at the end, the commits and how to undo them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.spelling import command_of
+from sbbf_tool.display import redact
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.extensions.tables.table_cost import TableCost, estimate_cost
+from sbbf_tool.extensions.tables.table_run import TableRun
+from sbbf_tool.hints import Fix, Rebuild
+from sbbf_tool.numbers import format_count, format_size
+
+if TYPE_CHECKING:
+    from sbbf_tool.rules.filter_spec import FilterSpec
+    from sbbf_tool.runner.selection import Selection
+
+_MOST_NAMES = 3
+"""Number of vanished files whose names are printed."""
+
+
+def show_cost(run: TableRun, cost: TableCost) -> None:
+    """Print what the change costs to standard error."""
+    table = run.table
+    parts = [f"{format_count(cost.files, 'file')}, {format_size(cost.bytes)}"]
+    if cost.filter_bytes:
+        parts.append(f"filters of up to about {format_size(cost.filter_bytes)}")
+    if cost.filter_bytes == 0:
+        are_all = cost.sampled_files == cost.files
+        parts.append("nothing to do" if are_all else f"nothing to do in the first {cost.sampled_files} of them that were read")
+    elif cost.shares_blocks:
+        parts.append("copies share the blocks of the old files")
+    else:
+        parts.append(f"copies take at most as much again, and at most {format_size(cost.bytes)} of old files stay {_until(table.format)}")
+    render.note(f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}")
+
+
+def _until(table_format: str) -> str:
+    return {
+        "Delta": "until VACUUM deletes them",
+        "Iceberg": "until their snapshots expire",
+        "DuckLake": "until ducklake_cleanup_old_files deletes them",
+    }.get(table_format, "until the table's clean-up deletes them")
+
+
+class TableCommand(TableRun):
+    """A change of a table by a command, which prints what it costs and what it did."""
+
+    def show_cost(self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None) -> None:
+        """Print what the change costs, before it starts; `spec` and `rebuild` are those of new filters."""
+        show_cost(self, estimate_cost(selection, spec, self.keys, rebuild))
+
+    def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> Commits:
+        """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
+        return Commits([self, *others], has_undo=has_undo)
+
+
+class Commits:
+    """The last lines of a command that changed tables, in place of `Undo` of a command that changed files."""
+
+    def __init__(self, runs: Sequence[TableRun], *, has_undo: bool) -> None:
+        self._runs = runs
+        self._has_undo = has_undo
+        """Whether `sbbf remove-filter` undoes the change."""
+        self._sums_by_path: dict[str, Mapping[str, int]] = {}
+
+    def add(self, path: str, sums: Mapping[str, int]) -> None:
+        """Take what a file adds to the sums of the command."""
+        self._sums_by_path[path] = sums
+
+    @property
+    def vanished(self) -> int:
+        """Number of files that other commits replaced or removed before this run could."""
+        return sum(len(run.vanished) for run in self._runs)
+
+    def withdraw(self, total: Counter[str]) -> None:
+        """Subtract from the sums what copies added that no commit contains."""
+        for path in (path for run in self._runs for path in run.vanished):
+            total.subtract(self._sums_by_path.get(path, {}))
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that the commits call for: that of a refusal if copies were lost, or other commits came first for every file."""
+        is_refused = any(run.files_without_copy or (run.vanished and not run.commits) for run in self._runs)
+        return RefusedError.exit_code if is_refused else 0
+
+    @property
+    def may_leave_copies(self) -> bool:
+        """Whether workers may write copies after the run was interrupted."""
+        return any(run.on_cluster for run in self._runs)
+
+    def show(self, page: Page) -> None:
+        """Print the commits and how to undo them."""
+        for run in self._runs:
+            if not run.commits:
+                page.say("no file was committed" if run.sets_properties_alone else "nothing was committed")
+            if run.sets_properties_alone:
+                properties = format_count(len(run.change.properties), "property", "properties")
+                page.say(f"set {properties} of the table, by which new files get filters")
+            for line in _lines_of(run):
+                page.say(line)
+            if not run.old_bytes:
+                continue
+            page.say(f"{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}")
+            if (undo := run.commits[0].undo) is not None:
+                page.say(f"undo: {undo}")
+            elif self._has_undo:
+                page.command(command_of(Fix("remove_filters", (run.table.name,), run.change.columns)), "undo: ")
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line per commit, and one about the files that vanished."""
+        return (line for run in self._runs for line in _lines_of(run))
+
+    def document(self) -> dict[str, Any]:
+        """Return commits and vanished files for the summary document."""
+        commits = [
+            {"version": commit.version, "files": commit.num_files, "rebuilds": commit.rebuilds, "undo": commit.undo}
+            for run in self._runs
+            for commit in run.commits
+        ]
+        return {"commits": commits, "vanished": [redact(path) for run in self._runs for path in run.vanished]}
+
+
+def _lines_of(run: TableRun) -> Iterator[str]:
+    for commit in run.commits:
+        again = f", built again {format_count(commit.rebuilds, 'time')} for commits that came first" if commit.rebuilds else ""
+        files = f"{format_count(commit.num_files, 'file')} {'as' if commit.is_new_version else 'in'} {commit.version}"
+        yield f"committed {files}{again}; no row changed"
+    without_copy = set(run.files_without_copy)
+    for paths, event in (
+        ([path for path in run.vanished if path not in without_copy], "another commit replaced or removed {} meanwhile"),
+        (run.files_without_copy, "the copies of {} were deleted meanwhile"),
+    ):
+        if paths:
+            names = ", ".join(map(redact, paths[:_MOST_NAMES])) + (", ..." if len(paths) > _MOST_NAMES else "")
+            yield f"{event.format(format_count(len(paths), 'file'))}; run the command again: {names}"

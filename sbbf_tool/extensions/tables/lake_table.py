@@ -1,0 +1,75 @@
+"""What tables of all formats have in common: the commit, and the run that leads to it.
+
+A module per format implements it. `commit` reads the newest version itself; `editing` makes the copies, and `table_run` connects both.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from sbbf_tool.runner.table import Change, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A live file and its copy, which has the same rows in the same row groups."""
+
+    old_path: str
+    new_path: str
+    new_bytes: int
+    modified_ms: int
+    """Milliseconds since 1970 at which the copy was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that succeeded."""
+
+    version: str
+    """`version 42` or `snapshot 8124`."""
+    num_files: int
+    """Number of files that were replaced; 0 if all had vanished, and then there is no commit and `version` is the newest one."""
+    vanished: tuple[str, ...] = ()
+    """Old paths of files that other commits removed meanwhile, so that their copies are not part of the table."""
+    rebuilds: int = 0
+    """How often the commit was built again, because another commit came first."""
+    undo: str | None = None
+    """Statement or command that undoes the commit, such as ``RESTORE TABLE delta.`/lake/orders` TO VERSION AS OF 41``; None if the format
+    has none."""
+    is_new_version: bool = True
+    """Whether the commit made this version; if not, the commit changed the files of existing versions, of which this is the newest."""
+
+
+class LakeTable(Table):
+    """One version of a table of Delta, Iceberg or DuckLake."""
+
+    changed_by = "sbbf_tool.extensions.tables.command:TableCommand"
+
+    marker_text: str = ""
+    """Content of the markers of runs in the table's folder. Unless it is empty, copies are this table's only if the marker of their run
+    has it, since the folder may also have files of a table in another catalog."""
+
+    @abstractmethod
+    def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
+        """Replace files in one commit in which no row changes, based on the newest version of the table.
+
+        If another commit comes first, the commit is built again from the new version; files that it removed are left out. Raises
+        RefusedError if the newest version cannot be changed or other commits come first in all attempts, WriteError if writing fails
+        (nothing is changed in both cases), and UncertainWriteError if it is unknown whether the commit succeeded: then the copies
+        must stay.
+        """
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties in a commit of their own, which replaces no file. Raises the errors of `commit`.
+
+        Only formats whose `takes_properties` is true can.
+        """
+        # A run refuses properties of the other formats before it starts.
+        raise NotImplementedError
+
+    @abstractmethod
+    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
+        """Return those of these files that any retained version of the table refers to."""

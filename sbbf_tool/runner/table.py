@@ -1,0 +1,185 @@
+"""A table as one more kind of path: its live files, and the change that replaces files by copies with the same rows.
+
+An extension brings a kind of tables as a module with `is_name(name)` (the form of a name decides), `is_table(name)` and `find_table(name)`,
+which returns a `Table`. A table object is one version of the table, which is read once. Nothing here opens a Parquet file.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.extension import load, table_kinds
+from sbbf_tool.parquet.column_names import ColumnNames, Path
+from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from sbbf_tool.file.partitions import PathPredicate
+    from sbbf_tool.hints import Rebuild
+    from sbbf_tool.rules.filter_spec import FilterSpec
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A data file of the version of the table."""
+
+    path: str
+    """Absolute path or URL, as `storage.places` opens it."""
+    bytes: int | None
+    """Length that the table records."""
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """Partition values as text, by the names that users know; None for NULL."""
+    unchangeable: str | None = None
+    """Why a commit cannot replace this file, such as `rows are deleted by position: compact them first`; None if it can."""
+    skipped: str | None = None
+    """Why its rows cannot be read, such as `the file is in ORC, not Parquet`; None for Parquet files."""
+    columns: ColumnNames | None = None
+    """Names of the columns of this file, for a file whose columns the table finds by a mapping of its own; None: those of the table."""
+    unknown: AbstractSet[str] = frozenset()
+    """Names of the table's partition values that the partition spec of this file lacks: a predicate on one does not exclude the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit records about the change."""
+
+    operation: str
+    """`ADD BLOOM FILTERS`, `REMOVE BLOOM FILTERS`, `RESIZE BLOOM FILTERS` or `REPAIR BLOOM FILTERS`."""
+    columns: tuple[str, ...] = ()
+    """Names that users know; empty for all columns."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the table to set in the same commit; only formats whose `takes_properties` is true take any."""
+
+
+class Table(ABC):
+    """One version of a table."""
+
+    format: ClassVar[str]
+    """`Delta`, `Iceberg` or `DuckLake`."""
+    changed_by: ClassVar[str]
+    """The class of its changes, a `TableChange`, as `MODULE:NAME`."""
+    takes_properties: ClassVar[bool] = False
+    """Whether a commit can set properties by which later writers add filters."""
+    name: str
+    """The table as the user named it."""
+    location: str
+    """Folder or URL of the table's data, without a slash at the end."""
+    version: str
+    """The version that was read, such as `version 41` or `snapshot 8123`."""
+    columns: ColumnNames
+    """The names that users know, for the columns of the files."""
+    properties: Mapping[str, str]
+    """Properties of the table."""
+    partition_columns: AbstractSet[Path] = frozenset()
+    """Paths of the columns whose values are in the table's metadata, and not in its files."""
+    partition_types: Mapping[str, str] = {}
+    """Types of the partition values by their names, in the words of the format; see `file.partitions.parse_value`."""
+
+    def column_of_property(self, name: str) -> str:
+        """Return the name of the column that the name of a property contains; a name that means no column is returned as it is."""
+        return name
+
+    def name_for_property(self, column: str) -> str:
+        """Return the name of a column as the names of properties contain it."""
+        return column
+
+    @abstractmethod
+    def live_files(self) -> Iterable[LiveFile]:
+        """Return the data files of this version, in the order of the table's metadata."""
+
+    def query_other_rows(self, column: str, values: Sequence[object]) -> bool:
+        """Return whether rows that are in none of the live files may hold one of the values in a column; None is null."""
+        return False
+
+    @abstractmethod
+    def ensure_changeable(self, *, conditional_put: bool = False) -> None:
+        """Raise RefusedError, with the feature's name, if no commit can be made to this table.
+
+        `conditional_put` confirms that all writers of a table on S3 create log entries by conditional requests.
+        """
+
+    @abstractmethod
+    def copy_path(self, file: LiveFile, name: str) -> str:
+        """Return the path of the copy of `file` that has this file name, in a folder where the table's own clean-up finds it."""
+
+    def begin(self, change: Change, where: PathPredicate | None, **options: Any) -> TableChange:
+        """Return the run that makes a change; nothing is read or written yet. Raises UsageError if the table cannot have the change.
+
+        The options: `files_per_commit`, `conditional_put`, `dry_run`, `keys` of encrypted files, `may_lack_columns` (the table need not
+        have all columns of the change), `on_cluster` (workers may write copies after the run was interrupted).
+        """
+        begun: TableChange = load(self.changed_by)(self, change, where, **options)
+        return begun
+
+
+class TableChange(Protocol):
+    """A change of a table: it wraps the rows of a run, commits, and prints what it costs and what it did."""
+
+    def rows(self, run: Callable[[Any, Any], Iterator[Any]], work: Any) -> Iterator[Any]:
+        """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row."""
+
+    def ensure_columns(self, selection: Any) -> None:
+        """Raise UsageError if the table does not have a column of the change, or has its values only as those of partitions."""
+
+    def show_cost(self, selection: Any, spec: FilterSpec | None, rebuild: Rebuild | None) -> None:
+        """Print what the change costs, before it starts."""
+
+    def outcome(self, others: Sequence[Any] = (), *, has_undo: bool = False) -> Commits:
+        """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
+
+
+class Commits(Protocol):
+    """The last lines of a command that changed tables."""
+
+    @property
+    def vanished(self) -> int: ...
+    @property
+    def exit_code(self) -> int: ...
+    @property
+    def may_leave_copies(self) -> bool: ...
+
+    def add(self, path: str, sums: Mapping[str, int]) -> None:
+        """Take what a file adds to the sums of the command."""
+
+    def withdraw(self, total: Counter[str]) -> None:
+        """Subtract from the sums what copies added that no commit contains."""
+
+    def show(self, page: Any) -> None:
+        """Print the commits and how to undo them."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line per commit, and one about the files that vanished."""
+
+    def document(self) -> dict[str, Any]:
+        """Return commits and vanished files for the summary document."""
+
+
+def is_table(name: str) -> bool:
+    """Return whether a name means a table, without reading it."""
+    return not os.path.isfile(name) and any(kind.is_table(name) for kind in table_kinds())
+
+
+def find_table(name: str) -> Table | None:
+    """Open the table that a name means; None if the name means files. A file of a table is not the table.
+
+    Raises UnreadableError for a damaged table, RefusedError for one that cannot be read, also because no extension reads it, and UsageError
+    if a package for the format is missing or the name of a catalog's table is incomplete.
+    """
+    if os.path.isfile(name):
+        return None
+    kinds = table_kinds()
+    for kind in kinds:
+        table: Table | None = kind.find_table(name)
+        if table is not None:
+            return table
+    if not kinds and (table_format := find_table_format(name)) in LISTING_FORMATS:
+        hint = "install one, or take the files below it as files"
+        raise RefusedError(f"no extension is installed that reads tables of {table_format}", file=name, hint=hint)
+    return None
