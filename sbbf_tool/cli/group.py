@@ -45,6 +45,7 @@ class CommandsByName(click.Group):
         self._own = commands
         self._sections = sections or {}
         self._takes_extensions = takes_extensions
+        self.path: tuple[str, ...] = ()  # the names of this group below `sbbf`
 
     @cached_property
     def entries(self) -> Mapping[str, CommandEntry]:
@@ -90,7 +91,7 @@ class CommandsByName(click.Group):
             ]
             groups = ctx.command_path.split()[1:]
             for option in settable_options(command):
-                option.envvar = "_".join(["sbbf", *groups, cmd_name, name_of(option).lstrip("-")]).replace("-", "_").upper()
+                option.envvar = "_".join(["sbbf", *self.path, cmd_name, name_of(option).lstrip("-")]).replace("-", "_").upper()
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
