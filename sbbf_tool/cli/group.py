@@ -89,7 +89,8 @@ class CommandsByName(click.Group):
                 *terminal_options(_show_log),
                 debug_option(),
             ]
-            groups = ctx.command_path.split()[1:]
+            if isinstance(command, CommandsByName):
+                command.path = (*self.path, cmd_name)
             for option in settable_options(command):
                 option.envvar = "_".join(["sbbf", *self.path, cmd_name, name_of(option).lstrip("-")]).replace("-", "_").upper()
         return command
