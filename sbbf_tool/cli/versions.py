@@ -10,8 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from sbbf_tool.bloom import kernels
 from sbbf_tool.parquet import chunk_index, structs
 
-_REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam", "fastavro", "jinja2")
-_EXTRAS = {"encryption": ("cryptography",), "objects": ("botocore", "obstore"), "spark": ("pyspark",)}
+_REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam")
+_EXTRAS = {
+    "encryption": ("cryptography",),
+    "objects": ("botocore", "obstore"),
+    "iceberg": ("fastavro", "pyiceberg"),
+    "paimon": ("fastavro",),
+    "report": ("jinja2",),
+    "spark": ("pyspark",),
+}
 """Packages of each extra of this package."""
 _SECONDS_FOR_JAVA = 3.0
 

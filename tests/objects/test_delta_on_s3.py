@@ -11,7 +11,7 @@ from obstore.store import MemoryStore
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError
-from sbbf_tool.extensions.tables.copies import delete_abandoned, find_abandoned
+from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.storage.objects.cloud import CloudStore
@@ -242,7 +242,7 @@ def test_old_copies_of_dead_runs_are_found_by_the_time_of_their_objects(moto_buc
     url = upload(moto_bucket, tmp_path / "t")
     copy = moto_bucket.put("lake/orders/sbbf-0123456789abcdef-00000000-part-0.parquet", b"copy")
     table = DeltaTable(url)
-    assert [abandoned.path for abandoned in find_abandoned(table, -3600)] == [copy]
-    assert find_abandoned(table) == []
-    delete_abandoned(table, find_abandoned(table, -3600), -3600)
-    assert find_abandoned(table, -3600) == []
+    assert [abandoned.path for abandoned in find_unreferenced(table, -3600)[0]] == [copy]
+    assert find_unreferenced(table, OLD_SECONDS)[0] == []
+    delete_abandoned(table, find_unreferenced(table, -3600)[0], -3600)
+    assert find_unreferenced(table, -3600)[0] == []

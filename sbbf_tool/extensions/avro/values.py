@@ -24,7 +24,11 @@ class Encoding:
     """Reader and writer of the values of one schema."""
 
     def __init__(self, schema: Schema) -> None:
-        import fastavro
+        try:
+            import fastavro
+        except ImportError:
+            message = "manifests of Iceberg and Paimon are Avro files, and the package fastavro is not installed"
+            raise UsageError(message, hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'") from None
 
         # A record is encoded as its fields, so this one adds no bytes and turns any schema into a record.
         root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": schema}]}

@@ -10,6 +10,7 @@ from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import escape, shorten
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.report import file_figures, lake_figures
 from sbbf_tool.extensions.report.comparison import EarlierRun, build_changes_figure
 from sbbf_tool.extensions.report.contents import FileContents
@@ -83,7 +84,10 @@ class Page:
 
     def render(self, version: str, figures: Iterable[Figure] | None = None) -> str:
         """Return the page as text, which is the same for the same files."""
-        from jinja2 import Environment
+        try:
+            from jinja2 import Environment
+        except ImportError:
+            raise UsageError("a page needs the package jinja2", hint="pip install 'sbbf-tool[report]'") from None
         from markupsafe import Markup
 
         style, script = load_style() + _load("page.css"), _load("sort.js")
