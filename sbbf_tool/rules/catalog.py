@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pkgutil import get_data
 
@@ -51,8 +52,11 @@ def all_rules() -> list[AnyRule]:
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
     """Read the examples, which lie beside the rules: those of Parquet files are in the golden reports of the tests."""
     packages = (__package__, *(name.partition(":")[0].rpartition(".")[0] for name in named("rules").values()))
-    files = [data for package in packages if (data := get_data(package, "examples.json")) is not None]
-    return {name: example for data in files for name, example in json.loads(data).items()}
+    examples: dict[str, Mapping[str, str | None]] = {}
+    for package in packages:
+        with suppress(FileNotFoundError):
+            examples |= json.loads(get_data(package, "examples.json") or b"{}")
+    return examples
 
 
 def list_rules(schema: str = "check") -> tuple[RuleReport, ...]:
