@@ -43,14 +43,15 @@ def run(script: str, folder: Path, **variables: str) -> subprocess.CompletedProc
     )
 
 
-def calls() -> list[object]:
-    """Return each call in a block that is not run as it is, as a parameter named by its page."""
-    blocks = [block for page in PAGES for block in blocks_of(page) if block.reason]
-    return [
-        pytest.param(match["words"], id=f"{name_of(block.page)}:{block.line}:{match['words'].strip()}")
-        for block in blocks
+def calls() -> dict[str, str]:
+    """Return each call in a block that is not run as it is, named by its page."""
+    return {
+        f"{name_of(block.page)}:{block.line}:{match['words'].strip()}": match["words"]
+        for page in PAGES
+        for block in blocks_of(page)
+        if block.reason
         for match in CALL.finditer(block.body.replace("\\\n", " "))
-    ]
+    }
 
 
 def unknown_options(call: str) -> set[str]:

@@ -89,6 +89,8 @@ def test_edits_are_made_in_the_order_of_their_places():
     edits = [compact.Edit(4, 5, b"<4>"), compact.Edit(0, 0, b"<0>"), compact.Edit(2, 4, b"")]
     assert compact.apply(b"012345", edits) == b"<0>01<4>5"
     assert compact.apply(b"012345", []) == b"012345"
+    with pytest.raises(ValueError, match="overlap"):
+        compact.apply(b"012345", [compact.Edit(0, 3, b""), compact.Edit(2, 4, b"")])
 
 
 def test_the_last_field_of_an_id_and_kind_counts():

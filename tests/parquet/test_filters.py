@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, build_header, parse_header
+from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, build_header, parse_header, predict_header_bytes
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.parquet.structs import parse_struct
@@ -49,6 +49,8 @@ def test_the_header_of_every_size_that_is_written(num_bytes):
     assert struct.numBytes == num_bytes
     assert None not in (struct.algorithm.BLOCK, struct.hash.XXHASH, struct.compression.UNCOMPRESSED)
     assert stored(num_bytes).warnings() == []
+    assert predict_header_bytes(len(raw) + num_bytes) == len(raw)
+    assert predict_header_bytes(None) == predict_header_bytes(5) == len(build_header(32))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3))

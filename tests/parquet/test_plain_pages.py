@@ -14,7 +14,7 @@ from sbbf_tool import UnreadableError, add_filters
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import Encoding
-from sbbf_tool.parquet.pages import is_dictionary_encoded
+from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
 from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
@@ -266,3 +266,27 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
                 continue
         assert not stored - hashes
     assert errors > 100
+
+
+@each("version, use_dictionary", [("1.0", True), ("2.0", False)])
+def test_damaged_chunks_without_checksums_are_read_or_refused(many, tmp_path, version, use_dictionary):
+    """Headers may lack any field and state any size; the reader raises an error of ours and terminates."""
+    path, rng, ends = tmp_path / "f.parquet", np.random.default_rng(5), Counter()
+    sizes = {"data_page_size": 500, "dictionary_pagesize_limit": 800, "write_batch_size": 50}
+    rows = many.slice(0, 300).select(["text", "int64", "list"])
+    pq.write_table(rows, path, use_dictionary=use_dictionary, data_page_version=version, compression="none", **sizes)
+    with ParquetFile.open(path) as file:
+        chunks = [(column, file.footer.chunk(0, column.index)) for column in file.footer.columns]
+    for column, meta in chunks:
+        start, end = page_range(meta)
+        for _ in range(250):
+            data = bytearray(path.read_bytes())
+            for at in rng.integers(start, end, rng.integers(1, 4)):
+                data[at] = rng.integers(0, 256)
+            try:
+                for page in PlainChunk(lambda offset, length, data=bytes(data): data[offset : offset + length], column, meta).pages():
+                    assert len(page.hashes) == len(page)
+                ends["read"] += 1
+            except (NotPlainError, UnreadableError) as error:
+                ends[type(error)] += 1
+    assert min(ends["read"], ends[NotPlainError]) > 30
