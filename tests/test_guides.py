@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import pytest
 import yaml
 
@@ -153,21 +152,6 @@ def test_a_report_of_a_lake(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert f"day={DAYS[1]}" in (tmp_path / "lake.html").read_text()
     assert f"day={DAYS[0]}" not in (tmp_path / "lake.html").read_text()
-
-
-@pytest.mark.engines
-def test_queries_of_the_past(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "events", days=())
-    for folder in (tmp_path / "spark-events", tmp_path / "profiles"):  # DuckDB's in both
-        folder.mkdir()
-        with duckdb.connect() as connection:
-            connection.execute("PRAGMA enable_profiling = 'json'")
-            connection.execute(f"PRAGMA profiling_output = '{folder / 'query.json'}'")
-            connection.execute(f"SELECT * FROM '{lake.path(DAYS[0])}' WHERE user_id = 107919").fetchall()
-    command = example("choose-columns.md", "--history").body.replace("/lake/events", str(lake.folder)).replace("/var/log", str(tmp_path))
-    done = run(command, tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert "2 scans" in done.stdout
 
 
 @pytest.mark.engines

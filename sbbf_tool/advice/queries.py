@@ -37,8 +37,6 @@ class Condition(NamedTuple):
 class Query:
     text: str
     conditions: tuple[Condition, ...]
-    is_observed: bool = False
-    """Whether a log has the query; a condition that does not fit a file is then left out of it."""
 
 
 class _Parser(Parser):
@@ -133,18 +131,13 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
         except UsageError:
             missing.add(condition.column)
         else:
-            try:
-                with file.locate_errors():
-                    question = reuse.question_of(column, condition.values)
-            except UsageError:
-                if query.is_observed:
-                    continue
-                raise
-            if any(literal.is_null for literal in question.literals) and not query.is_observed:
+            with file.locate_errors():
+                question = reuse.question_of(column, condition.values)
+            if any(literal.is_null for literal in question.literals):
                 raise _build_null_error(query.text)
             questions.append(question)
     counts.missing = frozenset(missing)
-    if (missing and not query.is_observed) or not questions:
+    if missing or not questions:
         return counts
     for number in range(file.footer.num_row_groups):
         counts.row_groups += 1

@@ -35,7 +35,7 @@ class Surveys:
         if self.unreadable and not self.files:
             raise UnreadableError("no file can be read", file=", ".join(map(redact, names)), hint=str(self.unreadable[0]))
         for query, counts in zip(queries, self.counts, strict=True):
-            for column in () if query.is_observed else counts.missing:
+            for column in counts.missing:
                 self._refuse_missing_column(query, column)
 
     def _add(self, path: str, survey: FileSurvey) -> None:

@@ -42,14 +42,6 @@ _QUERIES = (
     Column("after advised filters", ESTIMATE),
 )
 
-_HISTORY = (
-    Column("queried columns", NAME),
-    Column("scans", COUNT),
-    Column("bytes read", BYTES),
-    Column("skipped", RATE, 1),
-    Column("bytes skipped", BYTES),
-)
-
 
 def read_queries(path: str | None) -> list[str]:
     """Read the queries in a file without their comments; return no queries if `path` is None."""
@@ -103,7 +95,6 @@ class _AdviceView(View["AdviceReport"]):
         page.table(_COLUMNS, map(_format_row, report.columns), most_rows=MOST_SIZES, matters=lambda row: row[2] == "add")
         page.say_all(_reasons(page, report))
         page.table(_QUERIES, map(_format_query, report.queries))
-        _show_history(page, report)
         _show_sizes(page, report)
         if self._command:
             page.command(self._command)
@@ -123,38 +114,6 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         yield f"{joined_names}: {reason}"
         for caution in cautions:
             yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
-
-
-def _show_history(page: Page, report: AdviceReport) -> None:
-    """Print what the advised filters would have saved in real queries."""
-    history = report.history
-    if history is None:
-        return
-    rows = [(", ".join(row.columns), row.scans, row.bytes_read, row.share_skipped, row.bytes_skipped) for row in history.groups]
-    page.table(_HISTORY, rows)
-    scans, logs = format_count(history.scans, "scan"), format_count(history.logs, "log")
-    num_filters = sum(column.verdict == "add" for column in report.columns)
-    read, skipped = page.bytes(history.bytes_read), page.bytes(history.bytes_skipped)
-    if num_filters:
-        filters = "this filter" if num_filters == 1 else f"these {num_filters:,} filters"
-        page.say(f"{filters} would have skipped {skipped} of the {read} that these queries read ({scans} of these files in {logs})")
-    else:
-        page.say(f"no filter is advised for what these queries read: {read} ({scans} of these files in {logs})")
-    if history.scans_by_file_size:
-        number = format_count(history.scans_by_file_size, "scan")
-        page.say(f"note: {number} counted with all bytes of the files, as the logs do not say how many were read")
-    if history.scans_without_bytes:
-        page.say(f"note: {format_count(history.scans_without_bytes, 'scan')} counted as 0 bytes, as the logs do not say how many were read")
-    rest = [
-        f"{format_count(history.scans_without, 'scan')} of them without = or IN" if history.scans_without else "",
-        f"{format_count(history.other_scans, 'scan')} of other files" if history.other_scans else "",
-        f"{format_count(history.skipped_lines, 'line')} that could not be read" if history.skipped_lines else "",
-    ]
-    if history.unreadable_logs:
-        number = format_count(len(history.unreadable_logs), "log")
-        page.say(f"note: {number} could not be read, or not to the end; the first: {history.unreadable_logs[0]}")
-    if any(rest):
-        page.say(f"not counted: {', '.join(filter(None, rest))}")
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:

@@ -29,13 +29,6 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
 @click.option(
     "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line; -- begins a comment."
 )
-@click.option(
-    "--history",
-    type=click.Path(),
-    multiple=True,
-    metavar="LOG",
-    help="Take the queries from this event log of Spark or JSON profile of DuckDB, or a folder of them (repeat for more).",
-)
 @click.option("--fpp", default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Give advice for this query engine only (repeat for more).")
 @click.option(
@@ -54,7 +47,6 @@ def command(
     files: Files,
     queries: tuple[str, ...],
     queries_file: str | None,
-    history: tuple[str, ...],
     fpp: float,
     engines: tuple[str, ...],
     all_types: bool,
@@ -65,8 +57,6 @@ def command(
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
     PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; the advice covers all files together.
-    --history takes the conditions by = and IN of real queries on these files from logs, and estimates how many of the bytes that the
-    queries read the filters would have skipped.
 
     The command reads the footers, filters and dictionaries of all files, and the data of a few row groups. If queries are given, only
     columns that they use are recommended. Without queries, floating-point measures, decimal fractions, points in time and documents are
@@ -84,7 +74,6 @@ def command(
                 files.rows,
                 names,
                 queries=all_queries,
-                history=history,
                 fpp=fpp,
                 engine_names=engines,
                 all_types=all_types,

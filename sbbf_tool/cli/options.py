@@ -42,7 +42,6 @@ _ABOUT = {
     "--engine": About(COLUMNS),
     "--run": About(COLUMNS, READING),
     "--mine": About(COLUMNS, READING),
-    "--history": About(COLUMNS, READING, FILE),
     "--all-types": About(COLUMNS),
     "--emit": About(OUTPUT),
     "--query": About(COLUMNS),

@@ -14,9 +14,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sbbf_tool.advice.history.read import read_history
-from sbbf_tool.advice.history.savings import build_history_advice
-from sbbf_tool.advice.history.scans import History
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
 from sbbf_tool.advice.sample import describe_ndv_source, sample
 from sbbf_tool.advice.survey import FileSurvey, Totals, survey
@@ -61,7 +58,6 @@ def advise(
     names: Readable | Iterable[Readable],
     *,
     queries: Iterable[str] = (),
-    history: Iterable[str | os.PathLike[str]] = (),
     fpp: float = DEFAULT_FPP,
     engine_names: Iterable[str] = (),
     all_types: bool = False,
@@ -76,18 +72,13 @@ def advise(
 
     `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
     assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
-    out unless `all_types` is set. `history` are event logs of Spark and JSON profiles of DuckDB, or folders of them: what scans of these
-    files compared by = and IN are queries too. `engine_names` are the query engines that will read the files (if empty, all known ones).
+    out unless `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all known ones).
     `emit` names a writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there
-    is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has) and UnreadableError
-    (a log that is none, or that has no scan of these files).
+    is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has).
     """
     inputs = list(as_iterable(names))
     paths = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
-    logs = [os.fsdecode(log) for log in as_iterable(history)]
-    past = read_history(logs, paths) if logs else None
-    given_queries = tuple(parse_query(query) for query in as_iterable(queries))
-    parsed_queries = (*given_queries, *(past.queries if past is not None else ()))
+    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_set, limit = Keys.of(keys), max_page_bytes
     files = chain.from_iterable(parquet_inputs(name, filesystem) for name in inputs)
     unnamed: dict[str, Readable | FileIn] = {}
@@ -97,8 +88,7 @@ def advise(
     return advise_on_surveys(
         paths,
         surveys,
-        queries=given_queries,
-        history=past,
+        queries=parsed_queries,
         fpp=fpp,
         engine_names=engine_names,
         all_types=all_types,
@@ -129,7 +119,6 @@ def advise_on_surveys(
     surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
     *,
     queries: Iterable[Query],
-    history: History | None = None,
     fpp: float | None = None,
     engine_names: Iterable[str],
     keys: Keys | None = None,
@@ -141,15 +130,14 @@ def advise_on_surveys(
     jobs: int | None = None,
     is_table: bool = False,
 ) -> AdviceReport:
-    """Advise on files that were surveyed elsewhere with the same queries, followed by those of `history`.
+    """Advise on files that were surveyed elsewhere with the same queries.
 
     `paths` are the arguments that named the files.
 
     Some of the files are opened again here to count distinct values; `unnamed` has those that cannot be opened by name, and `open_by`
     returns what to open for the path of another.
     """
-    given_queries, engines = tuple(queries), as_names(engine_names, "engine")
-    queries = (*given_queries, *(history.queries if history is not None else ()))
+    queries, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_fpp(fpp)
     if emit is not None:
@@ -196,8 +184,7 @@ def advise_on_surveys(
         bytes=summary.bytes,
         fpp=fpp,
         columns=tuple(columns.values()),
-        queries=query_advice[: len(given_queries)],
-        history=None if history is None else build_history_advice(history, query_advice[len(given_queries) :]),
+        queries=query_advice,
         sampled_files=tuple(map(redact, sample_files)),
         fix=None if unnamed else fix,
         unreadable=tuple(map(str, summary.unreadable)),

@@ -66,46 +66,6 @@ class QueryAdvice:
 
 
 @dataclass(frozen=True)
-class HistoryGroup:
-    """Scans of real queries with conditions on the same columns."""
-
-    columns: tuple[str, ...]
-    scans: int
-    bytes_read: int
-    """Bytes that the scans read, as far as the logs have them."""
-    sampled_queries: int
-    """Different queries among them that were evaluated."""
-    share_skipped: float
-    """Share of the row groups that the advised filters exclude, of those that min and max, dictionaries and existing filters leave."""
-    bytes_skipped: int
-    """This share of the bytes."""
-
-
-@dataclass(frozen=True)
-class HistoryAdvice:
-    """What the advised filters would have saved in the queries of the logs."""
-
-    logs: int
-    scans: int
-    """Scans of these files with conditions by = or IN."""
-    scans_without: int
-    """Scans of these files without such a condition."""
-    other_scans: int
-    """Scans of other files."""
-    skipped_lines: int
-    """Lines of logs that are too long, or no JSON."""
-    unreadable_logs: tuple[str, ...]
-    """Logs in folders that cannot be read, or not to their end, with the reason."""
-    scans_by_file_size: int
-    """Of `scans`, those whose bytes are all bytes of their files, as the logs do not say how many they read."""
-    scans_without_bytes: int
-    """Of `scans`, those whose bytes no log has; they count as 0."""
-    bytes_read: int
-    bytes_skipped: int
-    groups: tuple[HistoryGroup, ...]
-
-
-@dataclass(frozen=True)
 class FoldedSize:
     """The filters of one column after a number of halvings, exactly, from their bits."""
 
@@ -171,8 +131,6 @@ class AdviceReport(Tabular):
     """The sizes to which the existing filters can be folded, for each column that has filters."""
     emit: WriterSettings | None = None
     """The settings of the writer that was requested."""
-    history: HistoryAdvice | None = None
-    """What the filters would have saved in real queries, if logs were given."""
     exit_code: int = 0
     """The highest exit code of the files that could not be read."""
 

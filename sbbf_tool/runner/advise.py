@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from sbbf_tool.advice.history.read import read_history
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.advice.survey import FileSurvey
 from sbbf_tool.arguments import as_iterable
@@ -29,7 +28,6 @@ def advise_files(
     names: tuple[str, ...],
     *,
     queries: Iterable[str] = (),
-    history: Iterable[str] = (),
     fpp: float | None = None,
     engine_names: Iterable[str] = (),
     all_types: bool = False,
@@ -44,16 +42,13 @@ def advise_files(
     `run` does the work on the files of `names`: it reads footers, filters and dictionaries. This process reads data of a few row groups.
     `table_files` is what it needs to know of the files if `names` is a table.
     """
-    parsed_queries, logs = tuple(parse_query(query) for query in as_iterable(queries)), list(as_iterable(history))
-    past = read_history(logs, names) if logs else None
-    all_queries = (*parsed_queries, *(past.queries if past is not None else ()))
+    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_ring = Keys.of(keys)
-    file_surveys = surveys(run(works.survey(all_queries, keys=key_ring, max_page_bytes=max_page_bytes)))
+    file_surveys = surveys(run(works.survey(parsed_queries, keys=key_ring, max_page_bytes=max_page_bytes)))
     return advise_on_surveys(
         names,
         file_surveys,
         queries=parsed_queries,
-        history=past,
         fpp=fpp,
         engine_names=engine_names,
         all_types=all_types,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 import io
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -125,22 +124,6 @@ class Files:
 Call = Callable[[Files, Any], object]
 
 
-def logs(files: Files, argument: Any) -> Any:
-    """Write a log about the file, at the path that the argument has, alone or in a collection."""
-    query = {"Format": "Parquet", "Location": f"InMemoryFileIndex(1 paths)[file:{files.filtered}]", "PushedFilters": "[EqualTo(ab,abc)]"}
-    metrics = [{"name": "size of files read", "accumulatorId": 7, "metricType": "size"}]
-    plan = {"nodeName": "Scan parquet", "metadata": query, "metrics": metrics, "children": []}
-    package = "org.apache.spark.sql.execution.ui"
-    start = {"Event": f"{package}.SparkListenerSQLExecutionStart", "executionId": 1, "sparkPlanInfo": plan}
-    # A scan that changes none of its metrics has not run.
-    read = {"Event": f"{package}.SparkListenerDriverAccumUpdates", "executionId": 1, "accumUpdates": [[7, files.filtered.stat().st_size]]}
-    log = files.filtered.with_name("log")
-    log.write_text("\n".join(map(json.dumps, (start, read))))
-    if isinstance(argument, str | Path):
-        return type(argument)(log)
-    return [log]
-
-
 def outcomes(report: EngineRunsReport) -> list[tuple[str, str, int]]:
     """What two runs have in common."""
     return [(run.engine, run.outcome, run.with_filters.rows) for run in report.engines if run.with_filters is not None]
@@ -157,7 +140,6 @@ CASES: dict[str, tuple[object, Call]] = {
     "add_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.add_paimon_index(files.table, argument, dry_run=True)),
     "remove_paimon_index.columns": ("ab", lambda files, argument: sbbf_tool.remove_paimon_index(files.table, argument, dry_run=True)),
     "advise.names": ("PATH", lambda files, argument: sbbf_tool.advise(argument)),
-    "advise.history": ("PATH", lambda files, argument: sbbf_tool.advise(files.filtered, history=logs(files, argument))),
     "run_engines.engines": ("pyarrow", lambda files, argument: outcomes(sbbf_tool.run_engines(files.filtered, "a", 7, argument))),
     "run_engines.names": ("PATH", lambda files, argument: outcomes(sbbf_tool.run_engines(argument, "a", 7, "pyarrow"))),
     "advise.queries": (QUERY, lambda files, argument: sbbf_tool.advise(files.filtered, queries=argument)),
