@@ -50,7 +50,7 @@ while True:
         assert "other commits came first" in str(error)
 print(total)
 """
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[2]), str(Path(__file__).parents[3])))}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[3]), str(Path(__file__).parents[4])))}
 
 
 def start(program, *arguments):

@@ -22,7 +22,7 @@ from sbbf_tool.extensions.report.page import Page
 from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS
 from support.html_pages import parse_page
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 
 @pytest.fixture
