@@ -9,15 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
-from sbbf_tool.file import interrupted
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage.temporary import write_all
+from support.tables import each
 
 OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
 
@@ -116,7 +116,7 @@ def test_a_second_concurrent_append_is_refused(path):
     assert path.read_bytes() == OLD + b"new"
 
 
-@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, WriteError), (errno.EROFS, RefusedError)])
+@each("number, kind", [(errno.ENOSPC, WriteError), (errno.EROFS, RefusedError)])
 def test_without_a_journal_the_file_does_not_change(path, monkeypatch, number, kind):
     def fail(fd: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -130,23 +130,23 @@ def test_without_a_journal_the_file_does_not_change(path, monkeypatch, number, k
 
 def killed_while(path, moment: str) -> None:
     """A process that appends to the file, killed at that moment: with its bytes half written, or written and not yet accepted."""
-    program = (
-        "import os, signal, sys, time\n"
-        "from sbbf_tool.storage import append\n"
-        "from sbbf_tool.storage.local import LocalSource\n"
-        "from sbbf_tool.storage.temporary import write_all\n"
-        "def die(*written): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "def write(fd, piece):\n"
-        "    write_all(fd, piece)\n"
-        "    if piece == b'half of it' and sys.argv[2] == 'writing': die()\n"
-        "append.write_all = write\n"
-        "append.append(LocalSource(sys.argv[1]), [b'half of it', b'and the rest of it, PAR1'], die)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(path), moment])
-    assert done.returncode == -signal.SIGKILL
+    if child := os.fork():
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        return
+
+    def die(*written: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def write(fd: int, piece: bytes) -> None:
+        write_all(fd, piece)
+        if piece == b"half of it" and moment == "writing":
+            die()
+
+    append_module.write_all = write
+    append(LocalSource(path), [b"half of it", b"and the rest of it, PAR1"], die)
 
 
-@pytest.mark.parametrize("moment", ["writing", "verifying"])
+@each("moment", ["writing", "verifying"])
 def test_recover_truncates_the_append_of_a_killed_process(path, moment):
     killed_while(path, moment)
     assert path.read_bytes() != OLD
@@ -164,8 +164,8 @@ def test_recover_leaves_a_file_alone_that_was_replaced_since(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-@pytest.mark.parametrize("moment", ["writing", "verifying"])
-@pytest.mark.parametrize("behind", [b"somebody else's, PAR1", b"x" * 1000, b"x" * 1000 + b"PAR1"])
+@each("moment", ["writing", "verifying"])
+@each("behind", [b"somebody else's, PAR1", b"x" * 1000, b"x" * 1000 + b"PAR1"])
 def test_recover_keeps_bytes_that_another_program_put_after_the_old_ones(path, moment, behind):
     killed_while(path, moment)
     path.write_bytes(OLD + behind)
@@ -248,24 +248,6 @@ class TestOfRealFiles:
         assert not any("append" in note for note in inspect(events).notes)
         assert repair(events, in_place=True).truncated_to == events.stat().st_size
         assert not inspect(events).filters
-
-    def test_killed_at_any_moment(self, events, fixtures):
-        before = (fixtures / "events.parquet").read_bytes()
-        add_filters(events, ["user_id", "session"], output=events.with_name("whole.parquet"))
-        whole = events.with_name("whole.parquet").read_bytes()
-        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(events), "-c", "user_id", "-c", "session", "--in-place", "--append"]
-        start = time.perf_counter()
-        assert subprocess.run([*command, "--dry-run"], stdout=subprocess.DEVNULL).returncode == 0
-        usual = time.perf_counter() - start
-        for number in range(12):
-            events.write_bytes(before)
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(usual * (0.6 + 0.06 * number))
-            process.kill()
-            process.wait()
-            interrupted.undo(str(events), str(events), None)  # as the next command does
-            assert events.read_bytes() in (before, whole)
-            assert not [name for name in os.listdir(events.parent) if name.startswith(".")]
 
 
 def test_a_file_without_write_permission_is_refused(path):

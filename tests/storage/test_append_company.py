@@ -23,6 +23,7 @@ from sbbf_tool.storage.append import append, recover
 from sbbf_tool.storage.journal import journal_of
 from sbbf_tool.storage.local import LocalSource
 from support.places import overlay
+from support.tables import each
 
 OLD = bytes(range(256)) * 40 + b"PAR1"
 PIECES = [b"a filter's header, ", bytearray(b"its bitset, " * 100), memoryview(b"and a footer, PAR1")]
@@ -143,7 +144,7 @@ def append_while(path: Path, at: int | None, act: Callable[[], None]) -> tuple[i
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.heavy), 17])
-@pytest.mark.parametrize("name", OTHER_WRITERS)
+@each("name", list(OTHER_WRITERS))
 def test_another_writer_at_any_line(tmp_path, name, step):
     writer = OTHER_WRITERS[name]
     folder = tmp_path / "it"
@@ -180,7 +181,7 @@ def test_another_writer_at_any_line(tmp_path, name, step):
     assert successes == [at for at in successes if at > count // 2]
 
 
-@pytest.mark.parametrize("way", ["link", "rename and link back"])
+@each("way", ["link", "rename and link back"])
 def test_a_name_that_leads_elsewhere_before_the_file_is_opened(tmp_path, way):
     path, theirs = tmp_path / "a.parquet", tmp_path / "theirs"
     path.write_bytes(OLD)
@@ -201,7 +202,7 @@ def test_a_name_that_leads_elsewhere_before_the_file_is_opened(tmp_path, way):
 # Names
 
 
-@pytest.mark.parametrize("names", [2, 3])
+@each("names", [2, 3])
 def test_a_file_of_several_names_is_not_appended_to(fixtures, tmp_path, names):
     path = Path(shutil.copy(fixtures / "events.parquet", tmp_path / "a.parquet"))
     old = path.read_bytes()

@@ -12,6 +12,7 @@ import pytest
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.source import PlannedSource
 from support.places import as_user, needs_root, open_folder
+from support.tables import each
 
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 OWNER, USER, GROUP, MASK, OTHER_ENTRY = 0x01, 0x02, 0x04, 0x10, 0x20
@@ -47,7 +48,7 @@ def allowed(status: os.stat_result, user: int, groups: set[int]) -> int:
 
 
 @needs_root
-@pytest.mark.parametrize("groups", [(MY_GROUP,), (MY_GROUP, ANALYSTS)], ids=["not of the group", "of the group"])
+@each("groups", [(MY_GROUP,), (MY_GROUP, ANALYSTS)])
 def test_no_user_may_do_more_with_a_new_file(groups):
     """Every mode of a file that belongs to another user: for users with each set of groups."""
     with open_folder() as folder:
@@ -169,7 +170,7 @@ def test_a_list_that_the_new_place_cannot_hold_leaves_the_owner_alone(tmp_path, 
     assert mode_of(path) == 0o600
 
 
-@pytest.mark.parametrize("name", ["security.ima", "security.evm"])
+@each("name", ["security.ima", "security.evm"])
 def test_a_signature_of_the_old_content_is_not_carried(tmp_path, name):
     path = tmp_path / "a"
     path.write_bytes(b"old")
@@ -181,8 +182,8 @@ def test_a_signature_of_the_old_content_is_not_carried(tmp_path, name):
 # Files that are no copy of a local one
 
 
-@pytest.mark.parametrize("mask", [0, 0o022, 0o027, 0o077])
-@pytest.mark.parametrize("has_default_list", [False, True], ids=["no list", "default list"])
+@each("mask", [0, 0o022, 0o027, 0o077])
+@each("has_default_list", [False, True])
 def test_a_new_file_has_the_mode_that_any_program_gives_it(tmp_path, monkeypatch, mask, has_default_list):
     """The umask is one of the whole process: to set it, even for a moment, opens the files of other threads."""
     source = tmp_path / "source"

@@ -16,6 +16,7 @@ from sbbf_tool.storage import copying, places
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.local import LocalSource, begin_copy, replace
 from support.samples import write_events
+from support.tables import each
 
 OLD = bytes(range(256)) * 1000
 
@@ -61,7 +62,7 @@ def replace_with(path: Path, count: int, keep: int, target: Path | None = None) 
             replace(source, str(target or path), keep, [b"new bytes"], lambda new: None, begun)
 
 
-@pytest.mark.parametrize("keep", [100_500, 150_000, len(OLD)])
+@each("keep", [100_500, 150_000, len(OLD)])
 def test_each_byte_is_copied_once(path, monkeypatch, keep):
     copies = watch_kernel(monkeypatch)
     replace_with(path, 100_500, keep)
@@ -73,7 +74,7 @@ def test_each_byte_is_copied_once(path, monkeypatch, keep):
     assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
 
 
-@pytest.mark.parametrize("keep", [0, 700, 100_499])
+@each("keep", [0, 700, 100_499])
 def test_a_copy_of_too_many_bytes_is_not_used(path, keep):
     replace_with(path, 100_500, keep)
     assert path.read_bytes() == OLD[:keep] + b"new bytes"
@@ -88,7 +89,7 @@ def test_a_copy_for_another_name_is_not_used(path):
     assert os.listdir(path.parent) == ["a.parquet"]
 
 
-@pytest.mark.parametrize("answer", [errno.EXDEV, errno.ENOSYS, errno.EIO, 0])
+@each("answer", [errno.EXDEV, errno.ENOSYS, errno.EIO, 0])
 def test_without_the_kernel_the_thread_reads_and_writes(path, monkeypatch, answer):
     def copy(*arguments: object) -> int:
         if answer:
@@ -186,7 +187,7 @@ def test_the_writing_to_disk_begins_with_each_part(path, monkeypatch):
     assert parts == [(start, min(1000, 100_500 - start)) for start in range(0, 100_500, 1000)]
 
 
-@pytest.mark.parametrize("way", [{"dry_run": True}, {"in_place": True, "append": True}])
+@each("way", [{"dry_run": True}, {"in_place": True, "append": True}])
 def test_no_copy_is_begun_where_none_is_made(tmp_path, monkeypatch, way):
     copies = watch_kernel(monkeypatch)
     add_filters(write_events(tmp_path / "a.parquet"), ["id"], **way)
@@ -256,7 +257,7 @@ def test_a_file_that_changes_after_it_was_copied_is_not_replaced(tmp_path, monke
     assert os.listdir(tmp_path) == ["a.parquet"]
 
 
-@pytest.mark.parametrize("offset", [4, 100])
+@each("offset", [4, 100])
 def test_a_wrong_byte_in_the_pages_of_the_copy_is_detected(tmp_path, monkeypatch, offset):
     source = write_events(tmp_path / "a.parquet")
     really_finish = BegunCopy.finish

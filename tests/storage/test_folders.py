@@ -12,6 +12,7 @@ import pytest
 
 from sbbf_tool.storage.folders import LocalFolders
 from sbbf_tool.storage.temporary import open_locked, temporary_path
+from support.tables import each
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_missing_files(files: LocalFolders, tmp_path: Path) -> None:
         files.create(str(tmp_path / "none" / "a"), b"")
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/a", "hdfs://namenode:8020/a", "x-y.z+1://a"])
+@each("url", ["s3://bucket/a", "hdfs://namenode:8020/a", "x-y.z+1://a"])
 def test_a_url_of_another_store_is_no_local_path(files: LocalFolders, url: str) -> None:
     for call in (files.read, files.list, files.resolve):
         with pytest.raises(OSError, match="only local folders") as raised:
@@ -95,7 +96,7 @@ def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not
     os.close(fd)
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
+@each("code", [errno.EPERM, errno.EOPNOTSUPP])
 def test_without_hard_links_nothing_is_created(files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     def link(*paths: str) -> None:
         raise OSError(code, os.strerror(code))
@@ -106,7 +107,7 @@ def test_without_hard_links_nothing_is_created(files: LocalFolders, tmp_path: Pa
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "link"])
+@each("call", ["write", "fsync", "link"])
 def test_a_call_that_fails_leaves_nothing_behind(files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def fail(*arguments: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

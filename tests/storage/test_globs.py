@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sbbf_tool.storage.globs import matches_any
+from support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("glob", "folder", "path"),
+@each(
+    "glob, folder, path",
     [
         (".", "/a/b", "/a/b/c"),
         ("./", "/a/b", "/a/b/c"),
@@ -33,8 +32,8 @@ def test_a_glob_matches_a_file_and_what_is_below_a_folder(glob: str, folder: str
     assert matches_any([glob], folder, path)
 
 
-@pytest.mark.parametrize(
-    ("glob", "path"),
+@each(
+    "glob, path",
     [("x", "/f/xy"), (".", "/g/a"), ("*", "/g"), ("*.p", "/f/a/b.q"), ("s3://b/x", "s3://b/xy"), ("[a", "/f/a"), ("a+", "/f/aa")],
 )
 def test_a_glob_does_not_match_other_files(glob: str, path: str) -> None:

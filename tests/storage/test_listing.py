@@ -13,6 +13,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.storage.listing import entries, has_files
 from sbbf_tool.storage.places import parquet_files
 from support.places import as_user, needs_root, open_folder
+from support.tables import each
 
 
 def names(folder: Path, pattern: str = "", *, links: bool = False) -> list[str]:
@@ -32,8 +33,8 @@ def lake(tmp_path):
     return lake
 
 
-@pytest.mark.parametrize("name", ["loop", "loop.parquet"])
-@pytest.mark.parametrize("target", ["{self}", "missing", "a.parquet/x", "x" * 300, "/" + "y/" * 2000, "{other}"])
+@each("name", ["loop", "loop.parquet"])
+@each("target", ["{self}", "missing", "a.parquet/x", "x" * 300, "/" + "y/" * 2000, "{other}"])
 def test_a_link_that_leads_nowhere_stops_nothing(lake, name, target):
     link, second_link = lake / name, lake / "other"
     second_link.symlink_to(link)
@@ -44,7 +45,7 @@ def test_a_link_that_leads_nowhere_stops_nothing(lake, name, target):
 
 
 @needs_root
-@pytest.mark.parametrize("mode", [0o000, 0o311, 0o644])
+@each("mode", [0o000, 0o311, 0o644])
 def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(mode):
     with open_folder() as folder:
         for name in ("a.parquet", "m/b.parquet", "z.parquet"):
@@ -86,7 +87,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("shape", "expected"), SHAPES.items(), ids=lambda value: "+".join(value) if isinstance(value, tuple) else "")
+@each("shape, expected", SHAPES.items())
 def test_a_folder_has_files_exactly_if_its_listing_has_entries(tmp_path, shape, expected):
     (tmp_path / "lake").mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -110,7 +111,7 @@ def test_a_folder_that_is_missing_has_no_files(tmp_path):
 
 
 @needs_root
-@pytest.mark.parametrize("mode", [0o000, 0o311, 0o644])
+@each("mode", [0o000, 0o311, 0o644])
 def test_a_folder_that_may_not_be_listed_counts_as_a_file(mode):
     with open_folder() as folder:
         (folder / "m").mkdir()
@@ -194,7 +195,7 @@ def test_links_are_distinguished_from_files(lake):
     assert names(lake, "*/c.parquet", links=True) == ["folder.parquet/c.parquet@", "folder/c.parquet@"]
 
 
-@pytest.mark.parametrize("pattern", ["**/*.parquet", "**/**/*.parquet", "./**/*.parquet", "{0}/**/*.parquet", "**/[abz].parquet"])
+@each("pattern", ["**/*.parquet", "**/**/*.parquet", "./**/*.parquet", "{0}/**/*.parquet", "**/[abz].parquet"])
 def test_a_pattern_of_any_depth_does_not_go_in_circles(lake, pattern, monkeypatch):
     """Two links to a folder in itself lead to 2 ** 40 paths; `**` follows none, as in bash."""
     monkeypatch.chdir(lake)
@@ -204,7 +205,7 @@ def test_a_pattern_of_any_depth_does_not_go_in_circles(lake, pattern, monkeypatc
     assert [Path(entry.path).absolute() for entry in entries(pattern.format(lake))] == expected
 
 
-@pytest.mark.parametrize("pattern", ["{0}//*.parquet", "{0}///f*.parquet", "{0}/./*.parquet", "/*/../{0}/f*.parquet", "{0}/day=[1]/f*"])
+@each("pattern", ["{0}//*.parquet", "{0}///f*.parquet", "{0}/./*.parquet", "/*/../{0}/f*.parquet", "{0}/day=[1]/f*"])
 def test_a_link_is_detected_by_every_spelling_of_its_pattern(lake, pattern):
     for folder in (lake, lake / "day=1"):
         (folder / "file.parquet").symlink_to(lake.parent / "elsewhere" / "c.parquet")
@@ -216,7 +217,7 @@ def test_a_link_is_detected_by_every_spelling_of_its_pattern(lake, pattern):
         assert [entry for entry in entries("f*.parquet") if not entry.is_link] == []
 
 
-@pytest.mark.parametrize("form", ["{}/a b/x.parquet", "file:{}/a b/x.parquet", "file:{}/a%20b/x.parquet", "file://{}/a%20b/x.parquet"])
+@each("form", ["{}/a b/x.parquet", "file:{}/a b/x.parquet", "file:{}/a%20b/x.parquet", "file://{}/a%20b/x.parquet"])
 def test_names_as_hadoop_and_spark_print_them(form, tmp_path):
     (tmp_path / "a b").mkdir()
     (tmp_path / "a b" / "x.parquet").touch()
@@ -229,9 +230,7 @@ def test_an_existing_name_with_a_percent_sign_is_meant_as_it_is(tmp_path):
     assert list(parquet_files(f"file:{tmp_path}/k=%20.parquet")) == [f"{tmp_path}/k=%20.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("dbfs:/mnt/x", "/dbfs"), ("dbfs://mnt/x", "/dbfs"), ("hdfs:/x", "hdfs://"), ("s3:/b/k", "s3://")]
-)
+@each("name, hint", [("dbfs:/mnt/x", "/dbfs"), ("dbfs://mnt/x", "/dbfs"), ("hdfs:/x", "hdfs://"), ("s3:/b/k", "s3://")])
 def test_paths_of_other_systems_get_a_hint(name, hint):
     with pytest.raises(UsageError) as raised:
         list(parquet_files(name))

@@ -11,6 +11,7 @@ import pytest
 
 from sbbf_tool.storage import copying, reflinks, system_calls, temporary
 from sbbf_tool.storage.local import LocalSource, begin_copy, replace
+from support.tables import each
 
 OLD = bytes(range(256)) * 1000
 F_FULLFSYNC = 51
@@ -49,7 +50,7 @@ def test_a_file_is_written_to_the_disk_itself(path: Path, monkeypatch: pytest.Mo
     assert path.read_bytes() == OLD + b"new"
 
 
-@pytest.mark.parametrize("reason", [errno.ENOTSUP, errno.EINVAL, errno.ENOTTY])
+@each("reason", [errno.ENOTSUP, errno.EINVAL, errno.ENOTTY])
 def test_fsync_is_used_where_the_file_system_knows_nothing_else(path: Path, monkeypatch: pytest.MonkeyPatch, reason: int) -> None:
     disk = Disk(monkeypatch, reason)
     with LocalSource(path) as source:
@@ -79,8 +80,8 @@ class Clones:
         return 0
 
 
-@pytest.mark.parametrize("keep", [len(OLD), len(OLD) - 7, 0])
-@pytest.mark.parametrize("mode", [0o640, 0o600])
+@each("keep", [len(OLD), len(OLD) - 7, 0])
+@each("mode", [0o640, 0o600])
 def test_the_temporary_file_is_a_clone_cut_to_its_length(path: Path, monkeypatch: pytest.MonkeyPatch, keep: int, mode: int) -> None:
     path.chmod(mode)
     clones = Clones(monkeypatch)
@@ -104,7 +105,7 @@ def test_a_copy_that_a_thread_begins_is_a_clone(path: Path, monkeypatch: pytest.
     assert len(clones.names) == 1
 
 
-@pytest.mark.parametrize("obstacle", ["no clone", "read-only"])
+@each("obstacle", ["no clone", "read-only"])
 def test_bytes_are_copied_where_no_clone_can_be_written(path: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str) -> None:
     with monkeypatch.context() as patch:
         clones = Clones(patch, works=obstacle != "no clone")
@@ -125,7 +126,7 @@ def test_bytes_are_copied_where_no_clone_can_be_written(path: Path, monkeypatch:
     assert os.listdir(path.parent) == ["a.parquet"]
 
 
-@pytest.mark.parametrize("works", [True, False])
+@each("works", [True, False])
 def test_estimates_know_whether_copies_are_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool) -> None:
     clones = Clones(monkeypatch, works=works)
     assert reflinks.has_reflinks(str(tmp_path)) is works

@@ -14,6 +14,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from support.places import NOBODY, needs_root, open_folder, without_privileges
+from support.tables import each
 
 OLD = bytes(range(256)) * 1000
 NEW = OLD + b"new bytes"
@@ -50,7 +51,7 @@ def failing(code: int):
 # Content
 
 
-@pytest.mark.parametrize("keep", [0, 1, 1000, len(OLD)])
+@each("keep", [0, 1, 1000, len(OLD)])
 def test_the_kept_bytes_and_the_pieces_in_order(path, keep):
     pieces = [b"one", bytearray(b"two"), memoryview(b"-three-")[1:-1], b"", memoryview(bytes(8)).cast("Q")]
     with LocalSource(path) as source:
@@ -103,7 +104,7 @@ def test_a_file_that_verification_refuses_is_not_published(path):
 # As much like the old file as can be
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o664, 0o444, 0o755, 0o4711])
+@each("mode", [0o600, 0o644, 0o640, 0o664, 0o444, 0o755, 0o4711])
 def test_a_copy_has_the_mode(path, mode):
     path.chmod(mode)
     append(path, path.with_name("b.parquet"))
@@ -249,7 +250,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=list(NAMES))
+@each("name", NAMES)
 def test_any_name_that_a_file_can_have(tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(OLD)

@@ -15,6 +15,7 @@ from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.temporary import sweep
 from support.places import open_folder, without_privileges
+from support.tables import each
 
 OLD = bytes(range(256)) * 1000
 NEW = OLD + b"new bytes"
@@ -94,7 +95,7 @@ def test_a_target_that_exists_is_not_overwritten(path):
     assert out.read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize("precious", [False, True])
+@each("precious", [False, True])
 def test_file_systems_without_hard_links(path, monkeypatch, precious):
     out = path.with_name("out")
     monkeypatch.setattr(os, "link", failing(errno.EPERM))
@@ -200,7 +201,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("kind", ["link", "dangling link", "loop", "fifo", "folder"])
+@each("kind", ["link", "dangling link", "loop", "fifo", "folder"])
 def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch, kind):
     planted, victim = path.with_name(f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"), path.with_name("victim")
     if kind == "fifo":
@@ -223,24 +224,24 @@ def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch
 # Holes
 
 
-@pytest.mark.parametrize("by_kernel", [True, False])
-@pytest.mark.parametrize("data", [(), (0,), (20,), (0, 31), (5, 6, 17)], ids=str)
+@each("by_kernel", [True, False])
+@each("data", [(), (0,), (20,), (0, 31), (5, 6, 17)])
 def test_a_copy_has_the_holes_of_its_source(path, monkeypatch, data, by_kernel):
-    """A file of 32 MiB, of which only some have content; the last bytes are always such."""
+    """A file of 4 MiB, of which only some have content; the last bytes are always such."""
     if not by_kernel:
         monkeypatch.setattr(os, "copy_file_range", failing(errno.EXDEV))
     with open(path, "wb") as stream:
         for place in data:
-            os.pwrite(stream.fileno(), os.urandom(1 << 20), place << 20)
-        os.ftruncate(stream.fileno(), 32 << 20)
+            os.pwrite(stream.fileno(), os.urandom(1 << 17), place << 17)
+        os.ftruncate(stream.fileno(), 4 << 20)
     size = path.stat().st_blocks * 512
-    if size >= 32 << 20:
+    if size >= 4 << 20:
         pytest.skip("this file system has no holes")
     for target in (path.with_name("b.parquet"), path):
         old = path.read_bytes()
         append(path, target)
         assert target.read_bytes() == old + b"new bytes"
-        assert target.stat().st_blocks * 512 <= size + (1 << 20)
+        assert target.stat().st_blocks * 512 <= size + (1 << 17)
 
 
 def test_a_copy_of_a_part_ends_within_data_and_within_holes(path):

@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.places import parquet_files
+from support.tables import each
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_a_range_has_exactly_the_requested_bytes(path):
         assert source.bytes_read == 5 + 100 + 10
 
 
-@pytest.mark.parametrize(("offset", "length"), [(0, 101), (100, 1), (-1, 5), (5, -1), (2**62, 1), (0, 2**62), (2**63, 2**63)])
+@each("offset, length", [(0, 101), (100, 1), (-1, 5), (5, -1), (2**62, 1), (0, 2**62), (2**63, 2**63)])
 def test_a_range_outside_the_file_is_unreadable(path, offset, length):
     with LocalSource(path) as source, pytest.raises(UnreadableError, match="outside the file"):
         source.read(offset, length)
@@ -83,7 +84,7 @@ def restrict_to_owner(path: Path) -> None:
 CHANGES = [append, touch, os.unlink, rewrite_and_set_the_time_back, restrict_to_owner]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@each("change", CHANGES)
 def test_a_change_is_noticed(path, change):
     path.chmod(0o644)
     with LocalSource(path) as source:
@@ -114,7 +115,7 @@ def a_socket(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("kind", ["fifo", "folder", "device", "socket", "missing", "loop", "too long", "below a file", "NUL"])
+@each("kind", ["fifo", "folder", "device", "socket", "missing", "loop", "too long", "below a file", "NUL"])
 def test_anything_but_a_file_is_unreadable_and_is_not_waited_for(tmp_path, path, kind):
     name = str(tmp_path / "it")
     if kind == "fifo":
@@ -176,7 +177,7 @@ def test_a_folder_means_the_parquet_files_below_it_but_hidden_ones(lake):
     assert names(lake, "day=1") == ["day=1/part-0.parquet"]
 
 
-@pytest.mark.parametrize("backwards", [False, True])
+@each("backwards", [False, True])
 def test_the_order_does_not_depend_on_the_file_system(lake, monkeypatch, backwards):
     """`os.scandir` returns names in any order, which stays the same for one folder: two listings in a row show nothing."""
     scandir, calls = os.scandir, []
@@ -205,7 +206,7 @@ def test_a_pattern_means_what_it_matches_and_folders_their_files(lake):
     assert names(lake, "**/part-*.parquet") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
 
 
-@pytest.mark.parametrize(("pattern", "complaint"), [("*.orc", "no file matches"), ("_temporary/empty", "no Parquet file below")])
+@each("pattern, complaint", [("*.orc", "no file matches"), ("_temporary/empty", "no Parquet file below")])
 def test_nothing_found_is_an_error(lake, pattern, complaint):
     (lake / "_temporary" / "empty").mkdir()
     with pytest.raises(UnreadableError, match=complaint):

@@ -24,6 +24,7 @@ from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
 from support.places import as_user, needs_root, open_folder, small_disk, without_privileges
+from support.tables import each
 
 ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 
@@ -42,7 +43,7 @@ def write(path: Path, data: bytes = b"new") -> None:
         stream.write(data)
 
 
-@pytest.mark.parametrize("content", [None, b"an old report"], ids=["new", "old"])
+@each("content", [None, b"an old report"])
 def test_what_is_written_after_an_error_goes_nowhere(tmp_path, content):
     """pyarrow writes the footer of a Parquet file when it deletes the writer; by then the descriptor may be that of another file."""
     path = tmp_path / "r.parquet"
@@ -60,7 +61,7 @@ def test_what_is_written_after_an_error_goes_nowhere(tmp_path, content):
     assert sorted(os.listdir(tmp_path)) == (["other"] if content is None else ["other", "r.parquet"])
 
 
-@pytest.mark.parametrize("content", [None, b"an old file"], ids=["new", "old"])
+@each("content", [None, b"an old file"])
 def test_a_full_disk_leaves_what_was_there(tmp_path, content):
     with small_disk(tmp_path / "disk", "64k") as disk:
         path = disk / "file.json"
@@ -76,7 +77,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, content):
         assert content is None or path.read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["report.parquet", "report.json"])
+@each("name", ["report.parquet", "report.json"])
 def test_a_report_is_not_written_on_a_full_disk(tmp_path, name):
     with small_disk(tmp_path / "disk", "4k") as disk:
         (disk / "rest").write_bytes(bytes(4 << 10))
@@ -85,7 +86,7 @@ def test_a_report_is_not_written_on_a_full_disk(tmp_path, name):
         assert os.listdir(disk) == ["rest"]
 
 
-@pytest.mark.parametrize("save", [save_report, write], ids=["report", "file"])
+@each("save", [save_report, write])
 def test_a_link_planted_under_a_name_that_can_be_guessed_is_not_written_through(tmp_path, save):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
@@ -134,7 +135,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
     assert path.read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+@each("mode", [0o600, 0o640, 0o644])
 def test_an_old_file_keeps_its_mode_and_a_private_one_has_its_own(tmp_path, mode):
     path = tmp_path / "file.json"
     path.touch()
@@ -186,7 +187,7 @@ def test_a_fifo_that_no_process_reads_is_an_error(tmp_path, monkeypatch):
 
 
 @needs_root
-@pytest.mark.parametrize("leads_to", ["victim", "nothing"])
+@each("leads_to", ["victim", "nothing"])
 def test_a_link_of_another_user_is_not_followed(tmp_path, leads_to):
     (tmp_path / "victim").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / leads_to)

@@ -1,25 +1,21 @@
-"""Disks that are full, systems that cannot copy, processes that are killed: the file is the old one or the new one, whole."""
+"""Disks that are full, and systems that cannot copy: the file is the old one or the new one, whole."""
 
 from __future__ import annotations
 
 import errno
 import os
-import random
 import resource
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from sbbf_tool.errors import SbbfError, UnreadableError, WriteError
+from sbbf_tool.errors import UnreadableError, WriteError
 from sbbf_tool.storage import local
 from sbbf_tool.storage.local import LocalSource, replace
 from support.places import small_disk
+from support.tables import each
 
 OLD = os.urandom(400_000)
 PIECES = [b"new " * 10_000, b"bytes"]
@@ -63,18 +59,9 @@ def cannot(code: int):
     return copy_file_range
 
 
-CANNOT = [errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO]
-
-
-@pytest.mark.parametrize("code", CANNOT, ids=[errno.errorcode[code] for code in CANNOT])
+@each("code", [errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO])
 def test_where_the_kernel_does_not_copy_bytes_are_copied(path, monkeypatch, code):
     monkeypatch.setattr(os, "copy_file_range", cannot(code))
-    append(path)
-    assert path.read_bytes() == NEW
-
-
-def test_where_the_kernel_copies_nothing_bytes_are_copied(path, monkeypatch):
-    monkeypatch.setattr(os, "copy_file_range", lambda *arguments: 0)
     append(path)
     assert path.read_bytes() == NEW
 
@@ -85,7 +72,7 @@ def test_where_the_system_has_no_such_call_bytes_are_copied(path, monkeypatch):
     assert path.read_bytes() == NEW
 
 
-@pytest.mark.parametrize("then", ["goes on", "stops", "fails"])
+@each("then", ["goes on", "stops", "fails"])
 def test_where_the_kernel_copies_a_part_the_rest_follows(path, monkeypatch, then):
     copy, calls = os.copy_file_range, []
 
@@ -146,8 +133,8 @@ def files_no_larger_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("by_kernel", [True, False])
-@pytest.mark.parametrize("limit", [100_000, len(OLD) + 100], ids=["in the copy", "in the pieces"])
+@each("by_kernel", [True, False])
+@each("limit", [100_000, len(OLD) + 100])
 def test_a_limit_on_the_size_of_files(path, monkeypatch, by_kernel, limit):
     if not by_kernel:
         monkeypatch.delattr(os, "copy_file_range")
@@ -173,7 +160,7 @@ def test_a_quota_that_is_used_up(path, monkeypatch):
     assert_fails_and_leaves_no_trace(path, "quota")
 
 
-@pytest.mark.parametrize("call", ["rename", "fchmod"])
+@each("call", ["rename", "fchmod"])
 def test_a_step_that_fails(path, monkeypatch, call):
     monkeypatch.setattr(os, call, fails(errno.EIO))
     assert_fails_and_leaves_no_trace(path, "input/output error")
@@ -203,81 +190,3 @@ def test_a_folder_that_cannot_be_synced_at_all_is_no_failure(path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda fd: fsync(fd) if os.path.isfile(f"/proc/self/fd/{fd}") else fails(errno.EINVAL)())
     assert append(path) == []
     assert path.read_bytes() == NEW
-
-
-# Processes that are killed
-
-WRITER = """
-import os, sys
-from sbbf_tool.storage.local import LocalSource, replace
-
-path, moment = sys.argv[1:]
-
-def verify(written):
-    if moment == "verifying":
-        print("now", flush=True)
-        sys.stdin.read()
-
-def pieces():
-    yield b"x" * 100_000
-    if moment == "writing":
-        print("now", flush=True)
-        sys.stdin.read()
-    yield b"y"
-
-if moment != "for ever":
-    with LocalSource(path) as source:
-        replace(source, path, source.size, pieces(), verify)
-while True:
-    with LocalSource(path) as source:
-        letter = b"b" if source.read(source.size - 1, 1) == b"a" else b"a"
-        if letter == b"a":
-            print("now", flush=True)
-        replace(source, path, 0, [letter * 300_000], verify)
-"""
-
-
-def start(path: Path, moment: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, path, moment], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("moment", ["writing", "verifying"])
-def test_a_process_killed_in_the_middle_leaves_the_old_file_and_the_next_one_sweeps(path, moment):
-    with start(path, moment) as writer:
-        assert writer.stdout.readline() == b"now\n"
-        writer.send_signal(signal.SIGKILL)
-    assert path.read_bytes() == OLD
-    remaining = [name for name in os.listdir(path.parent) if name != "a.parquet"]
-    assert len(remaining) == 1
-    assert remaining[0].startswith(".a.parquet.")
-    assert append(path) == []
-    assert path.read_bytes() == NEW
-    assert os.listdir(path.parent) == ["a.parquet"]
-
-
-@pytest.mark.timeout(60)
-def test_a_process_that_lives_keeps_others_from_writing(path):
-    with start(path, "verifying") as writer:
-        assert writer.stdout.readline() == b"now\n"
-        with pytest.raises(SbbfError, match="another process is writing this file"):
-            append(path)
-        writer.send_signal(signal.SIGKILL)
-    assert append(path) == []
-
-
-@pytest.mark.timeout(60)
-def test_readers_see_a_whole_file_whenever_a_process_is_killed(path):
-    when = random.Random(4)
-    whole = {letter * 300_000 for letter in (b"a", b"b")}
-    path.write_bytes(b"a" * 300_000)
-    for _ in range(20):
-        with start(path, "for ever") as writer:
-            assert writer.stdout.readline() == b"now\n"
-            until = time.monotonic() + when.uniform(0.001, 0.1)
-            while time.monotonic() < until:
-                assert path.read_bytes() in whole
-            writer.send_signal(signal.SIGKILL)
-        assert path.read_bytes() in whole
-    append(path)
-    assert os.listdir(path.parent) == ["a.parquet"]

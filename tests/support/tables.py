@@ -85,7 +85,7 @@ def restore_folder(folder: Path, before: dict[Path, tuple[int, str | bytes | Non
     for path in reversed(after):
         kept = before.get(path)
         if kept is None or (kept != after[path] and (not stat.S_ISDIR(kept[0]) or not stat.S_ISDIR(after[path][0]))):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            shutil.rmtree(path) if not path.is_symlink() and path.is_dir() else path.unlink()
     for path, (mode, content) in before.items():
         if isinstance(content, str) and not path.is_symlink():
             path.symlink_to(content)
