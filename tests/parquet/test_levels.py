@@ -62,6 +62,8 @@ def test_any_runs(sample, data):
         (b"\x03\x07", 1, 3, 3),  # the last group may be cut to the bytes that it needs
         (b"\x05\xff\x01", 1, 9, 9),
         (b"\x05\xff", 1, 9, None),
+        (b"\x05\xff\xff\xff", 3, 12, 12),
+        (b"\x05\xff\xff\xff", 3, 13, None),
         *((repeated(1, n, 1), 1, n, n) for n in (1, 63, 64, 127, 128, 8191, 8192, 1 << 20)),  # headers of one to four bytes
         *((repeated(0, n, 1) + repeated(1, 1, 1), 1, n + 1, 1) for n in (1, 63, 64, 8192)),
         (b"", 0, 7, 7),  # a column that stores no levels
