@@ -141,7 +141,7 @@ def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
                 chunk.meta_data.data_page_offset = chunk.meta_data.bloom_filter_offset or chunk.meta_data.data_page_offset
 
     edit_footer(path, state_the_filter)
-    assert all("states no size of its page" in (result.problem or "") for result in verify(path).filters)
+    assert all("does not state the size of its page" in (result.problem or "") for result in verify(path).filters)
     report = probe(path, "id", [-1], dialect="draft1-raw")
     assert {row.answer for row in report.values[0].row_groups} == {"cannot say"}
     assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}
