@@ -40,6 +40,10 @@ def __dir__() -> list[str]:
 def _homes() -> dict[str, str]:
     """Map each public name to its module, from the stub beside this file. The loader reads the stub, since the package may be in a zip."""
     import re  # not at the top: the command line uses nothing from here, and should not load `re`
+    from importlib.util import find_spec
 
     stub = __loader__.get_data(os.path.join(os.path.dirname(__file__), "__init__.pyi")).decode()
-    return {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}
+    homes = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}
+    extensions = {".".join(module.split(".")[:3]) for module in homes.values() if module.startswith(f"{__name__}.extensions.")}
+    missing = {extension for extension in extensions if find_spec(extension) is None}
+    return {name: module for name, module in homes.items() if ".".join(module.split(".")[:3]) not in missing}
