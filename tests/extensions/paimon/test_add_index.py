@@ -24,6 +24,7 @@ from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import FILE_FIELDS, NewFile, TableMaker, nullable
+from support.tables import each
 
 NewTable = Callable[..., TableMaker]
 
@@ -51,9 +52,10 @@ def index_s(files: Any, maker: TableMaker, **how: Any) -> AddIndexReport:
     return add_paimon_index(maker.root, ["s"], files=files, **how)
 
 
-@pytest.mark.parametrize(("threshold", "place"), [("500 B", "embedded"), ("1 b", "file")])
+@each("threshold, place", [("500 B", "embedded"), ("1 b", "file")])
 def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: NewTable, threshold: str, place: str) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": threshold})
+    assert index_s(files, maker).new_indexes == ()
     maker.commit(NewFile(columns(0), name="a.parquet"))
     maker.commit(NewFile(columns(100), name="b.parquet"))
     before = contents(maker.root)
@@ -145,15 +147,6 @@ def test_the_options_of_the_table_are_the_default_request(new_table: NewTable) -
         add_paimon_index(str(unfiltered.root))
 
 
-def test_a_plan_writes_nothing(files: LocalFolders, new_table: NewTable) -> None:
-    maker = new_table()
-    maker.commit(NewFile(columns(0)))
-    before = contents(maker.root)
-    report = index_s(files, maker, dry_run=True)
-    assert (len(report.new_indexes), report.snapshot_after) == (1, None)
-    assert contents(maker.root) == before
-
-
 def test_files_that_get_no_index(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(
@@ -181,7 +174,7 @@ def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders,
     assert stranger.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("threshold", ["1 b", "1 mb"])
+@each("threshold", ["1 b", "1 mb"])
 def test_an_external_file_gets_an_index_in_the_manifest_alone(
     files: LocalFolders, new_table: NewTable, tmp_path: Path, threshold: str
 ) -> None:
@@ -227,7 +220,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("message", "arguments"), REFUSED, ids=[message for message, _ in REFUSED])
+@each("message, arguments", REFUSED)
 def test_tables_this_must_not_be_done_to(files: LocalFolders, new_table: NewTable, message: str, arguments: dict[str, Any]) -> None:
     options = {"file-index.in-manifest-threshold": "1 b"} | arguments.pop("options", {})
     maker = new_table(options=options, **arguments)
@@ -254,18 +247,6 @@ def test_branches_addresses_and_storage_that_only_reads_are_refused(files: Local
         index_s(files, branch)
 
 
-@pytest.mark.parametrize(("column", "message"), [("nope", "no column"), ("flag", "no Bloom filter for type BOOLEAN")])
-def test_columns_that_cannot_be_indexed(new_table: NewTable, column: str, message: str) -> None:
-    maker = new_table([("flag", "BOOLEAN")])
-    maker.commit(NewFile({"flag": pa.array([True])}))
-    with pytest.raises(UsageError, match=message):
-        add_paimon_index(str(maker.root), [IndexRequest(column)])
-
-
-def test_an_empty_table_needs_nothing(files: LocalFolders, new_table: NewTable) -> None:
-    assert index_s(files, new_table()).new_indexes == ()
-
-
 class Disturbed(LocalFolders):
     """Local files, but something happens before a path is created: whatever `before` does."""
 
@@ -278,7 +259,7 @@ class Disturbed(LocalFolders):
         super().create(path, data)
 
 
-@pytest.mark.parametrize("threshold", ["500 B", "1 b"])
+@each("threshold", ["500 B", "1 b"])
 def test_another_commit_that_comes_first_is_built_upon(files: LocalFolders, new_table: NewTable, threshold: str) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": threshold})
     stays, goes = NewFile(columns(0), name="stays.parquet"), NewFile(columns(100), name="goes.parquet")
@@ -339,7 +320,7 @@ def test_two_at_the_same_index_file(new_table: NewTable) -> None:
     assert contents(maker.root) == before | {"bucket-0/b.parquet.index": b"theirs"}
 
 
-@pytest.mark.parametrize("failing", ["a.parquet.index", "b.parquet.index", "/manifest/manifest-", "/manifest/manifest-list-", "/snapshot/"])
+@each("failing", ["a.parquet.index", "b.parquet.index", "/manifest/manifest-", "/manifest/manifest-list-", "/snapshot/"])
 def test_a_failing_disk_leaves_the_table_as_it_was(new_table: NewTable, failing: str) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"), NewFile(columns(0), name="b.parquet"))

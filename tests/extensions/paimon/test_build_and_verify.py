@@ -51,20 +51,6 @@ def test_a_filter_fits_its_values(files: LocalFolders, data_file: str) -> None:
     assert list(parse_container(report.container).indexes) == ["id", "s"]
 
 
-@pytest.mark.parametrize(
-    ("requests", "message"),
-    [([], "no column"), (["id", "id"], "twice"), (["nope"], "no column 'nope'")],
-)
-def test_requests_that_mean_nothing(files: LocalFolders, data_file: str, requests: list[str], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        build(files, data_file, [IndexRequest(name) for name in requests])
-
-
-def test_a_size_that_overflows_is_refused(files: LocalFolders, data_file: str) -> None:
-    with pytest.raises(UsageError, match="overflows"):
-        build(files, data_file, [IndexRequest("id", 100_000_000, 1e-6)])
-
-
 def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTable) -> None:
     """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not state the precision."""
     columns = {"t": pa.array([1_700_000_000_123], pa.timestamp("ms"))}

@@ -26,6 +26,7 @@ from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import RULES
 from support.paimon_tables import NewFile, TableMaker
+from support.tables import each
 
 NewTable = Callable[..., TableMaker]
 NUMBERS = range(1000, 1100)
@@ -84,7 +85,7 @@ def names(report: CheckReport) -> set[str]:
     return {finding.rule for finding in report.findings}
 
 
-@pytest.mark.parametrize("rule", INDEX_RULES, ids=lambda rule: rule.name)
+@each("rule", INDEX_RULES)
 def test_each_rule_finds_its_defect(new_table: NewTable, tmp_path: Path, rule: Any, capfd: pytest.CaptureFixture[str]) -> None:
     maker = make_table(new_table, tmp_path, rule.name)
     report = check_paimon(maker.root, fail_on=rule.severity)
@@ -135,7 +136,7 @@ CAUSES: list[tuple[str, dict[str, bytes], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("filters", "words"), [case[1:] for case in CAUSES], ids=[case[0] for case in CAUSES])
+@each("filters, words", [case[1:] for case in CAUSES])
 def test_the_cause_of_a_wrong_hash(new_table: NewTable, filters: dict[str, bytes], words: str) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, embedded=container_of(**filters)))

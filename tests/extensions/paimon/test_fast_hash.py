@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import Key, deduplicate, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from support.tables import each
 
 longs = st.integers(-(2**63), 2**63 - 1)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0, 0), (1, 0x5BCA7C69B794F8CE), (-1, 0x5BCA868437950D03), (10, 0x95EA2955ABD45275), (-(2**63), 0x3BE7D0F7780DE548)],
+@each(
+    "value, expected", [(0, 0), (1, 0x5BCA7C69B794F8CE), (-1, 0x5BCA868437950D03), (10, 0x95EA2955ABD45275), (-(2**63), 0x3BE7D0F7780DE548)]
 )
 def test_published_integers(value: int, expected: int) -> None:
     assert wang_hash(value) == expected
@@ -44,8 +43,8 @@ def test_every_nan_is_the_canonical_one_and_zeros_differ() -> None:
     assert double_keys(doubles).tolist() == [0x7FF8000000000000] * 2 + [0, -(2**63)]
 
 
-@pytest.mark.parametrize(
-    ("per_second", "count", "millis", "micros"),
+@each(
+    "per_second, count, millis, micros",
     [(1, -2, -2000, -2_000_000), (10**3, -1, -1, -1000), (10**6, -1, -1, -1), (10**9, -1, -1, -1), (10**9, 1_999_999, 1, 1999)],
 )
 def test_timestamps_are_rounded_down(per_second: int, count: int, millis: int, micros: int) -> None:
@@ -54,8 +53,8 @@ def test_timestamps_are_rounded_down(per_second: int, count: int, millis: int, m
     assert timestamp_keys(counts, per_second, Key.MICROS).tolist() == [micros]
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
+@each(
+    "text, key",
     [
         ("CHAR(3) NOT NULL", Key.BYTES),
         ("STRING", Key.BYTES),

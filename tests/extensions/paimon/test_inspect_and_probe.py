@@ -19,6 +19,7 @@ from sbbf_tool.extensions.paimon.verbs.inspect import inspect_container, inspect
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
+from support.tables import each
 
 NewTable = Callable[..., TableMaker]
 
@@ -157,8 +158,8 @@ def test_warnings_about_indexes(new_table: NewTable) -> None:
     assert len(inspect_container(container, "x").files[0].indexes) == 11
 
 
-@pytest.mark.parametrize(
-    ("primary_keys", "options", "unused_reason"),
+@each(
+    "primary_keys, options, unused_reason",
     [
         ((), {"file-index.read.enabled": "false"}, "file-index.read.enabled is false"),
         (("id",), {}, "the table has a primary key and no deletion vectors"),

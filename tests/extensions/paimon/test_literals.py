@@ -14,10 +14,11 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon import literals
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.literals import parse_literal
+from support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("data_type", "text", "key"),
+@each(
+    "data_type, text, key",
     [
         ("STRING", "", b""),
         ("CHAR(9)", " é ", " é ".encode()),
@@ -54,8 +55,8 @@ def test_values(data_type: str, text: str, key: bytes | int) -> None:
     assert parse_literal(text, parse_type_text(data_type)).key == key
 
 
-@pytest.mark.parametrize(
-    ("data_type", "text"),
+@each(
+    "data_type, text",
     [
         ("STRING", "\ud800"),
         ("BYTES", "ff"),
@@ -108,7 +109,7 @@ def test_a_float_is_the_nearest_to_its_decimal(bits: int, off: int) -> None:
     assert parse_literal(text, parse_type_text("FLOAT")).key == expected
 
 
-@pytest.mark.parametrize("text", ["0", "0e999999999", "1e-999999999", "1.5"])
+@each("text", ["0", "0e999999999", "1e-999999999", "1.5"])
 def test_a_float_that_a_double_states_exactly_or_as_zero_takes_no_exact_arithmetic(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fractions of such exponents would take minutes."""
     monkeypatch.setattr(literals, "Fraction", None)

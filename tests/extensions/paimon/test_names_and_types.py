@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +18,7 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_
 from sbbf_tool.extensions.paimon.modified_utf8 import build_utf, parse_utf
 from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape, format_java_float
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, parse_indexed_column
+from support.tables import each
 
 text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)
 
@@ -26,29 +30,18 @@ def test_any_name_comes_back(name: str) -> None:
     assert parse_utf(data, 0, len(data)) == (combined_name, len(data))
 
 
-@pytest.mark.parametrize(
-    ("name", "encoded"),
-    [("", "0000"), ("a", "000161"), ("\0", "0002c080"), ("é", "0002c3a9"), ("日", "0003e697a5"), ("\U0001f600", "0006eda0bdedb880")],
-)
-def test_the_bytes_of_names(name: str, encoded: str) -> None:
-    assert build_utf(name).hex() == encoded
+NAMES = [("", "0000"), ("a", "000161"), ("\0", "0002c080"), ("é", "0002c3a9"), ("日", "0003e697a5"), ("\U0001f600", "0006eda0bdedb880")]
 
 
-@pytest.mark.parametrize("encoded", ["00", "0002c3", "000100", "0004f09f9880", "0002c081", "0001ff", "0003e08080", "0001c3"])
-def test_what_is_not_modified_utf8_is_unreadable(encoded: str) -> None:
-    data = bytes.fromhex(encoded)
-    with pytest.raises(UnreadableError):
-        parse_utf(data, 0, len(data))
-
-
-def test_a_name_may_have_65535_bytes() -> None:
+def test_the_bytes_of_names() -> None:
+    assert [(name, build_utf(name).hex()) for name, _ in NAMES] == NAMES
     assert len(build_utf("x" * 65535)) == 65537
     with pytest.raises(UsageError):
         build_utf("x" * 65536)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("VARCHAR(2147483647)", "STRING"),
         ("bytes not null", "BYTES NOT NULL"),
@@ -84,24 +77,8 @@ def test_nested_types_are_objects() -> None:
     assert not parse_type_text("VARCHAR(5)").same_ignoring_null(parse_type_text("STRING"))
 
 
-@pytest.mark.parametrize("json", [None, 3, {}, {"type": 3}, {"type": "MAP", "key": "STRING"}, {"type": "??"}, "", "(3)", {"type": "ROW"}])
-def test_what_is_no_type_is_unreadable(json: object) -> None:
-    with pytest.raises(UnreadableError):
-        parse_data_type(json)
-
-
-def test_types_nested_without_end_are_unreadable() -> None:
-    nested: object = "INT"
-    for _ in range(200):
-        nested = {"type": "ARRAY", "element": nested}
-    with pytest.raises(UnreadableError, match="too deep"):
-        parse_data_type(nested)
-    with pytest.raises(UnreadableError):
-        parse_fields([{"id": "1", "name": "a", "type": "INT"}])
-
-
-@pytest.mark.parametrize(
-    ("name", "indexed"),
+@each(
+    "name, indexed",
     [
         ("m[key]", IndexedColumn("m", "key")),
         ("m[a[b]", IndexedColumn("m", "a[b")),
@@ -135,20 +112,9 @@ def test_options_of_columns() -> None:
         parse_bloom_columns({prefix + "columns": "a", prefix + "a.items": "many"})
 
 
-@pytest.mark.parametrize(
-    ("text", "size"), [("500 B", 500), ("1kb", 1024), ("2 mebibytes", 2 << 20), ("7", 7), (" 1 G ", 1 << 30), ("0t", 0)]
-)
-def test_sizes(text: str, size: int) -> None:
-    assert parse_memory_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "kb", "1.5 kb", "-1", "1 parsec", "9" * 30])
-def test_what_is_no_size_is_unreadable(text: str) -> None:
-    with pytest.raises(UnreadableError):
-        parse_memory_size(text)
-
-
-def test_the_threshold_of_manifests() -> None:
+def test_sizes() -> None:
+    sizes = {"500 B": 500, "1kb": 1024, "2 mebibytes": 2 << 20, "7": 7, " 1 G ": 1 << 30, "0t": 0}
+    assert {text: parse_memory_size(text) for text in sizes} == sizes
     assert parse_manifest_threshold({}) == 500
     assert parse_manifest_threshold({"file-index.in-manifest-threshold": "1 b"}) == 1
 
@@ -164,8 +130,8 @@ def test_names_of_directories() -> None:
     assert build_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@each(
+    "value, expected",
     [
         (1.0, "1.0"),
         (-0.0, "-0.0"),
@@ -179,9 +145,6 @@ def test_names_of_directories() -> None:
 )
 def test_java_spells_floating_numbers(value: float, expected: str) -> None:
     assert format_java_float(value, single=False) == expected
-
-
-def test_java_spells_singles_shortest() -> None:
     assert format_java_float(0.10000000149011612, single=True) == "0.1"
 
 
@@ -204,29 +167,22 @@ TYPES_AND_VALUES: list[tuple[str, list[Value]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "values"), TYPES_AND_VALUES)
-def test_rows_of_one_field(text: str, values: list[Value]) -> None:
-    data_type = parse_type_text(text)
-    for value in [*values, None]:
-        assert parse_row(build_row([value], [data_type]), [data_type]) == (value,)
-        assert bool(display_value(value, data_type)) == (value != "")
+def test_rows_come_back() -> None:
+    types_of_all = [parse_type_text(text) for text, values in TYPES_AND_VALUES for _ in values] * 5
+    values_of_all: list[Value] = [value for _, values in TYPES_AND_VALUES for value in values] * 5
+    values_of_all[3] = None
+    assert list(parse_row(build_row(values_of_all, types_of_all), types_of_all)) == values_of_all
+    for text, values in TYPES_AND_VALUES:
+        data_type = parse_type_text(text)
+        for value in [*values, None]:
+            assert parse_row(build_row([value], [data_type]), [data_type]) == (value,)
+            assert bool(display_value(value, data_type)) == (value != "")
 
 
-def test_rows_of_all_fields() -> None:
-    types = [parse_type_text(text) for text, values in TYPES_AND_VALUES for _ in values] * 5
-    values: list[Value] = [value for _, values in TYPES_AND_VALUES for value in values] * 5
-    values[3] = None
-    assert list(parse_row(build_row(values, types), types)) == values
-
-
-def test_the_bytes_of_a_row() -> None:
-    assert build_row(["é"], [parse_type_text("STRING")]).hex() == "00000001" + "00" * 8 + "c3a9000000000082"
-    assert build_row([], []) == bytes(12)
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "field"),
+@each(
+    "text, value, field",
     [
+        ("STRING", "é", "c3a9000000000082"),
         ("STRING", "1234567", "3132333435363787"),
         ("STRING", "12345678", "0800000010000000" + "3132333435363738"),
         ("BYTES", b"123456789", "0900000010000000" + "3132333435363738" + "39" + "00" * 7),
@@ -247,9 +203,12 @@ def test_short_fields_are_inline_and_longer_ones_follow_the_fields(text: str, va
     row = bytes.fromhex("00000001" + "00" * 8 + field)
     assert build_row([value], [data_type]) == row
     assert parse_row(row, [data_type]) == (value,)
+    assert build_row([], []) == bytes(12)
+    # Offset 0 and size 0: Paimon's BinaryRow copies no byte and reports no error.
+    assert parse_row(bytes.fromhex("00000001") + bytes(16), [parse_type_text("STRING")]) == ("",)
 
 
-@pytest.mark.parametrize("value", [3, "1234567", "12345678"])
+@each("value", [3, "1234567", "12345678"])
 def test_a_truncated_row_is_unreadable(value: Value) -> None:
     types = [parse_type_text("STRING" if isinstance(value, str) else "INT")] * 3
     row = build_row([value] * 3, types)
@@ -258,29 +217,43 @@ def test_a_truncated_row_is_unreadable(value: Value) -> None:
             parse_row(row[:length], types)
 
 
-@pytest.mark.parametrize("count", [0, 2, 1 << 24])
-def test_a_row_of_another_number_of_fields_is_unreadable(count: int) -> None:
-    row = count.to_bytes(4, "big") + bytes(100)
-    with pytest.raises(UnreadableError, match="does not have the 1 fields"):
-        parse_row(row, [parse_type_text("INT")])
+def test_a_row_has_one_value_per_type() -> None:
+    for values in ([], [1, 2]):
+        with pytest.raises(ValueError, match="zip"):
+            build_row(values, [parse_type_text("INT")])
 
 
-def test_a_decimal_of_more_than_38_digits_is_unreadable() -> None:
-    row = bytes.fromhex("00000001" + "00" * 8 + "0100000010000000" + "02" + "00" * 15)
-    assert parse_row(row, [DataType("DECIMAL", 38, 0)]) == (Decimal(2),)
-    with pytest.raises(UnreadableError, match="DECIMAL"):
-        parse_row(row, [DataType("DECIMAL", 39, 0)])
+def parse_hex(text: str) -> object:
+    data = bytes.fromhex(text)
+    return parse_utf(data, 0, len(data))
 
 
-@pytest.mark.parametrize("values", [[], [1, 2]])
-def test_a_row_has_one_value_per_type(values: list[Value]) -> None:
-    with pytest.raises(ValueError, match="zip"):
-        build_row(values, [parse_type_text("INT")])
+def parse_int(text: str) -> object:
+    return parse_row(bytes.fromhex(text) + bytes(100), [DataType("INT")])
 
 
-def test_a_field_of_zeros_is_empty_text() -> None:
-    """Offset 0 and size 0: Paimon's BinaryRow copies no byte and reports no error."""
-    assert parse_row(bytes.fromhex("00000001") + bytes(16), [parse_type_text("STRING")]) == ("",)
+def parse_as(data_type: DataType) -> object:
+    return parse_row(bytes.fromhex("00000001" + "00" * 8 + "0100000010000000" + "02" + "00" * 15), [data_type])
+
+
+NESTED_WITHOUT_END: object = reduce(lambda nested, _: {"type": "ARRAY", "element": nested}, range(200), "INT")
+
+
+@each("parse, values, message", [
+    (parse_hex, ["00", "0002c3", "000100", "0004f09f9880", "0002c081", "0001ff", "0003e08080", "0001c3"], None),
+    (parse_data_type, [None, 3, {}, {"type": 3}, {"type": "MAP", "key": "STRING"}, {"type": "??"}, "", "(3)", {"type": "ROW"}], None),
+    (parse_data_type, [NESTED_WITHOUT_END], "too deep"),
+    (parse_fields, [[{"id": "1", "name": "a", "type": "INT"}]], None),
+    (parse_memory_size, ["", "kb", "1.5 kb", "-1", "1 parsec", "9" * 30], None),
+    (parse_int, ["00000000", "00000002", "01000000"], "does not have the 1 fields"),
+    (parse_as, [DataType("DECIMAL", 39, 0), parse_type_text("DECIMAL(999999999, 2)")], "DECIMAL"),
+    (parse_as, [parse_type_text("DECIMAL(9, 999999999)"), DataType("ARRAY", value=DataType("INT"))], None),
+])  # fmt: skip
+def test_what_is_unreadable(parse: Callable[[Any], object], values: list[object], message: str | None) -> None:
+    for value in values:
+        with pytest.raises(UnreadableError, match=message):
+            parse(value)
+    assert parse_as(DataType("DECIMAL", 38, 0)) == (Decimal(2),)
 
 
 @given(st.binary(max_size=60), st.sampled_from([text for text, _ in TYPES_AND_VALUES]))
@@ -292,14 +265,3 @@ def test_rows_of_noise(data: bytes, text: str) -> None:
     except UnreadableError:
         return
     assert repr(parse_row(build_row(row, types), types)) == repr(row)  # by its text, as NaN equals nothing
-
-
-@pytest.mark.parametrize("text", ["DECIMAL(999999999, 2)", "DECIMAL(9, 999999999)"])
-def test_a_decimal_beyond_all_measure_is_unreadable(text: str) -> None:
-    with pytest.raises(UnreadableError):
-        parse_row(build_row([1], [DataType("BIGINT")]), [parse_type_text(text)])
-
-
-def test_a_row_of_a_nested_type_is_unreadable() -> None:
-    with pytest.raises(UnreadableError):
-        parse_row(build_row([1], [DataType("INT")]), [DataType("ARRAY", value=DataType("INT"))])

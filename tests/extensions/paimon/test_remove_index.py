@@ -27,9 +27,10 @@ from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
+from support.tables import each
 
 NewTable = Callable[..., TableMaker]
-PLACES = pytest.mark.parametrize(("threshold", "place"), [("10 kb", "embedded"), ("1 b", "file")])
+PLACES = each("threshold, place", [("10 kb", "embedded"), ("1 b", "file")])
 
 
 def columns(first: int) -> dict[str, pa.Array]:
@@ -94,19 +95,9 @@ def test_indexes_come_and_go(new_table: NewTable, threshold: str, place: str) ->
         assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
         maker.snapshots = open_table(LocalFolders(), str(maker.root)).snapshot.id  # type: ignore[union-attr]
         assert maker.snapshots == 4 + 2 * number
-
-
-def test_a_deleted_index_file_does_not_bring_back_its_entry(new_table: NewTable) -> None:
-    """When Paimon deletes orphans, the name of the index file is free again."""
-    maker = make_table(new_table, "1 b")
-    for _ in range(2):
-        add_paimon_index(str(maker.root), ["s"])
-        remove_paimon_index(str(maker.root))
+        # When Paimon deletes orphans, the name of the index file is free again.
         for path in maker.root.rglob("*.index"):
             path.unlink()
-    add_paimon_index(str(maker.root), ["s"])
-    assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
-    assert not verify_paimon(str(maker.root)).problems
 
 
 @PLACES
@@ -165,24 +156,6 @@ def test_renamed_and_former_columns(new_table: NewTable) -> None:
     assert [row.columns for row in remove_paimon_index(str(maker.root), ["s"]).removed_indexes] == [("s",)] * 2
 
 
-def test_a_dry_run_writes_nothing(new_table: NewTable) -> None:
-    maker = make_table(new_table)
-    add_paimon_index(str(maker.root), ["s"])
-    before = contents(maker.root)
-    report = remove_paimon_index(str(maker.root), dry_run=True)
-    assert (len(report.removed_indexes), report.snapshot_after) == (2, None)
-    assert contents(maker.root) == before
-
-
-def test_the_options_of_the_table_are_noted(new_table: NewTable) -> None:
-    maker = new_table(options={"file-index.bloom-filter.columns": "s, id"})
-    maker.commit(NewFile(columns(0)))
-    add_paimon_index(str(maker.root))
-    assert remove_paimon_index(str(maker.root), ["s"], dry_run=True).notes == (
-        "file-index.bloom-filter.columns names s: data files that Paimon writes later will have an index for it",
-    )
-
-
 def test_unreadable_indexes(new_table: NewTable, tmp_path: Path) -> None:
     maker = new_table()
     maker.commit(
@@ -239,7 +212,7 @@ def test_tables_that_are_refused(new_table: NewTable) -> None:
         remove_paimon_index(str(maker.root))
 
 
-@pytest.mark.parametrize("drop_first", [False, True])
+@each("drop_first", [False, True])
 def test_another_commit_that_comes_first_is_built_upon(new_table: NewTable, drop_first: bool) -> None:
     maker = make_table(new_table)
     add_paimon_index(str(maker.root), ["s"])

@@ -22,6 +22,7 @@ from sbbf_tool.extensions.paimon.table import open_table, table_around
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker, avro_header, manifest_header
+from support.tables import each
 
 NewTable = Callable[..., TableMaker]
 COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}
@@ -56,7 +57,7 @@ def test_entries_may_come_in_any_order(new_table: NewTable) -> None:
     assert live_entries(entries[1::-1]) == []
 
 
-@pytest.mark.parametrize("hint", [None, "1", "nonsense"])
+@each("hint", [None, "1", "nonsense"])
 def test_latest_is_only_a_hint(files: LocalFolders, new_table: NewTable, hint: str | None) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS))
@@ -69,26 +70,10 @@ def test_latest_is_only_a_hint(files: LocalFolders, new_table: NewTable, hint: s
     table = open_table(files, str(maker.root))
     assert table.snapshot is not None
     assert table.snapshot.id == 2
-
-
-def test_a_latest_snapshot_that_is_not_there(files: LocalFolders, new_table: NewTable) -> None:
-    """Paimon takes the hint where no later snapshot is there, and then fails: what that one added would be missing from every answer."""
-    maker = new_table()
-    maker.commit(NewFile(COLUMNS))
-    (maker.root / "snapshot" / "LATEST").write_text("99")
+    # Paimon takes the hint where no later snapshot is there, and then fails: what that one added would be missing from every answer.
+    latest.write_text("99")
     with pytest.raises(UnreadableError, match="LATEST refers to snapshot 99"):
         open_table(files, str(maker.root))
-
-
-def test_a_table_without_snapshot_is_empty(files: LocalFolders, new_table: NewTable) -> None:
-    table = open_table(files, str(new_table().root))
-    assert table.snapshot is None
-    assert table.live_files == ()
-
-
-def test_what_is_no_table_is_unreadable(files: LocalFolders, tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="not a Paimon table"):
-        open_table(files, str(tmp_path))
 
 
 def test_partitions_and_options_make_directories(files: LocalFolders, new_table: NewTable) -> None:
@@ -138,7 +123,7 @@ def test_branches_have_their_own_snapshots(files: LocalFolders, new_table: NewTa
         open_table(files, str(maker.root), branch="../b1")
 
 
-def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
+def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
     location = table_around(files, str(maker.root / "bucket-0" / "x.parquet"))
@@ -149,14 +134,7 @@ def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, 
     assert table_around(files, "x.parquet") is None
     (tmp_path / "schema").write_text("not a directory")
     assert table_around(files, str(tmp_path / "x.parquet")) is None
-
-
-def test_the_working_directory_is_not_around_a_file_elsewhere(
-    files: LocalFolders, new_table: NewTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    maker = new_table()
-    maker.commit(NewFile(COLUMNS, name="x.parquet"))
-    monkeypatch.chdir(maker.root)
+    monkeypatch.chdir(maker.root)  # which is not around a file elsewhere
     assert table_around(files, str(tmp_path / "elsewhere" / "x.parquet")) is None
 
 
@@ -183,7 +161,7 @@ def test_older_manifests_lack_fields_and_newer_have_more() -> None:
     assert live.record["_FILE"]["_NEW"] == "?"
 
 
-@pytest.mark.parametrize("kind", ["orc", "parquet"])
+@each("kind", ["orc", "parquet"])
 def test_manifests_in_columns(kind: str) -> None:
     rows = pa.table({"_VERSION": pa.array([2, 2], pa.int32()), "_FILE_NAME": ["manifest-a", "manifest-b"], "_FILE_SIZE": [1, 2]})
     sink = io.BytesIO()
@@ -205,28 +183,23 @@ def test_names_that_lead_out_of_the_table_are_unreadable(new_table: NewTable) ->
         inspect_paimon(str(maker.root))
 
 
-def test_a_manifest_listed_twice_is_unreadable(files: LocalFolders, new_table: NewTable) -> None:
-    maker = new_table()
-    maker.commit(NewFile(COLUMNS))
-    maker.manifests.append(maker.manifests[0])
-    maker.commit(NewFile(COLUMNS))
-    with pytest.raises(UnreadableError, match="twice"):
-        names(files, maker)
-
-
 def test_a_snapshot_comes_back() -> None:
     record = {"id": 3, "schemaId": 1, "baseManifestList": "a", "deltaManifestList": "b", "commitKind": "APPEND", "é": [1, None]}
     snapshot = parse_snapshot(build_snapshot(record))
     assert snapshot.record == record
     assert snapshot.manifest_lists == ("a", "b")
+    list_is_missing = '{"id": 1, "schemaId": 0, "baseManifestList": "a"}'
+    for content in ("[]", "3", "{", '{"id": "1"}', list_is_missing, "[" * 100_000, '{"id":' + "9" * 5000 + "}"):
+        with pytest.raises(UnreadableError):
+            parse_snapshot(content.encode())
 
 
-@pytest.mark.parametrize("folder", ["snapshot", "schema", "manifest"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(data=st.data())
-def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, folder: str, data: st.DataObject) -> None:
+def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, data: st.DataObject) -> None:
     maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("s", "STRING")))
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
+    folder = data.draw(st.sampled_from(["snapshot", "schema", "manifest"]))
     chosen = data.draw(st.sampled_from(sorted((maker.root / folder).iterdir())))
     mutant = bytearray(chosen.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
@@ -240,18 +213,19 @@ def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, fo
         return
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["[]", "3", "{", '{"id": "1"}', '{"id": 1, "schemaId": 0, "baseManifestList": "a"}', "[" * 100_000, '{"id":' + "9" * 5000 + "}"],
-)
-def test_what_is_no_snapshot_is_unreadable(content: str) -> None:
-    with pytest.raises(UnreadableError):
-        parse_snapshot(content.encode())
-
-
-def test_an_error_names_its_file(files: LocalFolders, new_table: NewTable) -> None:
+def test_an_error_names_its_file(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="not a Paimon table"):
+        open_table(files, str(tmp_path))
     maker = new_table()
+    table = open_table(files, str(maker.root))
+    assert (table.snapshot, table.live_files) == (None, ())
     maker.commit(NewFile(COLUMNS))
+    maker.manifests.append(maker.manifests[0])
+    maker.commit(NewFile(COLUMNS))
+    with pytest.raises(UnreadableError, match="twice"):
+        names(files, maker)
+    (maker.root / "snapshot" / "snapshot-2").unlink()
+    (maker.root / "snapshot" / "LATEST").write_text("1")
     (maker.root / "manifest" / "manifest-1").write_bytes(b"Obj")
     with pytest.raises(UnreadableError) as caught:
         names(files, maker)

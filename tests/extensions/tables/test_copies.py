@@ -12,6 +12,7 @@ from sbbf_tool.errors import WriteError
 from sbbf_tool.extensions.tables import copies
 from sbbf_tool.extensions.tables.copies import OLD_SECONDS, RunMarker, delete_abandoned, find_unreferenced
 from sbbf_tool.file.table_file import new_run
+from support.tables import each
 from tests.support.json_table import copies_in, make_table
 
 RUN = "0123456789abcdef"
@@ -50,7 +51,7 @@ def test_a_run_at_work_keeps_its_copies(tmp_path, monkeypatch):
     assert len(find_unreferenced(table, 2)[0]) == 1
 
 
-@pytest.mark.parametrize(("seconds", "is_abandoned"), [(-60, False), (2, False), (290, False), (310, True)])
+@each("seconds, is_abandoned", [(-60, False), (2, False), (290, False), (310, True)])
 def test_a_marker_of_the_last_five_minutes_protects_copies_of_any_age(tmp_path, seconds, is_abandoned):
     table = make_table(tmp_path / "t", 1)
     path = add_copy(tmp_path / "t", hours=1000)

@@ -25,6 +25,7 @@ from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.table import Change
 from support.ducklakes import CHANGE, SmallLake, copy_file, copy_with_filters, fill
+from support.tables import each
 
 
 @pytest.fixture(params=["sqlite", pytest.param("duckdb", marks=pytest.mark.slow)])
@@ -39,8 +40,8 @@ def sqlite_lake(tmp_path: Path) -> SmallLake:
     return SmallLake(tmp_path, "sqlite")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("ducklake:/x/m.ducklake", ("duckdb", "/x/m.ducklake", None, None)),
         ("ducklake:duckdb:/x/m.ducklake#events", ("duckdb", "/x/m.ducklake", None, "events")),
@@ -54,50 +55,40 @@ def test_names(text, expected):
     assert parse_name(text) == TableName(text, *expected)
 
 
-def test_a_relative_path_is_of_the_current_folder(tmp_path, monkeypatch):
+def test_names_of_files_and_what_is_no_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert parse_name("ducklake:m.ducklake").place == str(tmp_path / "m.ducklake")
+    for text in (
+        "ducklake:sqlite:/p/m.sqlite#ev",
+        "ducklake:/p/m.ducklake#main.ev",
+        "ducklake:duckdb:/p/m#ev",
+        "ducklake:sqlite:/p/m?a#ev",
+    ):
+        assert redact(text) == text
+        assert redact_text(f"write {text}: it is") == f"write {text}: it is"
+    for text in ("ducklake:", "ducklake:sqlite:", "ducklake:m#", "ducklake:mysql:db=lake", "ducklake:m\0#a"):
+        with pytest.raises((UsageError, RefusedError)):
+            parse_name(text)
 
 
-@pytest.mark.parametrize("text", ["ducklake:", "ducklake:sqlite:", "ducklake:m#", "ducklake:mysql:db=lake", "ducklake:m\0#a"])
-def test_names_that_mean_no_table(text):
-    with pytest.raises((UsageError, RefusedError)):
-        parse_name(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_passwords_are_in_no_error_and_no_marker():
+    for text in (
         "ducklake:postgres:dbname=lake password=secret#main.events",
         "ducklake:postgres:dbname=lake password = 'secret s'#main.events",
         "ducklake:postgres:postgresql://me:secret@host/lake#main.events",
-    ],
-)
-def test_errors_hide_passwords(text):
-    assert "secret" not in redact(text)
-    assert redact(text).endswith("#main.events")
-    assert redact(text).startswith("ducklake:postgres:")
-    assert "secret" not in redact_text(f"name it {text}")
-    assert redact_text(f"name it {text}").startswith("name it ducklake:postgres:")
+    ):
+        assert "secret" not in redact(text)
+        assert redact(text).endswith("#main.events")
+        assert redact(text).startswith("ducklake:postgres:")
+        assert "secret" not in redact_text(f"name it {text}")
+        assert redact_text(f"name it {text}").startswith("name it ducklake:postgres:")
+    for text in ("ducklake:postgres:postgresql://me:se#cret@host/lake", "ducklake:postgres:dbname=lake password=se#cret.x.y host=h"):
+        assert "cret" not in redact(text)
+    names = [parse_name(f"ducklake:postgres:dbname=lake password={password}#events") for password in ("one", "two")]
+    assert len({name.marker_text(table) for name in names for table in (1, 2)}) == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["ducklake:postgres:postgresql://me:se#cret@host/lake", "ducklake:postgres:dbname=lake password=se#cret.x.y host=h"]
-)
-def test_the_end_of_a_password_is_no_table(text):
-    assert "cret" not in redact(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["ducklake:sqlite:/p/m.sqlite#ev", "ducklake:/p/m.ducklake#main.ev", "ducklake:duckdb:/p/m#ev", "ducklake:sqlite:/p/m.sqlite?a#ev"],
-)
-def test_names_of_files_are_shown_whole(text):
-    assert redact(text) == text
-    assert redact_text(f"write {text}: it is") == f"write {text}: it is"
-
-
-@pytest.mark.parametrize("table", ["a.b.c", "s2.odd #.name", '"ev', ".ev", 'x"y'])
+@each("table", ["a.b.c", "s2.odd #.name", '"ev', ".ev", 'x"y'])
 def test_the_table_of_a_name_has_one_form(tmp_path, table):
     for catalog_name in (f"ducklake:{tmp_path}/m", f"ducklake:sqlite:{tmp_path}/m", "ducklake:postgres:dbname=lake"):
         with pytest.raises(UsageError, match=r"text after the # is no name of a table; write #TABLE or #SCHEMA\.TABLE; a part with"):
@@ -138,15 +129,6 @@ def test_only_copies_of_runs_of_the_catalog_are_abandoned(tmp_path):
     assert [Path(file.path).exists() for file in table.live_files()] == [True]
 
 
-def test_the_marker_of_a_run_has_no_password():
-    texts = {
-        parse_name(f"ducklake:postgres:dbname=lake password={password}#events").marker_text(table)
-        for password in ("one", "two")
-        for table in (1, 2)
-    }
-    assert len(texts) == 2
-
-
 def test_live_files_are_those_of_the_newest_snapshot(lake):
     live = lake.add_file()
     lake.add_file(begin_snapshot=3, end_snapshot=5)
@@ -154,22 +136,11 @@ def test_live_files_are_those_of_the_newest_snapshot(lake):
     assert [file.path for file in table.live_files()] == [live]
     assert [file.bytes for file in table.live_files()] == [Path(live).stat().st_size]
     assert (table.version, table.location, table.format) == ("snapshot 7", str(lake.data / "main" / "events"), "DuckLake")
-
-
-def test_a_table_object_stays_at_its_snapshot(lake):
-    first = lake.add_file()
-    table = DuckLakeTable(lake.events)
+    table = DuckLakeTable(lake.events)  # which stays at its snapshot
     lake.add_file(begin_snapshot=8)
     lake.run("update ducklake_data_file set end_snapshot = 8 where data_file_id = 1")
     lake.insert("snapshot", snapshot_id=8)
-    assert [file.path for file in table.live_files()] == [first]
-
-
-def test_columns_have_the_names_of_the_table(lake):
-    lake.run("update ducklake_column set column_name = 'uid' where column_id = 1")
-    assert DuckLakeTable(lake.events).columns.by_id == {
-        1: ("uid",), 2: ("s",), 3: ("s", "a"), 4: ("s", "b"), 5: ("tags",), 6: ("tags",),
-    }  # fmt: skip
+    assert [file.path for file in table.live_files()] == [live]
 
 
 def test_columns_of_an_added_file_are_found_by_its_mapping(lake):
@@ -235,17 +206,17 @@ def test_a_commit_changes_the_rows_of_data_files(lake):
     assert str(start).startswith("20")
 
 
-def test_an_added_file_keeps_its_folder_and_its_absolute_path(lake):
-    path = lake.add_file(str(lake.folder / "elsewhere" / "day=2026-01-01" / "x.parquet"))
-    fill(lake.events, "user_id")
-    ((stored, is_relative),) = lake.run("select path, path_is_relative from ducklake_data_file")
+def test_an_added_file_keeps_its_folder_and_its_absolute_path(sqlite_lake):
+    path = sqlite_lake.add_file(str(sqlite_lake.folder / "elsewhere" / "day=2026-01-01" / "x.parquet"))
+    fill(sqlite_lake.events, "user_id")
+    ((stored, is_relative),) = sqlite_lake.run("select path, path_is_relative from ducklake_data_file")
     assert not is_relative
     assert Path(stored).parent == Path(path).parent
-    ((scheduled, is_relative),) = lake.run("select path, path_is_relative from ducklake_files_scheduled_for_deletion")
+    ((scheduled, is_relative),) = sqlite_lake.run("select path, path_is_relative from ducklake_files_scheduled_for_deletion")
     assert (scheduled, bool(is_relative)) == (path, False)
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         "update ducklake_data_file set path = 'compacted.parquet' where data_file_id = 1",
@@ -254,7 +225,8 @@ def test_an_added_file_keeps_its_folder_and_its_absolute_path(lake):
         "update ducklake_data_file set encryption_key = 'k' where data_file_id = 1",
     ],
 )
-def test_a_file_that_changed_meanwhile_is_left_out(lake, change):
+def test_a_file_that_changed_meanwhile_is_left_out(tmp_path, change):
+    lake = SmallLake(tmp_path, "sqlite")
     first, second = lake.add_file(), lake.add_file()
     table = DuckLakeTable(lake.events)
     replacements = copy_with_filters(table, "user_id")
@@ -272,6 +244,7 @@ def test_a_run_changes_the_table(lake):
     lake.run("update ducklake_column set column_name = 'uid' where column_id = 1")
     first, second = lake.add_file(), lake.add_file(str(lake.folder / "elsewhere" / "x.parquet"))
     table = DuckLakeTable(lake.events)
+    assert table.columns.by_id == {1: ("uid",), 2: ("s",), 3: ("s", "a"), 4: ("s", "b"), 5: ("tags",), 6: ("tags",)}
     run = TableRun(table, Change("ADD BLOOM FILTERS", ("uid",)))
     rows = list(run.rows(LocalRunner(1).run, works.add(FilterSpec("uid"), Edit(in_place=True))))
     assert [(row.path, row.status) for row in rows] == [(first, "ok"), (second, "ok")]
@@ -282,29 +255,14 @@ def test_a_run_changes_the_table(lake):
     assert {path.name for path in lake.data.rglob("*") if path.is_file()} == {Path(first).name, paths[0].name}
 
 
-def test_a_run_changes_a_table_of_which_all_files_are_elsewhere(lake):
-    lake.add_file(str(lake.folder / "elsewhere" / "x.parquet"))
-    run = TableRun(DuckLakeTable(lake.events), CHANGE)
-    assert [row.status for row in run.rows(LocalRunner(1).run, works.add(FilterSpec("user_id"), Edit(in_place=True)))] == ["ok"]
-
-
-def test_a_dropped_table_loses_all_replacements(lake):
-    path = lake.add_file()
-    table = DuckLakeTable(lake.events)
+def test_a_file_that_other_rows_name_is_not_scheduled_for_deletion(sqlite_lake):
+    path = sqlite_lake.add_file()
+    table = DuckLakeTable(sqlite_lake.events)
     replacements = copy_with_filters(table, "user_id")
-    for name in ("table", "data_file", "column"):
-        lake.run(f"update ducklake_{name} set end_snapshot = 8")
-    assert table.commit(replacements, CHANGE).vanished == (path,)
-
-
-def test_a_file_that_other_rows_name_is_not_scheduled_for_deletion(lake):
-    path = lake.add_file()
-    table = DuckLakeTable(lake.events)
-    replacements = copy_with_filters(table, "user_id")
-    lake.add_file(path, table_id=2)
+    sqlite_lake.add_file(path, table_id=2)
     assert table.commit(replacements, CHANGE).num_files == 1
-    assert lake.run("select * from ducklake_files_scheduled_for_deletion") == []
-    assert path not in [file.path for file in DuckLakeTable(lake.events).live_files()]
+    assert sqlite_lake.run("select * from ducklake_files_scheduled_for_deletion") == []
+    assert path not in [file.path for file in DuckLakeTable(sqlite_lake.events).live_files()]
 
 
 def test_a_catalog_of_duckdb(fixtures, tmp_path, monkeypatch):
@@ -320,32 +278,32 @@ def test_a_catalog_of_duckdb(fixtures, tmp_path, monkeypatch):
     assert all("user_id" in {chunk.column for chunk in inspect(file).filters} for file in files)
 
 
-def test_files_that_cannot_be_replaced_have_a_reason(lake):
-    lake.add_file(encryption_key="a2V5")
-    lake.add_file(file_format="orc")
-    path = lake.add_file()
-    lake.add_file(path)
-    (lake.folder / "orders" / "_delta_log").mkdir(parents=True)
-    lake.add_file(str(lake.folder / "orders" / "a.parquet"))
-    lake.add_file("../../x.parquet")
-    reasons = [file.unchangeable for file in DuckLakeTable(lake.events).live_files()]
+def test_files_that_cannot_be_replaced_have_a_reason(sqlite_lake):
+    sqlite_lake.add_file(encryption_key="a2V5")
+    sqlite_lake.add_file(file_format="orc")
+    path = sqlite_lake.add_file()
+    sqlite_lake.add_file(path)
+    (sqlite_lake.folder / "orders" / "_delta_log").mkdir(parents=True)
+    sqlite_lake.add_file(str(sqlite_lake.folder / "orders" / "a.parquet"))
+    sqlite_lake.add_file("../../x.parquet")
+    reasons = [file.unchangeable for file in DuckLakeTable(sqlite_lake.events).live_files()]
     assert reasons == [
         "it is encrypted with a key of the catalog",
         "its format is orc, not Parquet",
         "the catalog names it more than once",
         "the catalog names it more than once",
-        f"it also belongs to the Delta table {lake.folder / 'orders'}",
+        f"it also belongs to the Delta table {sqlite_lake.folder / 'orders'}",
         "its path leads out of the table's folder",
     ]
 
 
-def test_a_copy_that_is_missing_or_that_changed_stops_the_commit(lake):
-    lake.add_file()
-    table = DuckLakeTable(lake.events)
+def test_a_copy_that_is_missing_or_that_changed_stops_the_commit(sqlite_lake):
+    sqlite_lake.add_file()
+    table = DuckLakeTable(sqlite_lake.events)
     (replacement,) = copy_with_filters(table, "user_id")
     copy = Path(replacement.new_path)
     data = copy.read_bytes()
-    before = lake.run("select * from ducklake_data_file")
+    before = sqlite_lake.run("select * from ducklake_data_file")
     for change, error in ((copy.unlink, WriteError), (lambda: copy.write_bytes(data[:-1]), ChangedError)):
         change()
         with pytest.raises(error):
@@ -353,10 +311,10 @@ def test_a_copy_that_is_missing_or_that_changed_stops_the_commit(lake):
     copy.write_bytes(data[:-4] + b"PARE")
     with pytest.raises(WriteError, match="not a Parquet file"):
         table.commit([replacement], CHANGE)
-    assert lake.run("select * from ducklake_data_file") == before
+    assert sqlite_lake.run("select * from ducklake_data_file") == before
 
 
-@pytest.mark.parametrize("prefix", ["", "sbbf-0123456789abcdef-01234567-"])
+@each("prefix", ["", "sbbf-0123456789abcdef-01234567-"])
 def test_a_file_of_ducklake_alone_is_not_changed(sqlite_lake, prefix):
     """Its catalog records the length, and is not beside the file; the name shows whose it is."""
     path = sqlite_lake.write_file(sqlite_lake.folder / f"{prefix}ducklake-01a20547-d713-7649-911b-b85f7706109a.parquet")
@@ -378,27 +336,23 @@ def test_files_that_any_snapshot_names_are_referenced(lake):
     assert table.referenced(referenced | {f"{folder}/sbbf-1-0-a.parquet"}) == referenced
 
 
-@pytest.mark.parametrize("version", ["0.1", "0.3-dev1", "1.1", "2.0", "x\ny"])
-def test_versions_that_are_not_supported_are_refused(lake, version):
-    lake.run("update ducklake_metadata set value = ? where key = 'version'", version)
-    with pytest.raises(RefusedError, match=r"(?s)version .*, which is not supported; versions 0.2, 0.3, 0.4, 1.0 are supported"):
-        DuckLakeTable(lake.events)
-
-
-def test_a_version_that_came_meanwhile_stops_the_commit(lake):
-    lake.add_file()
-    table = DuckLakeTable(lake.events)
+@each("version", ["0.1", "0.3-dev1", "1.1", "2.0", "x\ny"])
+def test_versions_that_are_not_supported_are_refused(tmp_path, version):
+    sqlite_lake = SmallLake(tmp_path, "sqlite")
+    sqlite_lake.add_file()
+    table = DuckLakeTable(sqlite_lake.events)
     replacements = copy_with_filters(table, "user_id")
-    lake.run("update ducklake_metadata set value = '2.0' where key = 'version'")
-    with pytest.raises(RefusedError, match=r"version 2\.0"):
-        table.commit(replacements, CHANGE)
-    with pytest.raises(RefusedError, match=r"version 2\.0"):
-        table.ensure_changeable()
-    assert lake.run("select count(*) from ducklake_files_scheduled_for_deletion") == [(0,)]
+    sqlite_lake.run("update ducklake_metadata set value = ? where key = 'version'", version)
+    for change in (table.ensure_changeable, lambda: table.commit(replacements, CHANGE)):
+        with pytest.raises(RefusedError, match="which is not supported"):
+            change()
+    assert sqlite_lake.run("select count(*) from ducklake_files_scheduled_for_deletion") == [(0,)]
+    with pytest.raises(RefusedError, match=r"(?s)version .*, which is not supported; versions 0.2, 0.3, 0.4, 1.0 are supported"):
+        DuckLakeTable(sqlite_lake.events)
 
 
-@pytest.mark.parametrize(
-    ("statement", "message"),
+@each(
+    "statement, message",
     [
         ("drop table ducklake_column", "not a DuckLake catalog: it has no table ducklake_column"),
         ("delete from ducklake_metadata where key = 'data_path'", "does not state data_path"),
@@ -418,35 +372,29 @@ def test_metadata_that_contradicts_the_format(lake, statement, message):
     assert lake.events in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("statement", "value"),
-    [
-        ("update ducklake_data_file set path = x'00ff'", "b'"),
-        ("update ducklake_data_file set file_size_bytes = 'long'", "'long'"),
-        ("update ducklake_data_file set path_is_relative = 2", "2"),
-        ("update ducklake_column set column_id = 'x' where column_id = 4", "'x'"),
-    ],
-)
-def test_values_of_wrong_types_in_sqlite(sqlite_lake, statement, value):
-    sqlite_lake.add_file()
-    sqlite_lake.run(statement)
-    with pytest.raises(UnreadableError, match="which is of a wrong type") as caught:
-        list(DuckLakeTable(sqlite_lake.events).live_files())
-    assert value in str(caught.value)
-
-
-def test_text_that_is_not_utf_8(sqlite_lake):
-    sqlite_lake.add_file()
-    sqlite_lake.run("update ducklake_data_file set path = cast(x'ff2e' as text)")
-    with pytest.raises(UnreadableError, match="cannot be read"):
-        list(DuckLakeTable(sqlite_lake.events).live_files())
-
-
 def test_views_are_not_run(lake):
     lake.run("drop table ducklake_data_file")
     lake.run("create view ducklake_data_file as select 1 as data_file_id")
     with pytest.raises(UnreadableError, match="no table ducklake_data_file"):
         DuckLakeTable(lake.events)
+
+
+@each(
+    "statement, value",
+    [
+        ("update ducklake_data_file set path = x'00ff'", "b'"),
+        ("update ducklake_data_file set file_size_bytes = 'long'", "'long'"),
+        ("update ducklake_data_file set path_is_relative = 2", "2"),
+        ("update ducklake_column set column_id = 'x' where column_id = 4", "'x'"),
+        ("update ducklake_data_file set path = cast(x'ff2e' as text)", "UTF-8"),
+    ],
+)
+def test_values_of_wrong_types_in_sqlite(sqlite_lake, statement, value):
+    sqlite_lake.add_file()
+    sqlite_lake.run(statement)
+    with pytest.raises(UnreadableError, match=r"which is of a wrong type|cannot be read") as caught:
+        list(DuckLakeTable(sqlite_lake.events).live_files())
+    assert value in str(caught.value)
 
 
 def test_files_that_are_no_catalog(tmp_path):
@@ -471,22 +419,18 @@ def test_a_catalog_that_another_process_has_locked(sqlite_lake, monkeypatch):
         with pytest.raises(ChangedError, match="another process has the DuckLake catalog open; run the command again"):
             call()
     holder.execute("rollback")
-    holder.close()
-    assert table.commit(replacements, CHANGE).num_files == 1
-
-
-def test_a_reader_that_holds_the_catalog_stops_the_commit_whole(sqlite_lake, monkeypatch):
-    sqlite_lake.add_file()
-    table = DuckLakeTable(sqlite_lake.events)
-    replacements = copy_with_filters(table, "user_id")
-    monkeypatch.setattr(catalog, "WAIT_SECONDS", 0.05)
-    holder = sqlite3.connect(sqlite_lake.path, isolation_level=None)
     holder.execute("begin")
-    holder.execute("select * from ducklake_data_file").fetchone()
+    holder.execute("select * from ducklake_data_file").fetchone()  # a reader, too, stops the commit whole
     with pytest.raises(ChangedError):
         table.commit(replacements, CHANGE)
     holder.close()
     assert [file.path for file in DuckLakeTable(sqlite_lake.events).live_files()] == [replacements[0].old_path]
+    assert table.commit(replacements, CHANGE).num_files == 1
+    unknown = Replacement("/elsewhere/x.parquet", replacements[0].new_path, replacements[0].new_bytes, 0)
+    assert table.commit([unknown], CHANGE).vanished == ("/elsewhere/x.parquet",)
+    for name in ("table", "data_file", "column"):
+        sqlite_lake.run(f"update ducklake_{name} set end_snapshot = 8")
+    assert table.commit(replacements, CHANGE).vanished == (replacements[0].old_path,)
 
 
 def test_an_error_within_the_transaction_undoes_it(lake):
@@ -501,21 +445,14 @@ def test_an_error_within_the_transaction_undoes_it(lake):
     assert lake.run("select * from ducklake_data_file") == before
 
 
-def test_a_table_is_changed_again_and_again(lake):
-    lake.add_file()
+def test_a_table_is_changed_again_and_again(sqlite_lake):
+    sqlite_lake.add_file()
     for run in range(3):
-        table = DuckLakeTable(lake.events)
+        table = DuckLakeTable(sqlite_lake.events)
         (file,) = table.live_files()
         copy = copy_file(table, file, "user_id" if run == 0 else ["s.a", "s.b"][run - 1], f"sbbf-test-{run}")
         assert table.commit([copy], CHANGE).num_files == 1
-    assert lake.run("select count(*), count(distinct path) from ducklake_files_scheduled_for_deletion") == [(3, 3)]
-
-
-def test_paths_that_the_table_does_not_have_vanish(lake):
-    path = lake.add_file()
-    table = DuckLakeTable(lake.events)
-    replacement = Replacement("/elsewhere/x.parquet", path, Path(path).stat().st_size, 0)
-    assert table.commit([replacement], CHANGE).vanished == ("/elsewhere/x.parquet",)
+    assert sqlite_lake.run("select count(*), count(distinct path) from ducklake_files_scheduled_for_deletion") == [(3, 3)]
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):

@@ -26,6 +26,7 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from support.ducklakes import SmallLake
 from support.iceberg_tables import source_of, sql_catalog
+from support.tables import each
 
 UTC = datetime.UTC
 START = datetime.datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,7 +57,7 @@ def make_table(folder: Path, column: str) -> str:
     return str(folder / "t")
 
 
-@pytest.mark.parametrize(("column", "predicate", "count"), PREDICATES)
+@each("column, predicate, count", PREDICATES)
 def test_predicates_of_a_delta_table(tmp_path, column, predicate, count):
     table = make_table(tmp_path, column)
     declaration = FilterSpec(("id",), paths=(table,), where=predicate)
@@ -71,14 +72,11 @@ def test_predicates_of_a_delta_table(tmp_path, column, predicate, count):
     assert sum(not report.holds for report in reports) == count
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "count"),
-    [
+@each("column, value, count", [
         ("i", "10", 1), ("i", "1e1", 1), ("i", "11", 0), ("i", "ten", None), ("d", "9.5", 1), ("day", "2026-01-02", 1), ("day", "2", None),
         ("ts", "2026-01-01T01:00:00+01:00", 2), ("ts", "2026-01-01 00:00:00", 1), ("local", "2026-01-01 00:00", 1), ("flag", "TRUE", 1),
         ("flag", "1", None), ("raw", "b", 2), ("raw", b"\x00\xff", 2), ("text", "10", 1), ("text", "10.0", 0), ("text", "null", 2),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_values_of_a_partition_column(tmp_path, column, value, count):
     outcomes = list(sbbf_tool.open_table(make_table(tmp_path, column)).probe(column, [value]))
     if count is None:

@@ -17,6 +17,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
 from support.ducklakes import SmallLake, fill
 from support.iceberg_tables import open_table, rows, sql_catalog
+from support.tables import each
 
 FILE_ID = "1f0c9a3e-5b7d-4a57-9c8e-2d6b1e0f7a11-0"
 
@@ -27,8 +28,8 @@ def outcome(capsys, *words: object) -> tuple[int, str]:
     return code, output.out + output.err
 
 
-@pytest.mark.parametrize(
-    ("log", "is_absent"),
+@each(
+    "log, is_absent",
     [
         (None, True),
         (f".{FILE_ID}_20240101000000000.log.1_0-2-2", False),
@@ -39,7 +40,7 @@ def outcome(capsys, *words: object) -> tuple[int, str]:
         (".hoodie_partition_metadata", True),
     ],
 )
-@pytest.mark.parametrize("names", ["h", "h/p=1", "h/*", "."])
+@each("names", ["h", "h/p=1", "h/*", "."])
 def test_log_files_of_hudi(tmp_path, capsys, monkeypatch, log, is_absent, names):
     monkeypatch.chdir(tmp_path)
     path = f"h/p=1/{FILE_ID}_0-1-1_20240101000000000.parquet"
@@ -116,14 +117,11 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
     return lake
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "may_be_inlined"),
-    [
+@each("column, value, may_be_inlined", [
         ("user_id", "5000", True), ("user_id", "6e3", True), ("user_id", "7000", False), ("user_id", "9999", False),
         ("user_id", "0x10", True), ("note", "x", True), ("note", "none", True), ("note", "deleted", False), ("s.b", "b9999", True),
         ("tags", "q", True),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_rows_that_a_ducklake_catalog_keeps(lake, capsys, column, value, may_be_inlined):
     for command in ("probe", "explain"):
         code, text = outcome(capsys, command, lake.events, column, value)

@@ -22,6 +22,7 @@ from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.table import Change
+from support.tables import each
 from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
 RUN = "0123456789abcdef"
@@ -40,7 +41,7 @@ def columns_with_filter(path: str) -> set[str]:
     return {chunk.column for chunk in sbbf_tool.inspect(path).filters}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@each("jobs", [1, 2])
 def test_all_files_get_filters_in_one_commit(tmp_path, jobs):
     table = make_table(tmp_path / "t")
     before = rows_of(table)
@@ -54,39 +55,21 @@ def test_all_files_get_filters_in_one_commit(tmp_path, jobs):
     assert len(copies_in(table)) == 3
     assert run.old_bytes == sum(entry["bytes"] for entry in table.entries(0))
     assert not list(tmp_path.rglob("_sbbf-run-*"))
-
-
-def test_a_second_run_skips_every_file_and_commits_nothing(tmp_path):
-    table = make_table(tmp_path / "t")
-    change_with(table, add("id"), "id")
     run, rows = change_with(JsonTable(Path(table.location)), add("id"), "id")
     assert [(row.status, row.reason) for row in rows] == [(SKIPPED, "the file has every filter")] * 3
     assert (run.commits, table.versions(), len(copies_in(table))) == ([], [0, 1], 3)
+    run, _ = change_with(JsonTable(Path(table.location)), add("name"), "name", files_per_commit=2)
+    assert [commit.num_files for commit in run.commits] == [2, 1]
+    assert all(entry["path"].count("sbbf-") == 1 and "-part-" in entry["path"] for entry in table.entries())
 
 
-def test_a_copy_of_a_copy_has_one_prefix(tmp_path):
-    table = make_table(tmp_path / "t", 1)
-    change_with(table, add("id"), "id")
-    change_with(JsonTable(Path(table.location)), add("name"), "name")
-    (entry,) = table.entries()
-    assert entry["path"].count("sbbf-") == 1
-    assert entry["path"].endswith("-part-0.parquet")
-
-
-@pytest.mark.parametrize("base", ["part-0.parquet", "x" * 255, "é" * 127, f"sbbf-{RUN}-00000000-part.parquet", "sbbf-part"])
+@each("base", ["part-0.parquet", "x" * 255, "é" * 127, f"sbbf-{RUN}-00000000-part.parquet", "sbbf-part"])
 def test_names_of_copies(base):
     name = copy_name(RUN, base)
     assert run_of_copy(name) == RUN
     assert len(os.fsencode(name)) <= 255
     assert name.endswith(base.removeprefix(f"sbbf-{RUN}-00000000-")[-60:])
     assert run_of_copy("sbbf-part") is None
-
-
-def test_several_commits(tmp_path):
-    table = make_table(tmp_path / "t", 5)
-    run, _ = change_with(table, add("id"), "id", files_per_commit=2)
-    assert [commit.num_files for commit in run.commits] == [2, 2, 1]
-    assert len(copies_in(table)) == 5
 
 
 def test_where_selects_by_the_partition_values_of_the_table(tmp_path):
@@ -125,16 +108,6 @@ def test_files_that_cannot_have_the_change_are_left_out_and_the_others_committed
     assert run.commits[0].num_files == 1
 
 
-def test_a_damaged_file_fails_and_the_others_are_committed(tmp_path):
-    table = make_table(tmp_path / "t", 2)
-    path = Path(table.location, table.entries()[0]["path"])
-    path.write_bytes(path.read_bytes()[:-20])
-    run, rows = change_with(table, add("id"), "id")
-    assert [(row.status, row.exit_code) for row in rows] == [(FAILED, 3), (OK, 0)]
-    assert run.commits[0].num_files == 1
-    assert len(copies_in(table)) == 1
-
-
 def test_a_file_that_the_table_lists_twice_stays(tmp_path):
     table = make_table(tmp_path / "t")
     entries = table.entries()
@@ -169,7 +142,7 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
         list(LocalRunner(1).run(Selection(table.name, table=fresh), works.probe("nothing", ["7"])))
 
 
-@pytest.mark.parametrize("verb", ["remove", "resize", "repair"])
+@each("verb", ["remove", "resize", "repair"])
 def test_every_verb_commits_copies(tmp_path, verb):
     table = make_table(tmp_path / "t")
     change_with(table, add("id"), "id")
@@ -209,8 +182,8 @@ def test_copies_of_files_that_vanished_are_deleted(tmp_path):
     assert len(copies_in(table)) == 2
 
 
-@pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 100)])
-@pytest.mark.parametrize("files_per_commit", [None, 2])
+@each("damage", [os.unlink, lambda path: os.truncate(path, 100)])
+@each("files_per_commit", [None, 2])
 def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(tmp_path, damage, files_per_commit):
     """As by a clean-up of the table's folder: a commit that named the copy would lose the rows of its file."""
     table = make_table(tmp_path / "t", 4)
@@ -224,7 +197,7 @@ def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(tmp_path, 
     assert rows_of(table) == before
 
 
-@pytest.mark.parametrize("is_dry", [False, True])
+@each("is_dry", [False, True])
 def test_a_file_of_another_length_than_the_table_records_is_refused(tmp_path, is_dry):
     table = make_table(tmp_path / "t", 2)
     path = Path(table.location, table.entries()[0]["path"])
@@ -256,7 +229,7 @@ def test_copies_are_deleted_if_the_commit_is_refused(tmp_path):
         change_with(table, add("id"), "id")
 
 
-@pytest.mark.parametrize("error", [UncertainWriteError("the connection broke"), KeyboardInterrupt()])
+@each("error", [UncertainWriteError("the connection broke"), KeyboardInterrupt()])
 def test_copies_stay_if_it_is_unknown_whether_the_commit_succeeded(tmp_path, error):
     def fail() -> None:
         raise error
@@ -267,7 +240,7 @@ def test_copies_stay_if_it_is_unknown_whether_the_commit_succeeded(tmp_path, err
     assert len(copies_in(table)) == 3
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@each("jobs", [1, 2])
 def test_copies_are_deleted_if_the_run_is_interrupted(tmp_path, jobs):
     table = make_table(tmp_path / "t", 4)
     run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)))

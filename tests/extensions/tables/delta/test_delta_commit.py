@@ -15,6 +15,7 @@ from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, add, before_create, commit_copies, copies_of, metadata, protocol, write_version
 from support.delta_tables import ids_of, make_table
+from support.tables import each
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 3, "cardinality": 1}
 
@@ -99,10 +100,9 @@ def test_row_ids_are_carried(tmp_path):
     assert ROW_IDS.items() <= actions["add"].items()
     assert ROW_IDS.items() <= actions["remove"].items()
     assert actions["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
-
-
-def test_row_ids_are_dropped_where_tracking_is_suspended(tmp_path):
-    actions = replace_file(one_file_table(tmp_path, "rowTracking", configuration={"delta.rowTrackingSuspended": "true"}, **ROW_IDS))
+    (tmp_path / "suspended").mkdir()
+    configuration = {"delta.rowTrackingSuspended": "true"}
+    actions = replace_file(one_file_table(tmp_path / "suspended", "rowTracking", configuration=configuration, **ROW_IDS))
     assert not ROW_IDS.keys() & actions["add"].keys()
     assert ROW_IDS.items() <= actions["remove"].items()
 
@@ -120,19 +120,14 @@ def test_a_file_that_is_no_longer_live_is_left_out(tmp_path):
     result = table.commit(replacements, CHANGE)
     assert (result.version, result.num_files, len(result.vanished)) == ("version 4", 2, 1)
     assert ids_of(tmp_path) == list(range(10, 30))
-
-
-def test_no_commit_is_made_for_files_that_all_vanished(tmp_path):
-    make_table(tmp_path)
-    table = DeltaTable(str(tmp_path))
-    replacements = copies_of(table)
     deltalake.DeltaTable(tmp_path).delete()
-    result = table.commit(replacements, CHANGE)
-    assert (result.version, result.num_files, len(result.vanished), result.undo) == ("version 3", 0, 3, None)
+    result = table.commit([*replacements, Replacement("/elsewhere/x", "/elsewhere/y", 1, 1)], CHANGE)
+    assert (result.version, result.num_files, len(result.vanished), result.undo) == ("version 5", 0, 4, None)
 
 
 def test_a_file_of_the_same_name_but_another_size_is_left_out(tmp_path):
     table = one_file_table(tmp_path)
+    assert table.copy_path(next(iter(table.live_files())), "sbbf-r-1-x") == f"{tmp_path}/d=a b/sbbf-r-1-x"
     replacements = copies_of(table)
     write_version(tmp_path, 1, add("d=a%20b/x.parquet", size=4))
     assert table.commit(replacements, CHANGE).num_files == 0
@@ -170,7 +165,7 @@ def test_a_response_that_got_lost(tmp_path, monkeypatch):
     assert not (tmp_path / "_delta_log" / f"{4:020d}.json").exists()
 
 
-@pytest.mark.parametrize("lands", [False, True])
+@each("lands", [False, True])
 def test_a_request_of_unknown_outcome(tmp_path, monkeypatch, lands):
     make_table(tmp_path)
     table = DeltaTable(str(tmp_path))
@@ -189,9 +184,7 @@ def test_a_request_of_unknown_outcome(tmp_path, monkeypatch, lands):
             table.commit(copies_of(table), CHANGE)
 
 
-@pytest.mark.parametrize(
-    "error", [FileExistsError(errno.EEXIST, "exists"), UncertainWriteError("no answer"), OSError(errno.EIO, "input/output error")]
-)
+@each("error", [FileExistsError(errno.EEXIST, "exists"), UncertainWriteError("no answer"), OSError(errno.EIO, "input/output error")])
 def test_a_version_that_cannot_be_read_back(tmp_path, monkeypatch, error):
     """It may be this commit, so that the copies must stay: it is not taken for the commit of another writer."""
     make_table(tmp_path)
@@ -257,12 +250,6 @@ def test_files_that_some_version_refers_to(tmp_path):
     assert table.referenced(set()) == set()
 
 
-def test_a_copy_is_beside_its_original(tmp_path):
-    table = one_file_table(tmp_path)
-    (file,) = table.live_files()
-    assert table.copy_path(file, "sbbf-r-1-x") == f"{tmp_path}/d=a b/sbbf-r-1-x"
-
-
 def test_unusual_names_survive(tmp_path):
     name = "x %25+#?é\n.parquet"
     (tmp_path / name).write_bytes(b"old")
@@ -280,9 +267,3 @@ def test_a_statistic_without_json_form_and_numbers_without_limits_are_kept(tmp_p
     table.commit(copies_of(table), CHANGE)
     (fields,) = (action["add"] for action in actions_of(tmp_path, 1) if "add" in action)
     assert (fields["big"], fields["text"]) == (10**40, "\ud800")
-
-
-def test_replacements_of_other_files_change_nothing(tmp_path):
-    make_table(tmp_path, 1)
-    table = DeltaTable(str(tmp_path))
-    assert table.commit([Replacement("/elsewhere/x", "/elsewhere/y", 1, 1)], CHANGE).num_files == 0

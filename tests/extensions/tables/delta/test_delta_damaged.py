@@ -18,6 +18,7 @@ from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.file.page_limit import PageLimit
 from support.delta_logs import CHANGE, add, copies_of, metadata, protocol, remove, write_version
 from support.delta_tables import make_table, rows_of
+from support.tables import each
 
 DEEP = "[" * 100_000 + "]" * 100_000
 NESTED = '{"type":"array","containsNull":true,"elementType":' * 2000 + '"long"' + "}" * 2000
@@ -74,9 +75,8 @@ HOSTILE_LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE_LINES)
-def test_a_damaged_action_is_named(tmp_path: Path, name: str):
-    line, message = HOSTILE_LINES[name]
+@each("line, message", HOSTILE_LINES)
+def test_a_damaged_action_is_named(tmp_path: Path, line: object, message: str):
     (tmp_path / "_delta_log").mkdir()
     text = line if isinstance(line, str) else json.dumps(line)
     lines = [json.dumps(protocol(1, 2)), json.dumps(metadata()), text]
@@ -88,9 +88,7 @@ def test_a_damaged_action_is_named(tmp_path: Path, name: str):
     assert len(str(caught.value)) < 600
 
 
-@pytest.mark.parametrize(
-    "text", ['{"unknown":7}', '{"cdc":"x"}', '{"txn":null}', '{"add":null}', "", "  ", '{"domainMetadata":{"domain":3}}']
-)
+@each("text", ['{"unknown":7}', '{"cdc":"x"}', '{"txn":null}', '{"add":null}', "", "  ", '{"domainMetadata":{"domain":3}}'])
 def test_other_actions_change_nothing(tmp_path: Path, text: str):
     write_version(tmp_path, 0, protocol(1, 2), metadata(), text, add("x"))
     assert len(list(DeltaTable(str(tmp_path)).live_files())) == 1
@@ -119,7 +117,7 @@ def test_a_version_that_is_a_folder_or_a_fifo_is_named(tmp_path: Path):
         DeltaTable(str(tmp_path))
 
 
-@pytest.mark.parametrize("data", [b"", b"\n \n"])
+@each("data", [b"", b"\n \n"])
 def test_a_version_without_actions_is_no_version(tmp_path: Path, data: bytes):
     """A write that was interrupted left it: what it removed and added is unknown."""
     make_table(tmp_path, 1)
@@ -225,12 +223,12 @@ def fuzz_table(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", [f"{2:020d}.json", f"{1:020d}.checkpoint.parquet", "_last_checkpoint"])
+@each("name", [f"{2:020d}.json", f"{1:020d}.checkpoint.parquet", "_last_checkpoint"])
 def test_random_damage(tmp_path: Path, name: str):
-    fuzz(fuzz_table(tmp_path), name, 60)
+    fuzz(fuzz_table(tmp_path), name, 25)
 
 
 @pytest.mark.heavy(minutes=2)
-@pytest.mark.parametrize("name", [f"{2:020d}.json", f"{1:020d}.checkpoint.parquet"])
+@each("name", [f"{2:020d}.json", f"{1:020d}.checkpoint.parquet"])
 def test_random_damage_for_long(tmp_path: Path, name: str):
     fuzz(fuzz_table(tmp_path), name, 1500)

@@ -27,6 +27,7 @@ from support.delta_logs import CHANGE, before_create, copies_of, open_table
 from support.delta_tables import copy_table, read_rows
 from support.ducklakes import DuckDB, DuckLakeError
 from support.environments import NotInstallableError
+from support.tables import each
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 in_environment = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
@@ -117,7 +118,7 @@ def assert_pages_are_skipped(path: Path, read: Read) -> None:
         read(copy, ABSENT)
 
 
-@pytest.mark.parametrize("read", [count_by_delta_rs, count_by_chdb])
+@each("read", [count_by_delta_rs, count_by_chdb])
 def test_pages_that_a_filter_excludes_are_not_read(tmp_path: Path, read: Read):
     assert_pages_are_skipped(tmp_path / "it", read)
 
@@ -198,7 +199,7 @@ PROPERTIES = {
 @in_environment[0]
 @in_environment[1]
 @in_environment[2]
-@pytest.mark.parametrize("kind", PROPERTIES)
+@each("kind", PROPERTIES)
 def test_sail_deletes_rows_while_files_are_replaced(tmp_path: Path, sail: DuckDB, monkeypatch: pytest.MonkeyPatch, kind: str):
     """Its deletion vectors grow before the commit and after it; later changes go on."""
     path = tmp_path / "it"

@@ -14,6 +14,7 @@ from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, commit_copies, copies_of
 from support.delta_tables import copy_table, ids_of, make_table, read_rows, rows_of
+from support.tables import each
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
 REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
@@ -121,7 +122,7 @@ def history_of(path: Path) -> list[dict[str, object]] | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
+@each("name", REAL)
 def test_real_tables_have_the_same_rows_and_history(conformance: Path, tmp_path, name):
     path = copy_table(conformance / "delta" / name, tmp_path / "it")
     rows = read_rows(path)

@@ -27,6 +27,7 @@ from support.delta_logs import (
     write_version,
 )
 from support.delta_tables import ids_of, make_table, read_rows, rows_of
+from support.tables import each
 
 
 def append(path: Path, first: int = 1000, day: str = "a") -> None:
@@ -69,9 +70,8 @@ RIVALS: dict[str, tuple[Callable[[Path], object], int, int]] = {
 }
 
 
-@pytest.mark.parametrize("rival", RIVALS)
-def test_another_commit_comes_first(tmp_path, monkeypatch, rival):
-    act, rows, live = RIVALS[rival]
+@each("act, rows, live", RIVALS)
+def test_another_commit_comes_first(tmp_path, monkeypatch, act, rows, live):
     make_table(tmp_path, 3, partitioned=True)
     table = DeltaTable(str(tmp_path))
     replacements = copies_of(table)
@@ -82,7 +82,7 @@ def test_another_commit_comes_first(tmp_path, monkeypatch, rival):
     assert len(read_rows(tmp_path)) == rows
     if live:
         before = int(result.version.removeprefix("version ")) - 1
-        if rival != "checkpoint and clean-up":
+        if act is not checkpoint_and_clean:
             assert read_rows(tmp_path, before) == read_rows(tmp_path)
         assert {replacement.new_path for replacement in replacements if replacement.old_path not in result.vanished} <= {
             file.path for file in DeltaTable(str(tmp_path)).live_files()

@@ -19,6 +19,7 @@ from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.storage.folders import LocalFolders
 from support.delta_logs import add, metadata, protocol, remove, write_version
 from support.delta_tables import copy_table, make_table
+from support.tables import each
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
 REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
@@ -31,7 +32,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("name", REAL)
+@each("name", REAL)
 def test_the_live_files_are_those_of_delta_rs(conformance: Path, name: str):
     # deltalake resolves links of the path.
     path = (conformance / "delta" / name).resolve()
@@ -86,7 +87,7 @@ def test_a_version_that_is_missing_is_named(tmp_path):
         DeltaTable(str(tmp_path))
 
 
-@pytest.mark.parametrize(
+@each(
     "hint",
     [b"", b"{", b"[]", b'{"version":true}', b'{"version":-1}', b'{"version":1}', b'{"version":99}', b'{"version":1' + b"0" * 5000 + b"}"],
 )
@@ -173,7 +174,7 @@ NESTED_FIELDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["name", "id", "none"])
+@each("mode", ["name", "id", "none"])
 def test_columns_have_the_names_that_users_know(tmp_path, mode):
     partition = {("day" if mode == "none" else "p7"): "2026-01-01"}
     configuration = {"delta.columnMapping.mode": mode}
@@ -195,14 +196,14 @@ def test_columns_have_the_names_that_users_know(tmp_path, mode):
     assert table.columns.by_id == (ids if mode == "id" else {})
 
 
-@pytest.mark.parametrize("feature", ["catalogManaged", "redirectReaderWriter-preview", "somethingNew"])
+@each("feature", ["catalogManaged", "redirectReaderWriter-preview", "somethingNew"])
 def test_a_reader_feature_that_is_not_supported_is_refused_by_its_name(tmp_path, feature):
     write_version(tmp_path, 0, protocol(features=[feature]), metadata(), add("x"))
     with pytest.raises(RefusedError, match=feature):
         DeltaTable(str(tmp_path))
 
 
-@pytest.mark.parametrize("feature", ["coordinatedCommits-preview", "collations", "redirectWriterOnly-preview", "somethingNew"])
+@each("feature", ["coordinatedCommits-preview", "collations", "redirectWriterOnly-preview", "somethingNew"])
 def test_a_writer_feature_that_is_not_supported_is_refused_by_its_name(tmp_path, feature):
     write_version(tmp_path, 0, protocol(writer_only=[feature]), metadata(), add("x"))
     table = DeltaTable(str(tmp_path))
@@ -210,7 +211,7 @@ def test_a_writer_feature_that_is_not_supported_is_refused_by_its_name(tmp_path,
         table.ensure_changeable()
 
 
-@pytest.mark.parametrize(("reader", "writer"), [(1, 8), (3, 8)])
+@each("reader, writer", [(1, 8), (3, 8)])
 def test_a_newer_writer_version_is_refused(tmp_path, reader, writer):
     write_version(tmp_path, 0, protocol(reader, writer), metadata(), add("x"))
     with pytest.raises(RefusedError, match="writer version 8"):

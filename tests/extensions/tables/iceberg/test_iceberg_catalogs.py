@@ -31,6 +31,7 @@ from support.environments import NotInstallableError
 from support.iceberg_rest import KEYS, RestServer, start_rest
 from support.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
 from support.swift_server import free_ports, wait_for
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 ADD = Change("ADD BLOOM FILTERS", ("id",), {"write.parquet.bloom-filter-enabled.column.x": "true"})
@@ -77,7 +78,7 @@ def make_copies(table):
 @pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 @pytest.mark.filterwarnings("ignore:Parquet writer option")
-@pytest.mark.parametrize("version", ["1", "2"])
+@each("version", ["1", "2"])
 def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
     monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
     name = f"n.t{version}"
@@ -192,8 +193,8 @@ def test_parts_of_names_are_quoted_as_in_sql(configuration):
     assert table._source.undo(5) == "CALL lake.system.rollback_to_snapshot('`s x`.`odd name`', 5)"
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "message"),
+@each(
+    "name, kind, message",
     [
         ("nocat:s.t", MissingError, "no such file, and PyIceberg's configuration has no catalog 'nocat'; its catalogs are lake"),
         ("nocat:s", MissingError, "no such file, and PyIceberg's configuration has no catalog 'nocat'"),
@@ -208,7 +209,7 @@ def test_wrong_names_say_what_the_catalog_lacks(configuration, name, kind, messa
     assert str(caught.value).startswith(f"{name}: {message}")
 
 
-@pytest.mark.parametrize("name", ["nocat:a/b.c", "x:a.parquet", "x:*", "a:b:c", "x:", "\0:a"])
+@each("name", ["nocat:a/b.c", "x:a.parquet", "x:*", "a:b:c", "x:", "\0:a"])
 def test_names_of_files_are_not_looked_for_in_catalogs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_table(name) is None
@@ -216,7 +217,7 @@ def test_names_of_files_are_not_looked_for_in_catalogs(name, tmp_path, monkeypat
     assert find_table("a:b.c") is None
 
 
-@pytest.mark.parametrize("text", ["catalog: [", "catalog:\n  lake:\n    type: no\n", "catalog:\n  lake: 5\n"])
+@each("text", ["catalog: [", "catalog:\n  lake:\n    type: no\n", "catalog:\n  lake: 5\n"])
 def test_a_wrong_configuration_is_one_error(configuration, text):
     Path(configuration, ".pyiceberg.yaml").write_text(text)
     with pytest.raises(UnreadableError) as caught:

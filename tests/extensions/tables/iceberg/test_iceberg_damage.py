@@ -17,6 +17,7 @@ from sbbf_tool.extensions.avro.schema import parse_schema
 from sbbf_tool.extensions.tables.iceberg.metadata import parse_metadata
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import ADD, delete_by_position, edit_metadata, make_copies, newest_metadata, open_table, source_of, to_hadoop
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 WRONG = (None, True, -5, 1 << 70, 1.5, "x", [], {}, [1], {"a": 1}, "../../x", "\0")
@@ -64,8 +65,8 @@ def test_wrong_values_in_the_metadata(folder):
     path = newest_metadata(folder)
     text = path.read_text()
     outcomes = set()
-    for place in values_of(json.loads(text)):
-        for value in WRONG:
+    for number, place in enumerate(values_of(json.loads(text))):
+        for value in WRONG[number % 3 :: 3]:
             tree = json.loads(text)
             if not place:
                 tree = value
@@ -84,9 +85,7 @@ def test_wrong_values_in_the_metadata(folder):
     assert outcomes >= {"unreadable", "read"}
 
 
-@pytest.mark.parametrize(
-    "pattern", ["v1.metadata.json", "snap-*.avro", "*-m0.avro", "????????????????.avro", "../../../../deletes-*.parquet"]
-)
+@each("pattern", ["v1.metadata.json", "snap-*.avro", "*-m0.avro", "????????????????.avro", "../../../../deletes-*.parquet"])
 def test_damaged_bytes(folder, pattern):
     paths = sorted(folder.glob(f"metadata/{pattern}"))
     chance = random.Random(pattern)
@@ -111,8 +110,8 @@ def test_wrong_values_in_manifests(folder):
         data = path.read_bytes()
         header = parse_header(data)
         records = list(iter_values(data, header))
-        for place in values_of(records):
-            for value in (-1, 7, (1 << 63) - 1, "", "x", "file:x", "file://host/x", "s3://b/x", None, b"", []):
+        for number, place in enumerate(values_of(records)):
+            for value in (-1, 7, (1 << 63) - 1, "", "x", "file:x", "file://host/x", "s3://b/x", None, b"", [])[number % 4 :: 4]:
                 changes = list(iter_values(data, header))
                 target = changes
                 for key in place[:-1]:
@@ -128,8 +127,8 @@ def test_wrong_values_in_manifests(folder):
         path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"format_version": ...}, "format-version must be a positive number"),
         ({"current_snapshot_id": 5}, "current-snapshot-id is 5, but the branch main is at"),
@@ -148,14 +147,8 @@ def test_errors_name_the_file_and_the_field(folder, fields, message):
     assert caught.value.file == str(newest_metadata(folder))
 
 
-def test_later_formats_are_refused(folder):
-    edit_metadata(folder, format_version=4)
-    with pytest.raises(RefusedError, match="the table has format version 4; versions 1, 2 and 3 are supported"):
-        open_folder(str(folder))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"format-version": 4}, "lake:n.t: the table has format version 4; versions 1, 2 and 3 are supported"),
         ({"location": ...}, "lake:n.t: the metadata of the table contradicts the format: location: Field required"),
@@ -169,6 +162,11 @@ def test_later_formats_are_refused(folder):
 def test_damaged_metadata_of_a_catalog_is_one_line(catalog, table, fields, message):
     path = Path(table.metadata_location.removeprefix("file://"))
     tree = {**json.loads(path.read_text()), **(fields or {})}
+    newest = path.parent / f"{path.name[:6]}00000000-0000-0000-0000-000000000000.metadata.json"
+    newest.write_bytes(path.read_bytes())
+    with pytest.raises(UnreadableError, match="2 metadata files have the largest number"):
+        open_folder(str(path.parent.parent))
+    newest.unlink()
     path.write_text("{no" if fields is None else json.dumps({name: value for name, value in tree.items() if value is not ...}))
     with pytest.raises(RefusedError if "version 4" in message else UnreadableError) as caught:
         open_table(catalog)
@@ -195,13 +193,16 @@ def test_nesting_is_limited(folder):
     edit_metadata(folder, schemas=[schema])
     with pytest.raises(UnreadableError, match="nested more than 100 deep"):
         use(folder)
+    edit_metadata(folder, format_version=4)
+    with pytest.raises(RefusedError, match="the table has format version 4; versions 1, 2 and 3 are supported"):
+        use(folder)
     newest_metadata(folder).write_text("[" * 100_000)
     with pytest.raises(UnreadableError, match="not valid JSON"):
         use(folder)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"properties": {"encryption.key-id": "k"}}, "encrypted with table encryption"),
         ({"location": "file:///elsewhere"}, "the table was moved or copied"),
@@ -226,13 +227,6 @@ def test_a_folder_without_metadata(tmp_path):
     (tmp_path / "metadata" / "version-hint.text").write_text("7")
     with pytest.raises(UnreadableError, match="not an Iceberg table"):
         open_folder(str(tmp_path))
-
-
-def test_two_newest_files_of_a_catalog_are_not_chosen_between(catalog, table):
-    path = Path(table.metadata_location.removeprefix("file://"))
-    (path.parent / f"{path.name[:6]}00000000-0000-0000-0000-000000000000.metadata.json").write_bytes(path.read_bytes())
-    with pytest.raises(UnreadableError, match="2 metadata files have the largest number"):
-        open_folder(str(path.parent.parent))
 
 
 def test_a_version_that_java_is_about_to_commit_makes_no_table_of_a_catalog(catalog, table):
