@@ -31,7 +31,6 @@ from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
 from support.paimon_engines import PaimonJava
-from support.tables import each
 
 pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
@@ -140,8 +139,8 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
     assert skipped > 300
 
 
-@each("data_format", ["parquet", "orc", "avro"])
-@each("place", ["file", "embedded"])
+@pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("place", ["file", "embedded"])
 def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path, tmp_path: Path, data_format: str, place: str) -> None:
     """The value ranges of three data files overlap, so that only an index can locate a value."""
     plain = warehouse / f"plain_{data_format}_{place}"
@@ -168,7 +167,7 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
     assert java.query(table, "s", "value 5003")[2] == {5003}
 
 
-@each("place", ["file", "embedded"])
+@pytest.mark.parametrize("place", ["file", "embedded"])
 def test_indexes_that_come_and_go_keep_the_rows(java: PaimonJava, warehouse: Path, tmp_path: Path, place: str) -> None:
     """Paimon expects each entry of a manifest once: it reads and commits on top of tables whose entries recur."""
     plain, table = warehouse / f"plain_parquet_{place}", tmp_path / "table"

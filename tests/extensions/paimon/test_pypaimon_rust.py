@@ -24,7 +24,6 @@ from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
 from support.paimon_engines import run_rust, rust_python
-from support.tables import each
 
 pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
@@ -46,7 +45,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "wh"
 
 
-@each("name", INDEXED)
+@pytest.mark.parametrize("name", INDEXED)
 def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
     table = open_table(LocalFolders(), str(warehouse / "fx.db" / name), allow_outside=True)
     assert sum(live.file.row_count for live in table.live_files) == 60
@@ -64,7 +63,7 @@ def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
             assert rebuilt == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
 
 
-@each("name", PLAIN)
+@pytest.mark.parametrize("name", PLAIN)
 def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: Path, name: str) -> None:
     copy = tmp_path / "wh" / "fx.db" / name
     shutil.copytree(warehouse / "fx.db" / name, copy)
@@ -85,7 +84,7 @@ def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: P
         assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
 
 
-@each("place", ["file", "embedded"])
+@pytest.mark.parametrize("place", ["file", "embedded"])
 def test_rust_reads_indexes_where_paimon_publishes_them(warehouse: Path, tmp_path: Path, place: str) -> None:
     """An empty filter excludes every value. Once published, it makes the engine lose the row, which shows that the engine queries it."""
     name = f"plain_{place}"

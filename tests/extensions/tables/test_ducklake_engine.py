@@ -24,7 +24,6 @@ from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
-from support.tables import each
 
 pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
@@ -147,7 +146,7 @@ def live_through(lake: Lake) -> None:
     assert lake.rows() == rows
 
 
-@each("version", CATALOG_VERSIONS)
+@pytest.mark.parametrize("version", CATALOG_VERSIONS)
 def test_versions_of_the_catalog(version, tmp_path):
     with start(version) as database:
         lake = Lake(database, tmp_path, place_of("sqlite", tmp_path))
@@ -220,7 +219,7 @@ def test_duckdb_skips_row_groups_by_the_filters(duckdb, tmp_path):
         lake.run("select sum(id) from l.events")
 
 
-@each("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_changes_by_others_meanwhile(duckdb, database, tmp_path, request):
     """Another process inserts, deletes, merges and rewrites while filters are added again and again: no row is lost or doubled."""
     place = place_of("sqlite", tmp_path) if database == "sqlite" else f"postgres:{request.getfixturevalue('postgres')}"

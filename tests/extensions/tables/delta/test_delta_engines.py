@@ -199,7 +199,7 @@ PROPERTIES = {
 @in_environment[0]
 @in_environment[1]
 @in_environment[2]
-@each("kind", PROPERTIES)
+@pytest.mark.parametrize("kind", PROPERTIES)
 def test_sail_deletes_rows_while_files_are_replaced(tmp_path: Path, sail: DuckDB, monkeypatch: pytest.MonkeyPatch, kind: str):
     """Its deletion vectors grow before the commit and after it; later changes go on."""
     path = tmp_path / "it"

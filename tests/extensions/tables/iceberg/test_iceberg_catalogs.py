@@ -78,7 +78,7 @@ def make_copies(table):
 @pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 @pytest.mark.filterwarnings("ignore:Parquet writer option")
-@each("version", ["1", "2"])
+@pytest.mark.parametrize("version", ["1", "2"])
 def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
     monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
     name = f"n.t{version}"

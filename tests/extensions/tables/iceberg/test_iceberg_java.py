@@ -23,7 +23,6 @@ from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from support.environments import NotInstallableError
 from support.iceberg_java import JavaIceberg, start_iceberg
 from support.iceberg_tables import ADD, RacingSource, convert, make_copies
-from support.tables import each
 
 pytestmark = [pytest.mark.nightly(2), pytest.mark.environment(minutes=1), pytest.mark.xdist_group("iceberg-java")]
 
@@ -51,7 +50,7 @@ def test_emitted_properties_lead_to_filters(java, tmp_path):
     assert max(row.estimated_fpp for row in filters.values()) <= 0.0125
 
 
-@each("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_rows_stay_and_java_goes_on(java, tmp_path, version):
     folder = tmp_path / "t"
     table = java.create(folder, version)
@@ -72,7 +71,7 @@ def test_rows_stay_and_java_goes_on(java, tmp_path, version):
     assert java.ids(folder) == [*range(200), 300]
 
 
-@each("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3])
 def test_equality_deletes_reach_the_copies(java, tmp_path, version):
     folder = tmp_path / "t"
     table = java.create(folder, version, partition="name")
