@@ -172,7 +172,7 @@ def test_users_that_an_access_list_admits(lake, capsys, tmp_path):
     code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--value", "-5", "--format", "json")
     files, summary = documents(out)
     assert code in (0, 1)
-    assert [document["keys"] for document in files] == [1, 1, 1]
+    assert [document["num_values"] for document in files] == [1, 1, 1]
     assert code == summary["exit_code"] == int(not any(document["hits"] for document in files))
     code, _, err = sbbf(capsys, "probe", lake, "-c", "di", "--value", "5")
     assert code == 2
