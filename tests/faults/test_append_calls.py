@@ -44,8 +44,6 @@ class Case(NamedTuple):
 CASES = {
     "append": Case(False, ("add-filter", FILE, "-c", "user_id", "-c", "session", "--jobs", "1", "--in-place", "--append")),
     "undo": Case(True, ("repair", FILE, "--quick", "--in-place")),
-    "undo and append": Case(True, ("add-filter", FILE, "-c", "user_id", "-c", "session", "--jobs", "1", "--in-place", "--append")),
-    "read": Case(True, ("inspect", FILE), changes=False),
     "read to copy": Case(True, ("remove-filter", FILE, "-o", "out.parquet"), changes=False),
 }
 

@@ -15,6 +15,7 @@ from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from support.delta_logs import actions_of, copies_of, open_table
 from support.delta_tables import ids_of, make_table
 from support.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from support.tables import each
 from support.write_paths import COMMIT, TABLE, TABLE_PATHS
 
 PATH = TABLE_PATHS[COMMIT]
@@ -54,7 +55,7 @@ def assert_done_by_the_next_command(folder: Path) -> None:
     assert not [path for path in (folder / TABLE).rglob("*") if path.name.endswith(TEMPORARY_SUFFIX)]
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EPERM, errno.ENOSPC], ids=["input/output error", "not permitted", "disk full"])
+@each("number", [errno.EIO, errno.EPERM, errno.ENOSPC])
 def test_any_call_that_fails(lay_out: LayOut, number: int) -> None:
     with Disturbance(None, lambda: None, only=CALLS).in_force() as undisturbed:
         assert PATH.act(lay_out("undisturbed")) == 0

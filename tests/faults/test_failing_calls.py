@@ -5,17 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-
-import pytest
+from itertools import product
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.file import interrupted
-from support.failing_system import BEFORE, DIVISIBLE, HALF, Disturbance, fail_with
+from support.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with
 from support.places import open_folder, without_privileges
-from support.write_paths import FILE, Before, contents
+from support.tables import each
+from support.write_paths import FILE, WRITE_PATHS, Before, contents
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
+OS_CALLS = tuple(name for name in CALLS if hasattr(os, name))
 ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
 """Calls that a full disk may refuse. It refuses them again until there is room."""
 
@@ -41,7 +42,7 @@ def assert_told_and_whole(before: Before, folder, code: int, case: str) -> None:
         assert not [name for name in contents(folder) if name.startswith(".")], case
 
 
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@each("lasting", [False, True])
 def test_a_disk_that_is_full_at_any_call(before, tmp_path, lasting):
     calls = calls_of(before, tmp_path / "it", ALLOCATING)
     moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
@@ -57,7 +58,7 @@ def test_a_disk_that_is_full_at_any_call(before, tmp_path, lasting):
 
 
 def test_any_call_that_fails(before, tmp_path):
-    calls = calls_of(before, tmp_path / "it", tuple(os_calls()))
+    calls = calls_of(before, tmp_path / "it", OS_CALLS)
     for at, call in enumerate(calls):
         for code in (errno.EIO, errno.EPERM):
             folder = before.lay_out(tmp_path / "it")
@@ -66,16 +67,10 @@ def test_any_call_that_fails(before, tmp_path):
             assert_told_and_whole(before, folder, answer, f"{call}, number {at}, {errno.errorcode[code]}")
 
 
-def os_calls() -> list[str]:
-    from support.failing_system import CALLS
+@each("path, answer", product(WRITE_PATHS, [errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, 0]))
+def test_a_cluster_file_system_that_does_not_copy(befores, path, tmp_path, monkeypatch, answer):
+    before = befores[path]
 
-    return [name for name in CALLS if hasattr(os, name)]
-
-
-@pytest.mark.parametrize(
-    "answer", [errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, 0], ids=["no such call", "other disk", "refused", "copies nothing"]
-)
-def test_a_cluster_file_system_that_does_not_copy(before, tmp_path, monkeypatch, answer):
     def copy_file_range(*arguments: object) -> int:
         if answer:
             raise OSError(answer, os.strerror(answer))
@@ -90,7 +85,7 @@ def test_a_cluster_file_system_that_does_not_copy(before, tmp_path, monkeypatch,
 # The source, meanwhile
 
 
-@pytest.mark.parametrize("change", ["replaced", "truncated", "removed", "longer"])
+@each("change", ["replaced", "truncated", "removed", "longer"])
 def test_a_source_that_changes_meanwhile(before, tmp_path, change):
     """A change by another program at any call: its bytes are not lost, and no wrong file is published."""
     replacement = b"somebody else's bytes"
@@ -108,7 +103,7 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
                 with open(folder / FILE, "ab") as stream:
                     stream.write(replacement)
 
-    calls = calls_of(before, tmp_path / "it", tuple(os_calls()))
+    calls = calls_of(before, tmp_path / "it", OS_CALLS)
     last = len(calls) - 1 - calls[::-1].index("rename") if "rename" in calls else calls.index("link")
     for at in range(last):
         folder = before.lay_out(tmp_path / "it")
@@ -127,7 +122,9 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
 # Names and permissions
 
 
-def test_hard_links_keep_the_old_content(before, tmp_path):
+@each("path", WRITE_PATHS.keys())
+def test_hard_links_keep_the_old_content(befores, path, tmp_path):
+    before = befores[path]
     folder = before.lay_out(tmp_path / "it")
     os.link(folder / FILE, tmp_path / "other name")
     # Appending would change the file itself, and so all of its names, and only one of them would have a journal.
@@ -136,7 +133,9 @@ def test_hard_links_keep_the_old_content(before, tmp_path):
     assert (tmp_path / "other name").read_bytes() == before.old
 
 
-def test_symbolic_links_are_followed_and_stay(before, tmp_path):
+@each("path", WRITE_PATHS.keys())
+def test_symbolic_links_are_followed_and_stay(befores, path, tmp_path):
+    before = befores[path]
     folder = before.lay_out(tmp_path / "it")
     shutil.move(folder / FILE, tmp_path / "real")
     (folder / FILE).symlink_to(tmp_path / "real")
@@ -146,7 +145,9 @@ def test_symbolic_links_are_followed_and_stay(before, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["it", "real"]
 
 
-def test_a_folder_that_may_not_be_written_is_refused(before):
+@each("path", WRITE_PATHS.keys())
+def test_a_folder_that_may_not_be_written_is_refused(befores, path):
+    before = befores[path]
     with open_folder() as top:
         folder = before.lay_out(top / "it")
         (folder / FILE).chmod(0o666)
@@ -157,7 +158,9 @@ def test_a_folder_that_may_not_be_written_is_refused(before):
         assert contents(folder) == before.expected(folder, done=False)
 
 
-def test_a_file_that_may_not_be_written_is_refused(before):
+@each("path", WRITE_PATHS.keys())
+def test_a_file_that_may_not_be_written_is_refused(befores, path):
+    before = befores[path]
     with open_folder() as top:
         folder = before.lay_out(top / "it")
         folder.chmod(0o777)

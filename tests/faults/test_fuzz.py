@@ -14,8 +14,8 @@ import pytest
 from sbbf_tool.errors import SbbfError
 from support import fuzz_parsers
 from support.environments import NotInstallableError, install_python
+from support.tables import each
 
-MUTATIONS = 4000
 TESTS = Path(__file__).parents[1]
 GUIDED_RUNS = {
     "tail": 100_000,
@@ -60,7 +60,7 @@ def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
+@each("name", list(fuzz_parsers.TARGETS))
 def test_the_corpus_is_what_parses(name):
     """All but one: mutations of what is refused at once would seldom come far."""
     refused = []
@@ -72,11 +72,12 @@ def test_the_corpus_is_what_parses(name):
     assert refused == (["too-long"] if name == "tail" else [])
 
 
-@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
-def test_mutations(name):
+@pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.heavy)])
+@each("name", list(fuzz_parsers.TARGETS))
+def test_mutations(name, count):
     choose, seeds = random.Random(name), fuzz_parsers.seeds(name)
     slowest = 0.0
-    for number in range(MUTATIONS):
+    for number in range(count):
         data = mutated(choose, seeds)
         start = time.thread_time()
         try:
@@ -88,7 +89,7 @@ def test_mutations(name):
     assert slowest < 1
 
 
-@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
+@each("name", list(fuzz_parsers.TARGETS))
 def test_memory_stays_within_a_multiple_of_the_bytes(name):
     choose, seeds = random.Random(f"memory of {name}"), fuzz_parsers.seeds(name)
     tracemalloc.start()

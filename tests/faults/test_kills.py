@@ -17,8 +17,11 @@ import pytest
 from support.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
 from support.write_paths import WRITE_PATHS, Before, assert_whole, contents
 
+SHORT = ("add", "append")
+"""The ways to write, copying and appending; the other write paths have their parts in common."""
 
-@pytest.mark.parametrize("path", WRITE_PATHS)
+
+@pytest.mark.parametrize("path", [name if name in SHORT else pytest.param(name, marks=pytest.mark.heavy) for name in WRITE_PATHS])
 def test_killed_at_every_call_that_writes(path, befores, killer: Killer, tmp_path):
     before = befores[path]
     calls = killer.calls(path, before.lay_out(tmp_path / "it"))
@@ -33,26 +36,16 @@ def test_killed_at_every_call_that_writes(path, befores, killer: Killer, tmp_pat
         assert_whole(before, folder)
 
 
-def kill_at_random_moments(count: int, path: str, before: Before, killer: Killer, folder: Path) -> None:
-    usual = min(killer.seconds(path, before.lay_out(folder)) for _ in range(3))
-    moments = random.Random(f"{path} {count}")
-    killed = 0
+@pytest.mark.parametrize("count", [5, pytest.param(100, marks=pytest.mark.heavy), pytest.param(300, marks=pytest.mark.nightly(3))])
+def test_killed_at_random_moments(before, killer, tmp_path, count):
+    folder, killed = tmp_path / "it", 0
+    usual = min(killer.seconds(before.name, before.lay_out(folder)) for _ in range(3))
+    moments = random.Random(f"{before.name} {count}")
     for _ in range(count):
         before.lay_out(folder)
-        killed += killer.kill_after(path, folder, moments.uniform(0, usual))
+        killed += killer.kill_after(before.name, folder, moments.uniform(0, usual))
         assert_whole(before, folder)
     assert killed
-
-
-@pytest.mark.parametrize("path", WRITE_PATHS)
-def test_killed_at_random_moments(path, befores, killer, tmp_path):
-    kill_at_random_moments(8, path, befores[path], killer, tmp_path / "it")
-
-
-@pytest.mark.heavy(minutes=3)
-@pytest.mark.parametrize("path", WRITE_PATHS)
-def test_killed_at_300_random_moments(path, befores, killer, tmp_path):
-    kill_at_random_moments(300, path, befores[path], killer, tmp_path / "it")
 
 
 WRITING = (
@@ -68,8 +61,9 @@ def strace(inject: str, log: Path, before: Before, folder: Path) -> int:
     return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
 
 
-@pytest.mark.heavy(minutes=5)
-@pytest.mark.parametrize("path", WRITE_PATHS)
+@pytest.mark.parametrize(
+    "path", [pytest.param(name, marks=getattr(pytest.mark, "heavy" if name in SHORT else "nightly")(2)) for name in WRITE_PATHS]
+)
 def test_killed_at_every_system_call_that_writes(path, befores, tmp_path):
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")

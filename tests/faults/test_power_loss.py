@@ -25,6 +25,7 @@ from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from support.journals import entry_of, place
 from support.power_loss import HEAD, State, Trace, Write, recorded, write_state
 from support.samples import write_events
+from support.tables import each
 from support.write_paths import FILE, Before, assert_whole, contents
 
 FEW, MANY = 64, 1000
@@ -141,7 +142,7 @@ def test_each_missing_sync_is_found(before, tmp_path):
         assert replay.first_problem(trace.without_sync(number)), f"sync number {number}"
 
 
-@pytest.mark.parametrize("length", [4, 8, 20, 63, 64])
+@each("length", [4, 8, 20, 63, 64])
 def test_only_the_last_bytes_of_an_append_reached_the_disk(befores, tmp_path, length):
     """They are a magic, or a footer that parses: the file still is the append that was interrupted, not the work of another writer."""
     before, path = befores["append"], tmp_path / FILE
@@ -197,7 +198,7 @@ def read_all(folder: Path) -> State:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(("count", "most"), [(5, FEW), pytest.param(70, 4, marks=pytest.mark.nightly(5))])
+@pytest.mark.parametrize(("count", "most"), [(3, 8), pytest.param(70, 4, marks=pytest.mark.nightly(5))])
 def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
     folder, again = tmp_path / "it", tmp_path / "replay"
     arguments = small_files(folder, count)

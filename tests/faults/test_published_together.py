@@ -11,6 +11,7 @@ import pytest
 from sbbf_tool.errors import RefusedError, WriteError
 from support.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Disturbance, Killer, fail_with
 from support.lake_paths import ADD_TO_FOLDER, FILES, LAKE_PATHS, BeforeLake, prepare_lake
+from support.tables import each
 from support.write_paths import contents
 
 COMMAND = LAKE_PATHS[ADD_TO_FOLDER]
@@ -35,6 +36,7 @@ def test_every_file_is_synced_before_any_is_renamed_and_the_folder_once(lake, tm
     assert calls.count("fsync") == len(FILES) + 1
 
 
+@pytest.mark.heavy
 def test_killed_at_every_call_that_writes(lake, killer: Killer, tmp_path):
     calls = killer.calls(ADD_TO_FOLDER, lake.lay_out(tmp_path / "it"))
     assert lake.is_done(tmp_path / "it")
@@ -49,7 +51,7 @@ def test_killed_at_every_call_that_writes(lake, killer: Killer, tmp_path):
         assert lake.is_done(folder), sorted(contents(folder))
 
 
-@pytest.mark.parametrize(("code", "lasting"), [(errno.EIO, False), (errno.ENOSPC, True)], ids=["once", "from then on"])
+@each("code, lasting", [(errno.EIO, False), (errno.ENOSPC, True)])
 def test_any_call_that_fails(lake, tmp_path, code, lasting):
     calls = calls_of(lake, tmp_path / "it")
     for at, call in enumerate(calls):
@@ -65,7 +67,7 @@ def test_any_call_that_fails(lake, tmp_path, code, lasting):
         assert lake.is_done(folder), case
 
 
-@pytest.mark.parametrize("change", ["replaced", "longer"])
+@each("change", ["replaced", "longer"])
 def test_a_file_that_changes_before_it_is_renamed_is_worked_on_again(lake, tmp_path, change):
     """Its new content stays; the other files are published."""
     calls = calls_of(lake, tmp_path / "it")

@@ -68,7 +68,7 @@ def calls_of(folder: Path, only: tuple[str, ...]) -> list[str]:
     return undisturbed.calls
 
 
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize("lasting", [True, pytest.param(False, marks=pytest.mark.heavy)])
 def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
     calls = calls_of(tmp_path / "undisturbed", FULL)
     moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
@@ -85,7 +85,7 @@ def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
     assert codes == {0, WriteError.exit_code}
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EPERM], ids=["input/output error", "not permitted"])
+@pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.EPERM, marks=pytest.mark.heavy)])
 def test_any_call_that_fails(tmp_path: Path, number: int) -> None:
     calls = calls_of(tmp_path / "undisturbed", CALLS)
     for at, call in enumerate(calls):
@@ -100,6 +100,7 @@ def test_any_call_that_fails(tmp_path: Path, number: int) -> None:
             assert_done_by_the_next_command(folder)
 
 
+@pytest.mark.heavy
 def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> None:
     calls = killer.calls(ADD_INDEX, lay_out(tmp_path / "undisturbed"))
     assert snapshot_of(tmp_path / "undisturbed" / TABLE) == NEW

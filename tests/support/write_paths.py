@@ -126,6 +126,7 @@ TABLE_PATHS = {ADD_INDEX: WritePath(orders, ("paimon", "add-index", TABLE)), COM
 class Before:
     """A folder's only file, and the output of the undisturbed command for it."""
 
+    name: str
     path: WritePath
     old: bytes
     new: bytes
@@ -153,7 +154,7 @@ def prepare(path: WritePath, folder: Path) -> Before:
     _sbbf("verify", folder / path.target)
     new = (folder / path.target).read_bytes()
     assert old != new
-    return Before(path, old, new)
+    return Before(folder.name, path, old, new)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
