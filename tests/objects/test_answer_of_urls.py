@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 
 from sbbf_tool.cli import run
@@ -15,8 +17,8 @@ def ask_of_urls(bucket, cases, *options):
             assert run([*words(form, bucket.url(f"{case}/"), urls), *options]) == expected(case, form), (case, form)
 
 
-def test_of_a_prefix_and_of_urls(bucket):
-    ask_of_urls(bucket, FEW)
+def test_of_a_prefix_and_of_urls(moto_bucket):
+    ask_of_urls(moto_bucket, FEW)
 
 
 @pytest.mark.heavy(minutes=1)
@@ -25,9 +27,9 @@ def test_every_case_in_every_form(bucket, jobs):
     ask_of_urls(bucket, dict.fromkeys(FORMS, CASES), *jobs)
 
 
-def test_of_urls_and_files_together(bucket, tmp_path):
-    for case, (contents, _) in CASES.items():
+def test_of_urls_and_files_together(moto_bucket, tmp_path):
+    for case, form in zip(list(CASES)[::2], cycle(("probe of files", "explain of files")), strict=False):
+        contents = CASES[case].files
         (tmp_path / "b.parquet").write_bytes(contents[1])
-        names = [bucket.put("a.parquet", contents[0]), str(tmp_path / "b.parquet"), bucket.put("c.parquet", contents[2])]
-        for form in ("probe of files", "explain of files"):
-            assert run(words(form, "", names)) == expected(case, form), (case, form)
+        names = [moto_bucket.put("a.parquet", contents[0]), str(tmp_path / "b.parquet"), moto_bucket.put("c.parquet", contents[2])]
+        assert run(words(form, "", names)) == expected(case, form), (case, form)

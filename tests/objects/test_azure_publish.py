@@ -21,6 +21,7 @@ from sbbf_tool.storage.objects.azure_rest import _EMULATOR_KEY
 from support.azure_server import operation
 from support.buckets import forget_clients
 from support.large_files import ABSENT, PRESENT, large, small
+from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
 
@@ -97,7 +98,7 @@ def test_the_requests_for_one_blob(container):
         assert operations.count("GetBlobProperties") <= 6
 
 
-@pytest.mark.parametrize("blocks", [False, True], ids=["small", "of blocks"])
+@each("blocks", [False, True])
 def test_attributes_go_along(container, blocks):
     attributes = {
         "x_ms_meta_Who": "me",
@@ -175,8 +176,9 @@ def test_from_a_local_file(container, tmp_path):
     assert container.head("there.parquet")["content-type"] == "application/vnd.apache.parquet"
 
 
-@pytest.mark.parametrize("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
+@each("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
 def test_a_blob_that_changes_meanwhile_keeps_the_change(container, step):
+    container.proxy.forget()
     theirs = small(600)
     url = container.put("x.parquet", small()) if step == "PutBlob" else container.put_blocks("x.parquet", blocks_of(large()))
     done: list[object] = []
@@ -209,8 +211,9 @@ def test_a_blob_that_comes_to_exist_meanwhile_is_not_overwritten(container, data
     assert container.get("new.parquet") == b"theirs"
 
 
-@pytest.mark.parametrize("step", ["PutBlob", "PutBlockList"])
+@each("step", ["PutBlob", "PutBlockList"])
 def test_a_write_with_a_lost_response_is_recognised(container, step):
+    container.proxy.forget()
     url = container.put("x.parquet", small()) if step == "PutBlob" else container.put_blocks("x.parquet", blocks_of(large()))
     container.proxy.fault = fault_of(step, "lose answer", times=1)
     assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
@@ -218,9 +221,10 @@ def test_a_write_with_a_lost_response_is_recognised(container, step):
     assert sbbf_tool.verify(url).is_sound
 
 
-@pytest.mark.parametrize("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
-@pytest.mark.parametrize("answer", [500, "cut"])
+@each("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
+@each("answer", [500, "cut"])
 def test_a_step_that_fails_leaves_the_old_blob(container, step, answer):
+    container.proxy.forget()
     data = small() if step == "PutBlob" else large()
     url = container.put("x.parquet", data) if step == "PutBlob" else container.put_blocks("x.parquet", blocks_of(data))
     container.proxy.fault = fault_of(step, answer)
@@ -395,8 +399,8 @@ def test_a_kill_leaves_a_whole_blob_and_the_next_run_removes_the_rest(container,
     assert sbbf_tool.verify(url).is_sound
 
 
-@pytest.mark.parametrize(
-    ("sizes", "keep", "size", "can_copy", "num_old", "parts"),
+@each(
+    "sizes, keep, size, can_copy, num_old, parts",
     [
         ([5, 5], 10, 12, True, 2, [(10, 12, False)]),
         ([5, 5], 9, 12, True, 1, [(5, 9, False), (9, 12, False)]),

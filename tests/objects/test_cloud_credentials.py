@@ -21,6 +21,7 @@ from sbbf_tool.storage.objects.azure_rest import _EMULATOR_KEY
 from support import azure_server, google_server
 from support.buckets import forget_clients
 from support.large_files import large, small
+from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
 
@@ -104,8 +105,8 @@ def test_a_bearer_token_is_sent_and_not_printed(container, monkeypatch):
     assert container.proxy.exchanges[0].headers["authorization"] == f"Bearer {SECRET}"
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
+@each(
+    "settings, message",
     [
         ({}, "no account is set"),
         ({"AZURE_STORAGE_ACCOUNT_NAME": "a", "AZURE_STORAGE_ACCOUNT_KEY": f"{SECRET}!"}, "AZURE_STORAGE_ACCOUNT_KEY is not Base64"),

@@ -9,7 +9,6 @@ import deltalake
 import pytest
 from obstore.store import MemoryStore
 
-from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError
 from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
@@ -22,6 +21,7 @@ from support.buckets import Bucket
 from support.counting_proxy import Exchange, Fault
 from support.delta_logs import CHANGE, before_create
 from support.delta_tables import ids_of, make_table
+from support.tables import each
 
 LOG = "lake/orders/_delta_log"
 
@@ -142,19 +142,6 @@ def test_a_commit_on_s3(each_bucket, tmp_path):
     assert table.referenced({*files, f"{url}/day=a/sbbf-run-0-x"}) == set(files)
 
 
-def test_the_command_on_s3(moto_bucket, tmp_path, capsys):
-    make_table(tmp_path / "original", 2, partitioned=True)
-    url = upload(moto_bucket, tmp_path / "original")
-    arguments = ["add-filter", url, "-c", "id", "--in-place", "--jobs", "1"]
-    assert run(arguments) == RefusedError.exit_code
-    assert "choosing the commit conditional-put" in capsys.readouterr().err
-    assert run([*arguments, "--commit", "conditional-put"]) == 0
-    assert "committed 2 files as version 2" in capsys.readouterr().out
-    assert run(["probe", url, "id", "5"]) == 0
-    assert run(["probe", url, "id", "50"]) == 1
-    assert ids_of(download(moto_bucket, tmp_path / "after")) == list(range(20))
-
-
 def test_a_checkpoint_on_s3_limits_the_listing(moto_bucket, tmp_path):
     make_table(tmp_path, 3)
     deltalake.DeltaTable(tmp_path).create_checkpoint()
@@ -200,7 +187,7 @@ def test_a_commit_whose_response_is_lost(moto_bucket, tmp_path):
     assert ids_of(download(moto_bucket, tmp_path / "after")) == list(range(20))
 
 
-@pytest.mark.parametrize(("answer", "error"), [(503, UncertainWriteError), ("cut", UncertainWriteError), (403, RefusedError)])
+@each("answer, error", [(503, UncertainWriteError), ("cut", UncertainWriteError), (403, RefusedError)])
 def test_a_commit_that_fails(moto_bucket, tmp_path, answer, error):
     make_table(tmp_path, 1)
     url = upload(moto_bucket, tmp_path)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 
 import pytest
 
@@ -14,6 +15,7 @@ from sbbf_tool.cli import run
 from support import azure_server, google_server
 from support.buckets import environment, forget_clients
 from support.large_files import small
+from support.tables import each
 
 MOST_BYTES = 100 << 20
 """Buffers of sockets and the longest answer of a service without a stated length take some."""
@@ -110,18 +112,19 @@ def one_line(arguments: list[str], url: str, capfd: pytest.CaptureFixture[str]) 
 
 
 # The Rust library reads the text of an error as a whole, within the time limit of a request.
-@pytest.mark.parametrize(
-    ("scheme", "answer"), [(scheme, answer) for scheme in SCHEMES for answer in ANSWERS if scheme == "s3" or "error" not in answer]
-)
-def test_an_answer_without_end(handler, scheme, answer, capfd):
+PAIRS = [(scheme, answer) for scheme in SCHEMES for answer in ANSWERS if scheme == "s3" or "error" not in answer]
+
+
+@each("scheme, answer, arguments", [(*pair, arguments) for pair, arguments in zip(PAIRS, cycle(COMMANDS), strict=False)])
+def test_an_answer_without_end(handler, scheme, answer, arguments, capfd):
     handler.status, handler.headers_sent = ANSWERS[answer]
-    for arguments in COMMANDS:
-        handler.sent = 0
-        one_line(arguments, url_of(scheme, handler), capfd)
-        assert handler.sent < MOST_BYTES
+    handler.sent = 0
+    forget_clients()
+    one_line(arguments, url_of(scheme, handler), capfd)
+    assert handler.sent < MOST_BYTES
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@each("scheme", SCHEMES)
 def test_a_head_without_a_length(handler, scheme, capfd):
     handler.status, handler.headers_sent, handler.states_length = 416, {"Content-Length": "0"}, False
     one_line(["inspect"], url_of(scheme, handler), capfd)

@@ -17,6 +17,7 @@ from sbbf_tool.storage.objects import google_publish
 from sbbf_tool.storage.objects.crc32c import combine, parse_checksum
 from support.google_server import operation
 from support.large_files import ABSENT, PRESENT, large, small
+from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
 
@@ -65,8 +66,9 @@ def test_a_small_object_is_uploaded_in_one_request(google_bucket):
     assert sbbf_tool.verify(url).is_sound
 
 
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
+@each("data", [small(), large()])
 def test_the_write_requires_the_generation_that_was_read(google_bucket, data):
+    google_bucket.proxy.forget()
     url = google_bucket.put("x.parquet", data)
     generation = google_bucket.metadata("x.parquet")["generation"]
     sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -77,8 +79,9 @@ def test_the_write_requires_the_generation_that_was_read(google_bucket, data):
     assert google_bucket.metadata("x.parquet")["generation"] != generation
 
 
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
+@each("data", [small(), large()])
 def test_attributes_go_along(google_bucket, data):
+    google_bucket.proxy.forget()
     attributes = {
         "metadata": {"who": "me", "odd name": "value with spaces"},
         "contentType": "application/x-own",
@@ -109,8 +112,8 @@ def test_the_key_of_the_key_service_goes_along(google_bucket):
     assert all(f"kmsKeyName={key.replace('/', '%2F')}&" in f"{exchange.query}&" for exchange in writes)
 
 
-@pytest.mark.parametrize(
-    ("attributes", "message"),
+@each(
+    "attributes, message",
     [
         ({"temporaryHold": True}, "the object is under a hold"),
         ({"eventBasedHold": True}, "the object is under a hold"),
@@ -188,12 +191,9 @@ def test_more_parts_than_one_request_composes(google_bucket, monkeypatch):
     assert sbbf_tool.verify(url).is_sound
 
 
-@pytest.mark.parametrize(
-    ("step", "data"),
-    [("GetMetadata", small()), ("Upload", small()), ("GetMetadata", large()), ("Upload", large()), ("Compose", large())],
-    ids=["small-GetMetadata", "small-Upload", "large-GetMetadata", "large-Upload", "large-Compose"],
-)
+@each("step, data", [("GetMetadata", small()), ("Upload", small()), ("GetMetadata", large()), ("Upload", large()), ("Compose", large())])
 def test_an_object_that_changes_meanwhile_keeps_the_change(google_bucket, step, data):
+    google_bucket.proxy.forget()
     theirs = small(600)
     url = google_bucket.put("x.parquet", data)
     count = []
@@ -228,8 +228,9 @@ def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(google_bucke
     assert google_bucket.names() == ["new.parquet", "old.parquet"]
 
 
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
+@each("data", [small(), large()])
 def test_a_write_with_a_lost_response_is_recognised(google_bucket, data):
+    google_bucket.proxy.forget()
     url = google_bucket.put("x.parquet", data)
     google_bucket.proxy.fault = fault_of("Compose" if data is large() else "Upload", "lose answer", times=1)
     assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
@@ -238,11 +239,10 @@ def test_a_write_with_a_lost_response_is_recognised(google_bucket, data):
     assert google_bucket.names() == ["x.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("step", "data"), [("Upload", small()), ("Upload", large()), ("Compose", large())], ids=["small", "tail", "compose"]
-)
-@pytest.mark.parametrize("answer", [500, "cut"])
+@each("step, data", [("Upload", small()), ("Upload", large()), ("Compose", large())])
+@each("answer", [500, "cut"])
 def test_a_step_that_fails_leaves_the_old_object_and_nothing_else(google_bucket, step, data, answer):
+    google_bucket.proxy.forget()
     url = google_bucket.put("x.parquet", data)
     google_bucket.proxy.fault = fault_of(step, answer)
     with pytest.raises(WriteError, match="the old object is untouched"):
@@ -408,7 +408,7 @@ def checksum(data: bytes) -> int:
     return register ^ 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("lengths", [(9,), (0, 3), (3, 0), (1, 255, 256), (1000, 1, 1)])
+@each("lengths", [(9,), (0, 3), (3, 0), (1, 255, 256), (1000, 1, 1)])
 def test_checksums_of_concatenated_bytes(lengths):
     parts = [os.urandom(length) for length in lengths]
     assert combine((checksum(part), len(part)) for part in parts) == checksum(b"".join(parts))

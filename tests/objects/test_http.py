@@ -9,6 +9,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.places import open_source
 from support.large_files import large, small
+from support.tables import each
 
 
 def test_a_file_is_read_in_few_requests(site):
@@ -80,9 +81,10 @@ def test_a_server_without_ranges_is_not_misread(site):
         open_source(site.put("x", large()))
 
 
-@pytest.mark.parametrize("status", [500, 503, 418])
+@each("status", [500, 503, 418])
 def test_an_error_of_the_server_is_reported(site, status):
     site.status = status
+    site.requests.clear()
     with pytest.raises(UnreadableError) as caught:
         open_source(site.put("x", small()))
     assert caught.value.message.startswith(f"the server answered {status}")

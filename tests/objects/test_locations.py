@@ -18,12 +18,13 @@ from sbbf_tool.storage.objects.listing import _build_matcher
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.parts import plan_parts
 from sbbf_tool.storage.source import PlannedSource, open_stream
+from support.tables import each
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 
 
-@pytest.mark.parametrize(
-    ("url", "service", "root", "key"),
+@each(
+    "url, service, root, key",
     [
         ("s3://bucket/a/b.parquet", "s3", "s3://bucket", "a/b.parquet"),
         ("s3a://bucket/a b%20c#d?e.parquet", "s3", "s3://bucket", "a b%20c#d?e.parquet"),
@@ -54,13 +55,13 @@ def test_errors_do_not_show_secrets():
         assert "hush" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "https:///x", "http://host:port/x", "s4://bucket/x"])
+@each("url", ["ftp://host/x", "s3://", "https:///x", "http://host:port/x", "s4://bucket/x"])
 def test_names_that_match_nothing(url):
     with pytest.raises(UsageError):
         parse_location(url)
 
 
-@pytest.mark.parametrize("name", ["/a/b://c", "./s3://x", "file:///x", "plain.parquet", "s3:/x"])
+@each("name", ["/a/b://c", "./s3://x", "file:///x", "plain.parquet", "s3:/x"])
 def test_paths_are_no_urls(name):
     assert not places.is_url(name)
 
@@ -88,7 +89,7 @@ MATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "yes", "no"), MATCHES)
+@each("pattern, yes, no", MATCHES)
 def test_what_a_glob_means(pattern, yes, no):
     matches = _build_matcher(pattern)
     assert [key for key in yes if matches(key) is None] == []
@@ -120,8 +121,8 @@ def test_parts_are_as_the_store_takes_them(keep, tail, can_copy):
         assert part.is_copy == (can_copy and keep >= 5 * MIB and part.end <= keep)
 
 
-@pytest.mark.parametrize(
-    ("keep", "size", "copies", "uploads"),
+@each(
+    "keep, size, copies, uploads",
     [
         (5 * MIB, 5 * MIB + 1, 1, 1),
         (5 * MIB, 5 * MIB, 1, 0),

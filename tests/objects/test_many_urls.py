@@ -21,14 +21,14 @@ Sbbf = Callable[..., tuple[int, list[dict], dict | None, str]]
 
 
 @pytest.fixture
-def lake(bucket, tmp_path):
+def lake(moto_bucket, tmp_path):
     """Three objects with the values 0 to 9, 10 to 19 and 20 to 29, and one that is broken."""
     path = tmp_path / "one.parquet"
     for number, name in enumerate(NAMES):
         pq.write_table(pa.table({"id": list(range(10 * number, 10 * number + 10)), "x": [number] * 10}), path)
-        bucket.put(name, path.read_bytes())
-    bucket.put("lake/day=3/torn.parquet", path.read_bytes()[:-20])
-    return bucket
+        moto_bucket.put(name, path.read_bytes())
+    moto_bucket.put("lake/day=3/torn.parquet", path.read_bytes()[:-20])
+    return moto_bucket
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
@@ -54,7 +54,7 @@ def sbbf(request, lake, capfd) -> Sbbf:
 
 
 @pytest.fixture
-def spark_with_store(s3_environment, spark) -> Iterator[None]:
+def spark_with_store(moto_bucket, spark) -> Iterator[None]:
     """Spark, whose Python processes get the environment by which this one finds the store."""
     names = [name for name in os.environ if name.startswith("AWS_")]
     spark.sparkContext.environment.update({name: os.environ[name] for name in names})

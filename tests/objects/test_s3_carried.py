@@ -8,6 +8,7 @@ import sbbf_tool
 from sbbf_tool.errors import RefusedError, UnreadableError
 from support.buckets import Bucket
 from support.large_files import large, small
+from support.tables import each
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def bucket(moto_bucket: Bucket) -> Bucket:
     return moto_bucket
 
 
-DATA = pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
+DATA = each("data", [small(), large()])
 
 
 @DATA
@@ -42,19 +43,21 @@ def test_metadata_tags_and_class_go_along(bucket, data):
 
 @DATA
 def test_the_write_itself_is_on_condition(bucket, data):
+    bucket.proxy.forget()
     url = bucket.put("x.parquet", data)
     tag = bucket.head("x.parquet")["ETag"]
     assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
     (write,) = (exchange for exchange in bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
     assert write.headers["if-match"] == tag
     bucket.proxy.forget()
-    sbbf_tool.remove_filters(url, output=bucket.url("y.parquet"))
+    sbbf_tool.remove_filters(url, output=bucket.url(f"{len(data)}.parquet"))
     (write,) = (exchange for exchange in bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
     assert write.headers["if-none-match"] == "*"
 
 
 @DATA
 def test_a_rival_in_the_last_moment_wins(bucket, data):
+    bucket.proxy.forget()
     url = bucket.put("x.parquet", data)
 
     def rival(exchange):
@@ -75,6 +78,7 @@ def test_a_rival_in_the_last_moment_wins(bucket, data):
 
 @DATA
 def test_a_write_with_a_lost_response_is_recognised(bucket, data):
+    bucket.proxy.forget()
     url = bucket.put("x.parquet", data)
     exchanges: list[object] = []
 

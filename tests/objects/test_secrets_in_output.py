@@ -17,6 +17,7 @@ from sbbf_tool.display import redact, redact_text
 from sbbf_tool.errors import SbbfError
 from support.every_command import FILE, WORKING, commands, formats_of, text_options
 from support.http_site import Site
+from support.tables import each
 
 SECRET = "hUsH%2Fs3cr3t"
 URLS = {
@@ -88,7 +89,7 @@ def test_every_command_is_walked():
     assert commands().keys() == WORKING.keys()
 
 
-@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+@each("url", URLS.values())
 def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
     for name, working in WORKING.items():
         words = [url, *(local.get(word, word) for word in working[1:])]
@@ -97,8 +98,8 @@ def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
 @pytest.mark.parametrize("name", WORKING)
+@each("url", URLS.values())
 def test_a_url_for_any_option(name, url, local, capfd, fixtures):
     command = commands()[name]
     for option in sorted({*text_options(command)} - DATA - OF_SPARK):
@@ -148,8 +149,8 @@ def test_python_gets_reports_and_errors_without_signatures(signed):
         assert "hUsH" not in str(caught.value) + repr(caught.value) + str(caught.value.file)
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"),
+@each(
+    "name, printed",
     [
         ("https://host:8443/a.parquet?sig=x", "https://host:8443/a.parquet?..."),
         ("https://[::1]:80/a.parquet?sig=x", "https://[::1]:80/a.parquet?..."),
@@ -170,7 +171,7 @@ def test_redacted_names(name, printed):
     assert redact(printed) == printed
 
 
-@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+@each("url", URLS.values())
 def test_urls_within_messages_of_libraries(url):
     for text in (
         f"cannot GET '{url.strip()}'",
@@ -184,7 +185,7 @@ def test_urls_within_messages_of_libraries(url):
         assert "hUsH" not in str(SbbfError(text, hint=text))
 
 
-@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+@each("url", URLS.values())
 def test_rows_of_files_that_cannot_be_read(url):
     pytest.importorskip("pyspark")
     from sbbf_tool.spark.views import failed
@@ -195,7 +196,7 @@ def test_rows_of_files_that_cannot_be_read(url):
         assert row["file"] == redact(url)
 
 
-@pytest.mark.parametrize("url", [URLS["signed"], URLS["password"]])
+@each("url", [URLS["signed"], URLS["password"]])
 def test_a_traceback_of_the_outermost_handler(url):
     program = """if True:
         import sys, sbbf_tool.cli

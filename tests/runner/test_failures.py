@@ -12,6 +12,7 @@ import pytest
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FAILED, FileRow
 from sbbf_tool.runner.failures import INTERNAL_ERROR, row_of
+from support.tables import each
 
 
 def chain(error: BaseException, *wrappers: Exception) -> Callable[[], Mapping[str, object]]:
@@ -27,15 +28,15 @@ def chain(error: BaseException, *wrappers: Exception) -> Callable[[], Mapping[st
     return work
 
 
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit(143)], ids=repr)
-@pytest.mark.parametrize("wrappers", [(), (RuntimeError,), (RuntimeError, ImportError), (ValueError, RuntimeError, ImportError)], ids=repr)
+@each("interrupt", [KeyboardInterrupt(), SystemExit(143)])
+@each("wrappers", [(), (RuntimeError,), (RuntimeError, ImportError), (ValueError, RuntimeError, ImportError)])
 def test_an_interrupt_that_errors_wrap_is_an_interrupt(interrupt: BaseException, wrappers: tuple[type[Exception], ...]):
     with pytest.raises(type(interrupt)) as info:
         row_of(FileRow, "a.parquet", chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers)))
     assert info.value is interrupt
 
 
-@pytest.mark.parametrize("interrupt", ["KeyboardInterrupt", "SystemExit(143)"])
+@each("interrupt", ["KeyboardInterrupt", "SystemExit(143)"])
 def test_an_interrupt_while_a_class_is_made_in_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: str):
     """Python before 3.12 wraps it in a RuntimeError, which the module here wraps in an ImportError as libraries do."""
     attribute = f"class Attribute:\n    def __set_name__(self, owner, name):\n        raise {interrupt}\n\n\n"
@@ -53,7 +54,7 @@ def test_an_interrupt_by_a_signal():
         row_of(FileRow, "a.parquet", lambda: {"reason": signal.raise_signal(signal.SIGINT)})
 
 
-@pytest.mark.parametrize(("error", "code"), [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)])
+@each("error, code", [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)])
 def test_an_error_with_causes_is_a_row(error: Exception, code: int):
     row = row_of(FileRow, "a.parquet", chain(OSError("cause"), error))
     assert (row.path, row.status, row.exit_code, row.error) == ("a.parquet", FAILED, code, error)

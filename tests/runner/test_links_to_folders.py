@@ -9,6 +9,7 @@ import pytest
 
 from sbbf_tool import open_files
 from sbbf_tool.cli import run
+from support.tables import each
 from support.three_files import VALUE, WITH, WITHOUT
 
 
@@ -22,7 +23,7 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-@pytest.mark.parametrize("command", ["probe", "explain"])
+@each("command", ["probe", "explain"])
 def test_a_value_behind_a_link_is_not_absent(lake: Path, command: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run([command, str(lake), "id", str(VALUE)]) == 0
     assert "1 link" in capfd.readouterr().out

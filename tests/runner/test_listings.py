@@ -12,6 +12,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.runner import local
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
 from support.lakes import assert_has_filters, small_files
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -54,8 +55,8 @@ def left_behind(lake: Path) -> list[Path]:
     return leftovers
 
 
-@pytest.mark.parametrize(
-    ("command", "processes"),
+@each(
+    "command, processes",
     [
         (["add-filter", "--in-place", "-c", "id"], 1),
         (["add-filter", "--in-place", "--append", "-c", "id"], 1),
@@ -63,7 +64,6 @@ def left_behind(lake: Path) -> list[Path]:
         (["add-filter", "--in-place", "--jobs", "1", "-c", "id"], 1),
         (["add-filter", "--in-place", "--jobs", "2", "-c", "id"], 3),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_folder_is_listed_once_and_not_for_each_file(lake, listings, capsys, monkeypatch, command, processes):
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 100 if processes == 1 else 1)

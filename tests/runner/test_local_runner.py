@@ -34,6 +34,7 @@ from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.works import Work
 from sbbf_tool.storage.temporary import sweep
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, small_files
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -88,8 +89,8 @@ def square(path: str) -> dict[str, object]:
     return {"reason": str(number * number)}
 
 
-@pytest.mark.parametrize("jobs", [1, 3, None])
-@pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
+@each("jobs", [1, 3, None])
+@each("scheme", ["", "s3://bucket/"])
 def test_rows_come_in_order(jobs, scheme):
     names = [f"{scheme}{number}" for number in range(COUNT)]
     rows = list(run(names, Work(FileRow, partial(last_part, square)), jobs))
@@ -114,7 +115,7 @@ def tell_worker(path: str) -> dict[str, object]:
     return {"reason": str(os.getpid())}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@each("jobs", [1, 2])
 def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     lake = mixed(tmp_path / "lake")
     before = digests(lake)
@@ -206,11 +207,11 @@ def test_several_processes_work_on_local_files(tmp_path, monkeypatch):
     assert max(map(jobs_together, records)) <= 3
 
 
-@pytest.mark.parametrize(("files", "jobs", "each"), [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
-def test_where_files_are_fewer_than_workers_each_gets_several(tmp_path, files, jobs, each):
+@each("files, jobs, threads", [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
+def test_where_files_are_fewer_than_workers_each_gets_several(tmp_path, files, jobs, threads):
     names = [ListedFile(str(number), pack.TASK_COST) for number in range(files)]
     records = workers(run(names, watch(tmp_path, files), jobs))
-    assert [worker["jobs"] for worker in records] == [each] * files
+    assert [worker["jobs"] for worker in records] == [threads] * files
     assert len({worker["process"] for worker in records}) == files
     assert max(map(jobs_together, records)) <= jobs
 
@@ -307,7 +308,7 @@ def defective(path: str) -> dict[str, object]:
     return {"report": {}[path]}
 
 
-@pytest.mark.parametrize("path", ["a", "s3://bucket/a"])
+@each("path", ["a", "s3://bucket/a"])
 def test_an_internal_error_names_its_file(path):
     row = next(run([path], Work(VerifyRow, defective)))
     assert (row.status, row.exit_code) == ("failed", 70)
@@ -324,7 +325,7 @@ def test_an_error_of_listing_ends_the_run(tmp_path, processes):
 # --- what is held ---
 
 
-@pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
+@each("scheme", ["", "s3://bucket/"])
 def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
     count = 0
 
@@ -343,28 +344,6 @@ def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
         for _ in range(500):
             next(rows)
         assert count * pack.OPENING_COST < 30 * pack.TASK_COST
-
-
-@needs_proc
-def test_memory_does_not_grow_with_the_number_of_files():
-    program = (
-        "import resource, sys\n"
-        "from sbbf_tool.reports.rows import FileRow, ListedFile\n"
-        "from sbbf_tool.runner.local import LocalRunner\n"
-        "from sbbf_tool.runner.works import Work\n"
-        "class Listed:\n    table = None\n"
-        "    def files(self, *, links=False):\n"
-        "        return (ListedFile(f'{number:0100d}') for number in range(int(sys.argv[1])))\n"
-        "    def other_rows(self, work):\n        return ()\n"
-        "def work(path): return {'reason': path * 2}\n"
-        "for row in LocalRunner(2).run(Listed(), Work(FileRow, work)): pass\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-    )
-    few, many = (
-        int(subprocess.run([sys.executable, "-c", program, count], check=True, capture_output=True, text=True).stdout)
-        for count in ("2000", "60000")
-    )
-    assert many < few + 4096, "KiB"
 
 
 # --- how it ends ---

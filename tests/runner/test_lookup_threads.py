@@ -13,6 +13,7 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.operations import probe as operation
+from support.tables import each
 
 STORED = ("1", "2", "3")
 ABSENT = ("-1", "-2", "-3")
@@ -97,6 +98,6 @@ def both(path: str, *, lead: int) -> list[tuple[str, ...]]:
     return answers
 
 
-@pytest.mark.parametrize("lead", range(25))
+@each("lead", range(25))
 def test_each_thread_gets_its_own_answer(path, lead):
     assert both(path, lead=lead) == [STORED, ()]

@@ -10,6 +10,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
+from support.tables import each
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     assert sbbf(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 4
 
 
-@pytest.mark.parametrize("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
+@each("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
 def test_every_command_takes_many_files(tmp_path, capsys, command):
     lake = mixed(tmp_path / "lake")
     unreadable = {"broken", "empty", "encrypted"}
@@ -203,8 +204,8 @@ def test_false_negatives_are_findings(lake, capsys):
         assert f"{path}: error: empty-filter" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (["add-filter", "x", "--in-place"], "give one of --column and --advise"),
         (["add-filter", "x", "-c", "a", "--advise"], "give one of --column and --advise"),
@@ -238,8 +239,8 @@ def linked(lake):
     return elsewhere
 
 
-@pytest.mark.parametrize("dry_run", [(), ("-n",)], ids=["", "dry run"])
-@pytest.mark.parametrize("pattern", ["", "*"])
+@each("dry_run", [(), ("-n",)])
+@each("pattern", ["", "*"])
 def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_run, pattern):
     elsewhere = linked(lake)
     before = digests(elsewhere)
@@ -267,7 +268,7 @@ def test_a_link_that_is_named_is_followed_and_so_is_one_that_is_read(lake, capsy
     assert (lake / "link.parquet").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["loop", "loop.parquet"])
+@each("name", ["loop", "loop.parquet"])
 def test_a_link_to_itself_stops_no_command(lake, capsys, name):
     (lake / name).symlink_to(name)
     code = 3 if name.endswith(".parquet") else 0

@@ -17,6 +17,7 @@ from sbbf_tool.storage.listing import entries
 from sbbf_tool.storage.sorted_names import sort_names
 from sbbf_tool.storage.temporary import sweep
 from support.lakes import linked_files
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -49,9 +50,9 @@ def peak_bytes(arguments: list[str]) -> int:
     [
         ["inspect"],
         ["probe", "-c", "id", "--value", "7"],
-        ["probe", "-c", "id", "--value", "no number"],
+        pytest.param(["probe", "-c", "id", "--value", "no number"], marks=pytest.mark.heavy),
         ["check", "--quick", "--require", "id"],
-        ["check", "--quick", "--require", "id", "--format", "junit"],
+        pytest.param(["check", "--quick", "--require", "id", "--format", "junit"], marks=pytest.mark.heavy),
         ["check", "--quick", "--require", "id", "--format", "sarif"],
         ["add-filter", "-c", "id", "--in-place", "-n"],
     ],
@@ -115,7 +116,7 @@ def test_a_process_does_not_hold_the_names_beside_its_file(lakes):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@each("count", [0, 1, 3])
 def test_documents_that_are_written_in_parts_are_whole(tmp_path, capsys, count):
     lake = linked_files(tmp_path / "lake", count) if count else tmp_path
     (tmp_path / "no-parquet.parquet").write_bytes(b"PAR1")

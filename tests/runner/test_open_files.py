@@ -18,6 +18,7 @@ from sbbf_tool.errors import MissingError
 from sbbf_tool.runner import local
 from sbbf_tool.runner.open_files import Files
 from support.lakes import MIXED, digests, mixed, partitioned, small_files
+from support.tables import each
 
 VERBS: dict[str, tuple[tuple[object, ...], dict[str, Any]]] = {
     "inspect": ((), {}),
@@ -52,7 +53,7 @@ def comparable(outcome: object) -> object:
     return (outcome.exit_code, str(outcome)) if isinstance(outcome, SbbfError) else outcome
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each("verb", list(VERBS))
 def test_each_file_yields_its_report_or_its_error(lake, verb):
     arguments, options = VERBS[verb]
     original = shutil.copytree(lake, lake.parent / "original")

@@ -32,6 +32,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import ddl_of, rows_of
 from sbbf_tool.spark.runner import SparkRunner
+from support.tables import each
 
 pytestmark = pytest.mark.engines
 
@@ -85,7 +86,7 @@ def run_stage(spark, lake: Path, stage: str):
     return pipeline.apply(files, Policy(Limits(filters=(FilterSpec(("id", "name"), paths=f"{lake}/**"),))), in_place=True)
 
 
-@pytest.mark.parametrize("stage", ["add_filters", "apply"])
+@each("stage", ["add_filters", "apply"])
 def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
     """Before any action, and every action on its outcomes finds the same."""
     lake = small_files(tmp_path / "lake", 4)
@@ -225,7 +226,7 @@ COMMANDS = (
 DECLARATION = '[[filters]]\npaths = "lake/**"\ncolumns = ["id", "name"]\n'
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@each("command", COMMANDS)
 def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     Path("sbbf.toml").write_text(DECLARATION)

@@ -26,8 +26,7 @@ def changed_files(folder: Path, old: bytes) -> set[str]:
     return {path.name for path in folder.glob("*.parquet") if path.read_bytes() != old}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("jobs", "number"), [(1, signal.SIGINT), (2, signal.SIGTERM)])
 def test_every_changed_file_is_in_the_report(fixtures: Path, tmp_path: Path, jobs: int, number: signal.Signals) -> None:
     old = (fixtures / "events.parquet").read_bytes()
     folder, report = tmp_path / "lake", tmp_path / "r.json"

@@ -12,6 +12,7 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import list_file
 from sbbf_tool.runner.retry import restore_row
+from support.tables import each
 
 SPEC, EDIT = FilterSpec(("user_id",)), Edit(in_place=True)
 DECLARATION = FilterSpec(("user_id",), fpp=0.01)
@@ -50,8 +51,8 @@ WORKS = {
 }
 
 
-@pytest.mark.parametrize("work", WORKS.values(), ids=list(WORKS))
-@pytest.mark.parametrize("before", EARLIER.values(), ids=list(EARLIER))
+@each("work", WORKS)
+@each("before", EARLIER)
 def test_the_second_attempt_reports_what_the_first_added(path, before, work):
     before(path)
     listed = list_file(str(path))
@@ -77,7 +78,7 @@ def test_filters_that_replaced_those_of_an_earlier_run(path):
     assert (restored.report.bytes_added, restored.report.undo) == (first.report.bytes_added, None)
 
 
-@pytest.mark.parametrize("work", WORKS.values(), ids=list(WORKS))
+@each("work", WORKS)
 def test_a_file_that_had_every_filter_before_the_run(path, work):
     work(str(path))
     listed, row = list_file(str(path)), work(str(path))

@@ -14,12 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import reports
-from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.report.contents import ContentsRow
-from sbbf_tool.extensions.report.gather import gather_contents
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
@@ -46,6 +43,7 @@ from sbbf_tool.runner.pack import OPENING_COST, pack
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
 from support.lakes import assert_has_filters, digests, large_file, partitioned, small_files
+from support.tables import each
 
 EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id",))
@@ -84,8 +82,8 @@ def test_a_name_that_means_nothing_is_an_error(tmp_path):
         list(discover([str(tmp_path)]))
 
 
-@pytest.mark.parametrize(
-    ("address", "path"),
+@each(
+    "address, path",
     [
         ("/lake/a%20b.parquet", "/lake/a%20b.parquet"),
         ("file:/lake/a b%20.parquet", "/lake/a b%20.parquet"),
@@ -130,7 +128,6 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
-        ContentsRow: gather_contents([parse_query("id = 1")]),
         BriefCheckRow: works.check(Policy(), brief=True),
         SurveyRow: works.survey(),
         AddRow: works.add(name, EDIT),

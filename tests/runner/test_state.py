@@ -28,6 +28,7 @@ from sbbf_tool.runner.state import State, StateRow
 from sbbf_tool.runner.works import Work
 from sbbf_tool.storage import local
 from support.lakes import small_files
+from support.tables import each
 
 
 def row(number: int, command: str = "check", **fields: object) -> StateRow:
@@ -53,14 +54,14 @@ def test_a_row_is_saved_at_once_and_replaces_the_one_of_the_same_file_and_comman
     for number in range(0, 100, 7):
         state.record(row(number, "verify"))
         state.record(row(number, version="x"))
-    for each in (state, State(path), State(path, writes=False)):
+    for opened in (state, State(path), State(path, writes=False)):
         for number in range(100):
             expected = {"check": row(number, version="x") if number % 7 == 0 else row(number)}
             if number % 7 == 0:
                 expected["verify"] = row(number, "verify")
-            assert find_rows(each, number) == expected
-        assert find_rows(each, 100) == {}
-        each.close()
+            assert find_rows(opened, number) == expected
+        assert find_rows(opened, 100) == {}
+        opened.close()
 
 
 def test_a_state_that_cannot_be_saved_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,14 +83,18 @@ def test_a_state_that_cannot_be_saved_is_a_warning(tmp_path: Path, monkeypatch: 
     state.close()
 
 
-@pytest.mark.parametrize("number", range(40))
-def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(number: int, tmp_path: Path) -> None:
-    path = tmp_path / "s.sqlite"
-    state = State(path)
-    for each in range(100):
-        state.record(row(each))
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    state = State(tmp_path / "s.sqlite")
+    for number in range(100):
+        state.record(row(number))
     state.close()
-    data = bytearray(path.read_bytes())
+    return tmp_path / "s.sqlite"
+
+
+@each("number", range(40))
+def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(number: int, saved: Path) -> None:
+    path, data = saved, bytearray(saved.read_bytes())
     data[number * 7919 % len(data) if number > 10 else number * 10] ^= 1 + number
     path.write_bytes(data)
     try:
@@ -97,8 +102,8 @@ def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(number:
     except UsageError:
         assert path.read_bytes() == data
         return
-    for each in range(100):
-        find_rows(state, each)
+    for other in range(100):
+        find_rows(state, other)
     state.record(row(1))
     assert find_rows(state, 1) in ({}, {"check": row(1)})
     state.close()
@@ -118,7 +123,7 @@ def test_in_python(tmp_path: Path) -> None:
     assert list(files.verify(state=state)) == list(files.verify(state=state))
 
 
-@pytest.mark.parametrize(("age", "is_unchanged"), [(0.5, False), (5, True)])
+@each("age, is_unchanged", [(0.5, False), (5, True)])
 def test_a_listing_that_may_count_in_seconds_is_trusted_later(age: float, is_unchanged: bool, tmp_path: Path) -> None:
     """Such a listing, by Hadoop's file systems, states size and modification alone."""
     folder = small_files(tmp_path / "lake", 1)

@@ -14,6 +14,7 @@ from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.runner.threads import MOST_BYTES, MOST_OPEN, map_in_order
 from sbbf_tool.storage.places import TableFinder
 from sbbf_tool.storage.threads import waiting
+from support.tables import each
 
 
 class Gauge:
@@ -96,10 +97,9 @@ CACHES = {
 }
 
 
-@pytest.mark.parametrize("name", CACHES)
-def test_threads_share_what_is_remembered_of_folders(name, monkeypatch, tmp_path):
+@each("limit, make, expected", CACHES)
+def test_threads_share_what_is_remembered_of_folders(limit, make, expected, monkeypatch, tmp_path):
     """Each thread empties what the others look at."""
-    limit, make, expected = CACHES[name]
     monkeypatch.setattr(limit, 1)
     answer_of = make()
     paths = [str(tmp_path / f"k={number}" / "a.parquet") for number in range(3)] * 300

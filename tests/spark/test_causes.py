@@ -14,6 +14,7 @@ from sbbf_tool.spark.causes import find_cause
 from support.lake_cluster import Run, kill
 from support.lake_folders import REPOSITORY
 from support.lakes import small_files
+from support.tables import each
 
 pytestmark = pytest.mark.engines
 pytest.importorskip("pyspark")
@@ -55,8 +56,8 @@ WITH_CAUSE = "org.apache.spark.SparkException: no block\nCaused by: java.net.Con
 OF_CONNECT = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "failed to connect"\n>'
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
+@each(
+    "text, cause",
     [
         (IN_WORKER, "ModuleNotFoundError: No module named 'sbbf_tool'"),
         (BY_PY4J, 'java.io.IOException: Cannot run program "python3.12": error=2, No such file or directory'),
@@ -88,8 +89,8 @@ def failing_function(kind: str):
     return fail
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
+@each(
+    "kind, words",
     [
         ("memory", ["Spark failed: MemoryError; ", "spark.executor.memoryOverhead"]),
         ("killed", ["Spark failed: Python worker exited unexpectedly", "spark.executor.memoryOverhead"]),

@@ -13,6 +13,7 @@ import pytest
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark import java
 from sbbf_tool.spark.session import describe_missing_data_sources, session, spark_version
+from support.tables import each
 
 SPARK_4_0, SPARK_4_3 = (4, 0, 0), (4, 3, 0)
 
@@ -50,7 +51,7 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("text", "version"), VERSION_TEXTS.items())
+@each("text, version", VERSION_TEXTS.items())
 def test_versions_as_java_says_them(machine, text, version):
     program = a_java(machine / "java", text)
     assert java.query_java(program) == java.Java(str(machine / "java"), version)
@@ -99,8 +100,8 @@ def test_a_link_on_path_is_followed_where_java_does_not_report_its_home(machine,
     assert java.find_java(SPARK_4_3) == str(machine / "jvm" / "17")
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "version"),
+@each(
+    "text, code, version",
     [
         ('openjdk version "11.0.22" 2024-01-16', 0, "there is only Java 11.0.22 in {home}"),
         ("Error: could not open `lib/amd64/jvm.cfg'", 1, "there is none by JAVA_HOME or on PATH"),
@@ -166,7 +167,7 @@ def test_a_pyspark_without_data_sources_is_named(monkeypatch):
     assert missing.startswith("PySpark 3.5.8 has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use ")
 
 
-@pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
+@each("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
 def test_an_invalid_master_is_reported_before_java_is_started(master):
     with pytest.raises(UsageError, match=r"unknown master .*; the masters are local"):
         session(master)

@@ -1,4 +1,4 @@
-"""Commands where Spark is elsewhere: a cluster of processes, a Connect server without the package, a job of spark-submit."""
+"""Commands where Spark is elsewhere: a cluster of processes, a Connect server without the package."""
 
 from __future__ import annotations
 
@@ -80,10 +80,3 @@ def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
     assert "SparkListenerConnectOperationStarted" in output
     assert "SparkListenerSQLExecutionStart" in output
     assert_no_key(output)
-
-
-def test_by_spark_submit(lake, tmp_path):
-    job = tmp_path / "job.py"
-    job.write_text("from sbbf_tool.__main__ import main\n\nmain()\n")
-    submit = str(Path(sys.executable).with_name("spark-submit"))
-    assert_done(lake, add_filters(lake, tmp_path, submit, "--master", "local[2]", str(job), runner=("--runner", "spark")))

@@ -47,7 +47,6 @@ WORKS = {
     "apply": lambda: works.apply([SPEC], Edit(in_place=True)),
 }
 SETUPS: dict[str, dict[str, str]] = {
-    "usual": {},
     "fresh workers": {"spark.python.worker.reuse": "false"},
     "killed workers": {},
 }

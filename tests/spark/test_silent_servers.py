@@ -8,12 +8,13 @@ import pytest
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark import session as sessions
+from support.tables import each
 
 pytestmark = pytest.mark.engines
 
 
-@pytest.mark.parametrize(
-    ("scheme", "listens", "message"),
+@each(
+    "scheme, listens, message",
     [("sc", True, "no answer of a Spark Connect server"), ("sc", False, "no answer"), ("spark", False, "connection refused")],
 )
 def test_a_server_that_does_not_answer(scheme, listens, message, monkeypatch):

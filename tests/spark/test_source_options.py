@@ -9,6 +9,7 @@ import pytest
 from sbbf_tool import UsageError
 from sbbf_tool.spark.options import FILES_PER_TASK, parse_options
 from sbbf_tool.spark.views import Chunks, Findings
+from support.tables import each
 
 
 def test_without_options_filters_of_one_path():
@@ -22,12 +23,12 @@ def test_several_paths_come_as_json():
     assert parse_options({"paths": '["/a,b", "/c"]'}).names == ("/a,b", "/c")
 
 
-@pytest.mark.parametrize("name", ["filesPerTask", "filespertask", "files_per_task", "FILESPERTASK"])
+@each("name", ["filesPerTask", "filespertask", "files_per_task", "FILESPERTASK"])
 def test_names_in_any_case_with_underscores_or_without(name):
     assert parse_options({"path": "/lake", name: "7"}).files_per_task == 7
 
 
-@pytest.mark.parametrize(("text", "columns"), [("a,b", ("a", "b")), (" a , b,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), ("", ())])
+@each("text, columns", [("a,b", ("a", "b")), (" a , b,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), ("", ())])
 def test_lists(text, columns):
     assert parse_options({"path": "/lake", "columns": text}).view == Chunks(columns)
 
@@ -53,8 +54,8 @@ def test_a_request_can_be_pickled():
     assert pickle.loads(pickle.dumps(request)) == request
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         ({}, "no path was given"),
         ({"path": "/lake", "colunms": "a"}, "did you mean columns"),
