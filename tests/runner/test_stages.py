@@ -144,7 +144,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         assert list(from_batch(row, batch)) == rows, row
         assert pickle.loads(pickle.dumps(rows)) == rows
         assert [from_plain(row, to_plain(each)) for each in rows] == rows
-    assert {row for row in work_by_row if "report" in row.__dataclass_fields__} == {*rows_with_reports(), ContentsRow}
+    assert {row for row in work_by_row if "report" in row.__dataclass_fields__} == rows_with_reports()
     odd = ListedFile("/lake/\udcff.parquet")
     assert to_batch(ListedFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 
