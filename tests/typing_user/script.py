@@ -36,7 +36,9 @@ def read(path: Path) -> None:
     assert_type(sbbf_tool.probe(path, "user_id", [42]).is_absent, bool)
     assert_type(sbbf_tool.verify(path).is_sound, bool)
     assert_type(sbbf_tool.verify(path), VerifyReport)
-    policy = sbbf_tool.Policy(sbbf_tool.Limits(filters=sbbf_tool.FilterSpec("user_id", judge="existence"), max_fpp=0.01), fail_on="warning")
+    policy = sbbf_tool.Policy(
+        sbbf_tool.Limits(filters=(sbbf_tool.FilterSpec(("user_id",), judge="existence"),), max_fpp=0.01), fail_on="warning"
+    )
     assert_type(sbbf_tool.check(path, policy), CheckReport)
     assert_type(sbbf_tool.check(path).findings, tuple[Finding, ...])
     assert_type(sbbf_tool.explain(path, "user_id", 42), ExplainReport)
