@@ -163,6 +163,8 @@ def describe_unexpected(error: BaseException) -> str:
     """Describe an error outside this tree in one line: a broken installation, too little memory, or a defect of this package. Exit 70."""
     if isinstance(error, MemoryError):
         return "not enough memory"
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("sbbf_tool.extensions."):
+        return f"the extension {(error.name or '').split('.')[2]} of sbbf-tool is needed for this, and not installed"
     if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):
         package = error.name.partition(".")[0]
         problem = "is not installed" if error.name == package and isinstance(error, ModuleNotFoundError) else "cannot be imported"

@@ -101,6 +101,7 @@ class CommandsByName(click.Group):
 
             near = get_close_matches(args[0], self.entries, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the commands here and of installed extensions are {', '.join(self.entries)}"
+            hint = f"no installed extension has it; {hint}" if self._takes_extensions else hint
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

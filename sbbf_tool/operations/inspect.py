@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ def inspect(
     columns: Iterable[str] = (),
     *,
     all_chunks: bool = False,
-    bitsets: bool | Callable[[int, str], bool] = True,
+    bitsets: bool = True,
     search: bool = True,
     keys: KeysLike = None,
     strict: bool = True,
@@ -44,9 +44,8 @@ def inspect(
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
     `columns` names the columns to inspect (if empty, all columns); `keys` decrypts encrypted columns. With `bitsets=False` only headers are
-    read: figures that need the bitset are None, and unreferenced bytes are not searched, as with `search=False`. `bitsets` can also be a
-    function of the row group and the full column name that selects filters. A filter whose bytes contradict the format is reported as
-    `unreadable`.
+    read: figures that need the bitset are None, and unreferenced bytes are not searched, as with `search=False`. A filter whose bytes
+    contradict the format is reported as `unreadable`.
 
     A column that the file lacks is an error; unless `strict`, as for one of many files, the others are inspected, and NotApplicableError is
     raised if the file lacks all of them.
@@ -56,15 +55,14 @@ def inspect(
     with ParquetFile.open(find_input(path, filesystem), keys) as file:
         names = as_names(columns)
         chosen = file.find_columns(names, strict=strict)
-        file.expect_filters(chosen, whole=bitsets is not False, headers_only=bitsets is False)
-        wants = bitsets if callable(bitsets) else lambda row_group, column: bitsets
+        file.expect_filters(chosen, whole=bitsets, headers_only=not bitsets)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
         places = None if all_chunks else file.footer.filter_places({column.index for column in chosen})
         for row_group in range(file.footer.num_row_groups) if places is None or places else ():
             rows += [
-                _chunk_report(file, row_group, column, stored, wants(row_group, column.name))
+                _chunk_report(file, row_group, column, stored, bitsets)
                 for column in chosen
                 if places is None or (row_group, column.index) in places
             ]

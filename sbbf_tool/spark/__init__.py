@@ -1,7 +1,7 @@
 """Filters of a whole lake with Spark: the operations of the command line, run on executors.
 
 - `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
-- `source` (`options`, `views`, `conditions`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
+- `source` (`options`, `views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
 - `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): stages that read, and stages that add filters; `runner` runs them
   for the commands

@@ -134,7 +134,7 @@ def _rows(view: Chunks | Verifications, path: str | None) -> Iterator[tuple[Any,
 
 def _rows_of_file(view: View, file: str, columns: tuple[str, ...]) -> list[Row]:
     try:
-        return list(view.rows(file, columns, None))
+        return list(view.rows(file, columns))
     except Exception as error:
         return [failed(file, error)]
 

@@ -35,7 +35,6 @@ _MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://|sc://")
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.python.filterPushdown.enabled": "true",
     # Workers start in the current folder, but must not import modules from it.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }

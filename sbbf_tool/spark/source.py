@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.runner.discover import path_of
-from sbbf_tool.spark.conditions import Conditions, parse_conditions
 from sbbf_tool.spark.listing import ensure_exists
 from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
 from sbbf_tool.spark.views import Row, View, column_names, failed, schema_of_view
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceWriter, Filter
+    from pyspark.sql.datasource import DataSourceWriter
     from pyspark.sql.types import StructType
-
-_PLANNED_WITH_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The module in which Spark 4.1 and newer plan reads with pushed conditions."""
 
 
 class SbbfDataSource(DataSource):
@@ -46,9 +41,6 @@ class SbbfDataSource(DataSource):
 
     - `.option("columns", "user_id,session")` reads only these columns; a file that lacks one has a row with the reason.
     - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` selects files by their partition folders.
-    - with `spark.sql.python.filterPushdown.enabled` (Spark 4.1 and newer; set in sessions that this package starts), conditions on
-      `file` select files, and conditions on `column` and `row_group` select chunks, before any file is opened. The result is the
-      same without it.
     - `.schema("file string, column string, bitset_bytes long")` requests only these columns; bitsets are read only for the fill
       ratio, the estimates and `unreferenced`.
 
@@ -82,14 +74,13 @@ class SbbfDataSource(DataSource):
         return schema_of_view(self._request().view)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        kind = _PushingReader if _PLANNED_WITH_FILTERS in sys.modules else _Reader
         request = self._request()
         # Names of columns do not depend on case, as elsewhere in Spark.
         names = {name.lower(): name for name in column_names(request.view)}
         for name in schema.fieldNames():
             if name.lower() not in names:
                 raise UsageError(f"there is no column {name!r}", hint=f"the columns are {', '.join(names.values())}")
-        return kind(request, tuple(names[name.lower()] for name in schema.fieldNames()))
+        return _Reader(request, tuple(names[name.lower()] for name in schema.fieldNames()))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         raise UsageError("sbbf cannot be written, only read", hint=f"{VIEW}, or add filters with `sbbf_tool.spark.pipeline`")
@@ -109,19 +100,22 @@ class FilesPartition(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """Reader that lists files on the driver and reads them on executors."""
+    """Reader that lists files on the driver and reads them on executors.
+
+    It takes no conditions from Spark: a DataFrame that is filtered again, by a condition that Spark does not push, would get the rows of
+    the condition that it pushed before.
+    """
 
     def __init__(self, request: ReadRequest, columns: tuple[str, ...]) -> None:
         self._request = request
         self._columns = columns
-        self._conditions = Conditions()
 
     def partitions(self) -> list[InputPartition]:
         from sbbf_tool.runner.pack import pack
 
         # Executors would resolve relative paths against a different folder.
         names = [places.absolute(path_of(name)) for name in self._request.names]
-        files = (file for file in self._request.view.files(names, self._request.where) if self._conditions.wants_file(file.path))
+        files = self._request.view.files(names, self._request.where)
         reads_data = self._request.view.reads_data
         tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._request.files_per_task)
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
@@ -134,17 +128,9 @@ class _Reader(DataSourceReader):
 
     def _rows(self, view: View, path: str) -> Iterable[Row]:
         try:
-            return list(view.rows(path, self._columns, self._conditions.wants_chunk if self._conditions.chooses_chunks else None))
+            return list(view.rows(path, self._columns))
         except Exception as error:
             if self._request.fails:
                 raise
             parts = view.parts() if isinstance(error, UsageError) else []
             return [row for part in parts for row in self._rows(part, path)] if len(parts) > 1 else [failed(path, error)]
-
-
-class _PushingReader(_Reader):
-    """A reader that accepts pushed conditions. Spark rejects it if it does not push conditions, so `SbbfDataSource.reader` detects this."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        self._conditions = parse_conditions(filters)
-        return filters

@@ -5,7 +5,7 @@ The columns are the fields of the reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 """Values by column; a missing column is null."""
-WantsChunk = Callable[[int, str], bool]
-"""Function that takes a row group and the full name of a column, and returns whether a query needs the chunk."""
 
 STATUS, _REASON = "status", "reason"
-_OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
+_OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value", "unreferenced"))
 """Columns that require reading the bitset."""
 
 
@@ -44,7 +42,7 @@ class View(Protocol):
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         """List the files or tables with these names, in the selected partitions."""
 
-    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+    def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""
 
     def parts(self) -> list[View]:
@@ -67,15 +65,14 @@ class Chunks:
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
 
-    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+    def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.operations.inspect import inspect
 
-        bitsets = self.bitsets and (_no_chunk if _OF_BITS.isdisjoint(columns) else wants or True)
+        bitsets = self.bitsets and not _OF_BITS.isdisjoint(columns)
         report = inspect(path, self.columns, all_chunks=self.all_chunks, bitsets=bitsets, search="unreferenced" in columns)
         file = values_of(report, columns) | {STATUS: OK}
         for chunk in report.filters:
-            if wants is None or wants(chunk.row_group, chunk.column):
-                yield values_of(chunk, columns) | file
+            yield values_of(chunk, columns) | file
         if self.all_chunks and not report.filters:
             yield file  # the file has no row groups
 
@@ -97,7 +94,7 @@ class Verifications:
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
 
-    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+    def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.operations.verify import verify
         from sbbf_tool.reports.plain import to_plain
 
@@ -125,7 +122,7 @@ class Findings:
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
 
-    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+    def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.operations.check import check
         from sbbf_tool.reports.plain import to_plain
         from sbbf_tool.reports.rows import FAILED
@@ -145,10 +142,6 @@ def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFi
     from sbbf_tool.runner.discover import discover
 
     return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
-
-
-def _no_chunk(row_group: int, column: str) -> bool:
-    return False
 
 
 def schema_of_view(view: View) -> str:

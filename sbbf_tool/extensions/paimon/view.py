@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.options import OF_RULES, Options
-from sbbf_tool.spark.views import STATUS, Row, View, WantsChunk, fields_of, values_of
+from sbbf_tool.spark.views import STATUS, Row, View, fields_of, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class PaimonIndexes:
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return map(ListedFile, names)
 
-    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+    def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
         from sbbf_tool.reports.plain import to_plain
 
