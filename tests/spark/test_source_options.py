@@ -36,7 +36,7 @@ def test_lists(text, columns):
 def test_bitsets_are_read_unless_refused(fixtures):
     view = parse_options({"path": "/lake", "bitsets": "false"}).view
     assert view == Chunks(bitsets=False)
-    (row, *_) = view.rows(str(fixtures / "pyarrow-filters.parquet"), ["column", "bitset_bytes", "estimated_fpp", "status"], None)
+    (row, *_) = view.rows(str(fixtures / "pyarrow-filters.parquet"), ["column", "bitset_bytes", "estimated_fpp", "status"])
     assert row == {"column": "id", "bitset_bytes": 128, "estimated_fpp": None, "status": "ok"}
 
 
