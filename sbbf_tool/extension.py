@@ -1,4 +1,4 @@
-"""What extends the package without being known to it: commands, documents, rules, tables and more, each by the name of its module.
+"""The interface of extensions: an extension declares its commands, documents, rules, tables and more by the names of their modules.
 
 An extension is a package with a value EXTENSION, of the class below. Those in `sbbf_tool/extensions` are found by their folders; others by
 entry points of the group `sbbf_tool.extensions`, such as `hudi = "sbbf_hudi:EXTENSION"`. The value holds names alone: an extension declares

@@ -1,1 +1,1 @@
-"""What serves one system or one purpose: a folder each, beside the core, which works without any of them."""
+"""Extensions: one folder per system or purpose. The core works without any of them."""

@@ -29,7 +29,7 @@ from support.tables import each
 from support.write_paths import FILE, Before, assert_whole, contents
 
 FEW, MANY = 64, 1000
-"""How many combinations of lost and torn operations are replayed after each call, at most, in fast and in heavy tests."""
+"""How many combinations of lost and torn operations are replayed after each call, at most, in `.ci/run` and in `.ci/nightly`."""
 
 Problem = Callable[[State, bool], str | None]
 

@@ -1,4 +1,4 @@
-"""What tables of all formats have in common: the commit, and the run that leads to it.
+"""The interface of a table of any format: the commit, and the run that leads to it.
 
 A module per format implements it. `commit` reads the newest version itself; `editing` makes the copies, and `table_run` connects both.
 """
