@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import pytest
-
 from sbbf_tool.cli import run
 from support.three_files import CASES, FEW, FORMS, expected, words
 
@@ -19,12 +17,6 @@ def ask_of_urls(bucket, cases, *options):
 
 def test_of_a_prefix_and_of_urls(moto_bucket):
     ask_of_urls(moto_bucket, FEW)
-
-
-@pytest.mark.heavy(minutes=1)
-@pytest.mark.parametrize("jobs", [[], ["--jobs", "1"], ["--jobs", "2"]], ids=" ".join)
-def test_every_case_in_every_form(bucket, jobs):
-    ask_of_urls(bucket, dict.fromkeys(FORMS, CASES), *jobs)
 
 
 def test_of_urls_and_files_together(moto_bucket, tmp_path):

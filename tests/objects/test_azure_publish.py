@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import os
 import subprocess
 import sys
@@ -14,12 +12,9 @@ import urllib.request
 import pytest
 
 import sbbf_tool
-from sbbf_tool.cli import run
-from sbbf_tool.errors import ChangedError, RefusedError, UsageError, WriteError
-from sbbf_tool.storage.objects import azure_blocks, conditional
-from sbbf_tool.storage.objects.azure_rest import _EMULATOR_KEY
+from sbbf_tool.errors import ChangedError, RefusedError, WriteError
+from sbbf_tool.storage.objects import azure_blocks
 from support.azure_server import operation
-from support.buckets import forget_clients
 from support.large_files import ABSENT, PRESENT, large, small
 from support.tables import each
 
@@ -85,17 +80,6 @@ def test_a_small_blob_is_put_in_one_request(container):
     assert container.get("small.parquet")[: len(small())] == small()
     assert container.head("small.parquet")["x-ms-meta-a"] == "1"
     assert sbbf_tool.verify(url).is_sound
-
-
-def test_the_requests_for_one_blob(container):
-    """The figures in docs/how-to/object-stores.md."""
-    for put, writes in ((lambda key: container.put(key, small()), 1), (lambda key: container.put_blocks(key, blocks_of(large())), 3)):
-        url = put("lake/x.parquet")
-        container.proxy.forget()
-        sbbf_tool.add_filters(url, ["id"], in_place=True, allow_table_files=True)
-        operations = container.operations()
-        assert sum(name.startswith("Put") or name == "GetBlockList" for name in operations) == writes
-        assert operations.count("GetBlobProperties") <= 6
 
 
 @each("blocks", [False, True])
@@ -167,13 +151,6 @@ def test_a_new_blob_beside_the_old_one(container, data):
     assert sbbf_tool.verify(container.url("copies/new.parquet")).is_sound
     with pytest.raises(RefusedError, match="the target exists"):
         sbbf_tool.add_filters(url, ["id"], output=container.url("copies/new.parquet"))
-
-
-def test_from_a_local_file(container, tmp_path):
-    (tmp_path / "here.parquet").write_bytes(large())
-    sbbf_tool.add_filters(tmp_path / "here.parquet", ["id"], output=container.url("there.parquet"))
-    assert container.get("there.parquet")[: len(large())] == large()
-    assert container.head("there.parquet")["content-type"] == "application/vnd.apache.parquet"
 
 
 @each("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
@@ -254,20 +231,6 @@ def test_a_leased_blob_is_refused(container):
     assert container.proxy.uploaded == 0
 
 
-def test_a_lease_that_begins_meanwhile_is_refused(container):
-    url = container.put_blocks("x.parquet", blocks_of(large()))
-
-    def lease(exchange):
-        if operation(exchange) == "PutBlockList":
-            container.proxy.fault = None
-            container.send("PUT", "x.parquet", {"comp": "lease"}, {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"})
-
-    container.proxy.fault = lease
-    with pytest.raises(RefusedError, match="the object is leased"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert container.get("x.parquet") == large()
-
-
 def test_other_kinds_of_blobs_are_refused(container):
     container.send("PUT", "append.parquet", headers={"x-ms-blob-type": "AppendBlob"})
     container.send("PUT", "append.parquet", {"comp": "appendblock"}, body=small())
@@ -334,46 +297,6 @@ def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch)
     assert container.get("x.parquet")[: len(large())] == large()
 
 
-def test_a_shared_access_signature(container, monkeypatch):
-    """An account signature with the permissions to read, write, create and tag."""
-    url = container.put_blocks("x.parquet", blocks_of(large()))
-    lines = ["devstoreaccount1", "rwlct", "b", "co", "", "2099-01-01T00:00:00Z", "", "", "2021-12-02", "", ""]
-    signature = base64.b64encode(hmac.new(base64.b64decode(_EMULATOR_KEY), "\n".join(lines).encode(), hashlib.sha256).digest()).decode()
-    query = {"sv": "2021-12-02", "ss": "b", "srt": "co", "sp": "rwlct", "se": "2099-01-01T00:00:00Z", "sig": signature}
-    token = urllib.parse.urlencode(query)
-    with monkeypatch.context() as settings:
-        settings.delenv("AZURE_STORAGE_USE_EMULATOR")
-        settings.setenv("AZURE_STORAGE_ACCOUNT_NAME", "devstoreaccount1")
-        settings.setenv("AZURE_STORAGE_ENDPOINT", f"{container.proxy.url}/devstoreaccount1")
-        settings.setenv("AZURE_STORAGE_SAS_TOKEN", token)
-        forget_clients()
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-        assert "authorization" not in next(e for e in container.proxy.exchanges if e.method == "PUT").headers
-    forget_clients()
-    assert sbbf_tool.verify(url).is_sound
-
-
-def test_keys_are_not_decoded(container):
-    for key in ("with space.parquet", "plus+and#hash.parquet", "ünïcödé=ł.parquet", "day=2026-01-31/quest?.parquet"):
-        url = container.put(key, small())
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-        assert len(sbbf_tool.inspect(url).filters) == 3
-        assert container.get(key)[: len(small())] == small()
-
-
-def test_changes_that_are_not_made(container, capsys):
-    url = container.put("small.parquet", small())
-    assert run(["add-filter", url, "-c", "id", "--in-place", "--append"]) == 4
-    assert "an object cannot be appended to" in capsys.readouterr().err
-    with pytest.raises(UsageError, match="names a prefix, not an object"):
-        sbbf_tool.add_filters(url, ["id"], output=container.url("folder/"))
-    sbbf_tool.add_filters(url, ["id"], in_place=True, dry_run=True)
-    container.put("orders/_delta_log/0.json", b"{}")
-    with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
-        sbbf_tool.add_filters(container.put("orders/x.parquet", small()), ["id"], in_place=True)
-    assert container.proxy.uploaded == 0
-
-
 @pytest.mark.nightly(minutes=1)
 @pytest.mark.parametrize("step", ["PutBlock", "PutBlockList"])
 def test_a_kill_leaves_a_whole_blob_and_the_next_run_removes_the_rest(container, step):
@@ -432,7 +355,3 @@ def test_block_ids_have_one_length_and_are_new():
     assert {len(block_id) for block_id in ids} == {8}
     with pytest.raises(RefusedError, match="the object's block ids have 3 bytes"):
         azure_blocks.new_ids(["AAAA"], 1)
-
-
-def test_the_limit_of_one_request():
-    assert conditional.WHOLE_BYTES == 256 << 10

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import deltalake
 import pytest
-from obstore.store import MemoryStore
 
 from sbbf_tool.errors import RefusedError, UncertainWriteError
 from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.folders import ObjectFolders
-from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.places import open_folders
 from support.buckets import Bucket
 from support.counting_proxy import Exchange, Fault
-from support.delta_logs import CHANGE, before_create
+from support.delta_logs import CHANGE
 from support.delta_tables import ids_of, make_table
 from support.tables import each
 
@@ -152,19 +149,6 @@ def test_a_checkpoint_on_s3_limits_the_listing(moto_bucket, tmp_path):
     assert f"{2:020d}" in queries[0]
 
 
-def test_another_writer_on_s3_comes_first(moto_bucket, tmp_path, monkeypatch):
-    make_table(tmp_path / "original", 2)
-    url = upload(moto_bucket, tmp_path / "original")
-    table = DeltaTable(url)
-    table.ensure_changeable(conditional_put=True)
-    name = f"{LOG}/{2:020d}.json"
-    before_create(table, monkeypatch, lambda: moto_bucket.put(name, b'{"commitInfo":{"txnId":"theirs"}}\n'))
-    result = table.commit(copies_on(moto_bucket, table), CHANGE)
-    assert (result.version, result.rebuilds) == ("version 3", 1)
-    assert moto_bucket.get(name) == b'{"commitInfo":{"txnId":"theirs"}}\n'
-    assert ids_of(download(moto_bucket, tmp_path / "after")) == list(range(20))
-
-
 def at_log(answer: str | int) -> Fault:
     def fault(exchange: Exchange) -> str | int | None:
         return answer if exchange.operation == "PutObject" and "_delta_log" in exchange.path else None
@@ -199,28 +183,6 @@ def test_a_commit_that_fails(moto_bucket, tmp_path, answer, error):
         table.commit(replacements, CHANGE)
     moto_bucket.proxy.forget()
     assert DeltaTable(url).version == "version 0"
-
-
-def test_creation_by_obstore():
-    """As for Google Cloud Storage and Azure, here in memory."""
-    store = CloudStore.__new__(CloudStore)
-    store._service, store.service_name, store._store, store._retries = "gs", "a store in memory", MemoryStore(), Retries()
-    store.create("log/1.json", b"first")
-    with pytest.raises(FileExistsError):
-        store.create("log/1.json", b"second")
-    store.create("log/2.json", b"third")
-    assert list(store.keys("log/", after="log/1.json")) == ["log/2.json"]
-    assert store.tail("log/1.json", 100)[0] == b"first"
-    store.remove("log/1.json")
-    assert list(store.keys("log/")) == ["log/2.json"]
-
-
-def test_an_http_server_is_only_read():
-    store = CloudStore.__new__(CloudStore)
-    store._service, store.service_name = "http", "an HTTP server"
-    for act in (lambda: store.create("x", b""), lambda: store.remove("x")):
-        with pytest.raises(RefusedError, match="cannot write to an HTTP server"):
-            act()
 
 
 def test_old_copies_of_dead_runs_are_found_by_the_time_of_their_objects(moto_bucket, tmp_path):

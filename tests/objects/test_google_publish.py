@@ -11,8 +11,7 @@ import time
 import pytest
 
 import sbbf_tool
-from sbbf_tool.cli import run
-from sbbf_tool.errors import ChangedError, RefusedError, UsageError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from sbbf_tool.storage.objects import google_publish
 from sbbf_tool.storage.objects.crc32c import combine, parse_checksum
 from support.google_server import operation
@@ -20,8 +19,6 @@ from support.large_files import ABSENT, PRESENT, large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
-
-MIB = 1 << 20
 
 
 def fault_of(name: str, answer: str | int, times: int | None = None):
@@ -64,19 +61,6 @@ def test_a_small_object_is_uploaded_in_one_request(google_bucket):
     assert google_bucket.get("small.parquet")[: len(small())] == small()
     assert google_bucket.metadata("small.parquet")["metadata"] == {"a": "1"}
     assert sbbf_tool.verify(url).is_sound
-
-
-@each("data", [small(), large()])
-def test_the_write_requires_the_generation_that_was_read(google_bucket, data):
-    google_bucket.proxy.forget()
-    url = google_bucket.put("x.parquet", data)
-    generation = google_bucket.metadata("x.parquet")["generation"]
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    name = "Compose" if data is large() else "Upload"
-    (write,) = (exchange for exchange in google_bucket.proxy.exchanges if operation(exchange) == name)
-    assert f"ifGenerationMatch={generation}" in write.query
-    assert "ifMetagenerationMatch=1" in write.query
-    assert google_bucket.metadata("x.parquet")["generation"] != generation
 
 
 @each("data", [small(), large()])
@@ -138,12 +122,6 @@ def test_a_warning_reports_an_access_list(google_bucket):
     assert "access list was not kept" in warning
 
 
-def test_an_access_list_that_may_not_be_read(google_bucket):
-    url = google_bucket.put("x.parquet", small())
-    google_bucket.proxy.fault = lambda exchange: 403 if "projection=full" in exchange.query else None
-    assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
-
-
 def test_every_change_in_place(google_bucket):
     url = google_bucket.put("large.parquet", large())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -170,14 +148,6 @@ def test_a_new_object_beside_the_old_one(google_bucket, data):
     assert google_bucket.names() == ["copies/new.parquet", "old.parquet"]
     with pytest.raises(RefusedError, match="the target exists"):
         sbbf_tool.add_filters(url, ["id"], output=google_bucket.url("copies/new.parquet"))
-
-
-def test_from_a_local_file(google_bucket, tmp_path):
-    (tmp_path / "here.parquet").write_bytes(large())
-    sbbf_tool.add_filters(tmp_path / "here.parquet", ["id"], output=google_bucket.url("there.parquet"))
-    assert google_bucket.get("there.parquet")[: len(large())] == large()
-    assert google_bucket.metadata("there.parquet")["contentType"] == "application/vnd.apache.parquet"
-    assert google_bucket.names() == ["there.parquet"]
 
 
 def test_more_parts_than_one_request_composes(google_bucket, monkeypatch):
@@ -264,22 +234,6 @@ def test_a_tail_that_is_stored_without_an_answer_is_deleted(google_bucket):
     assert google_bucket.names() == ["x.parquet"]
 
 
-def test_a_run_leaves_the_temporary_object_of_a_concurrent_one(google_bucket):
-    url = google_bucket.put("x.parquet", large())
-
-    def second(exchange):
-        if operation(exchange) == "Compose":
-            google_bucket.proxy.fault = None
-            (name,) = (name for name in google_bucket.names() if name != "x.parquet")
-            google_bucket.put(name, b"theirs")
-
-    google_bucket.proxy.fault = second
-    with pytest.raises(ChangedError, match="the object changed while it was worked on"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    (name,) = (name for name in google_bucket.names() if name != "x.parquet")
-    assert google_bucket.get(name) == b"theirs"
-
-
 def test_a_temporary_object_that_cannot_be_deleted_is_reported(google_bucket):
     url = google_bucket.put("x.parquet", large())
     google_bucket.proxy.fault = fault_of("Delete", 403)
@@ -289,14 +243,6 @@ def test_a_temporary_object_that_cannot_be_deleted_is_reported(google_bucket):
     assert rest.startswith(".sbbf-")  # hidden from readers of a lake
     google_bucket.proxy.forget()
     sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
-    assert google_bucket.names() == ["x.parquet"]
-
-
-def test_a_denied_write_is_refused(google_bucket):
-    url = google_bucket.put("x.parquet", large())
-    google_bucket.proxy.fault = fault_of("Compose", 403)
-    with pytest.raises(RefusedError, match="the object cannot be written: access denied"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert google_bucket.names() == ["x.parquet"]
 
 
@@ -371,32 +317,6 @@ def test_a_server_without_generations_is_refused(google_bucket, monkeypatch):
     monkeypatch.setattr(google_publish.GoogleStore, "_version", lambda self, meta: really(self, {**meta, "version": None}))
     with pytest.raises(RefusedError, match="the server states no generation"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
-
-
-def test_keys_are_not_decoded(google_bucket):
-    for key in ("with space.parquet", "plus+and#hash.parquet", "ünïcödé=ł.parquet", "day=2026-01-31/quest?.parquet"):
-        url = google_bucket.put(key, small())
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-        assert len(sbbf_tool.inspect(url).filters) == 3
-        assert google_bucket.get(key)[: len(small())] == small()
-
-
-def test_both_schemes_mean_one_object(google_bucket):
-    url = google_bucket.put("x.parquet", small())
-    assert sbbf_tool.add_filters(url.replace("gs://", "gcs://"), ["id"], in_place=True).file == url
-
-
-def test_changes_that_are_not_made(google_bucket, capsys):
-    url = google_bucket.put("small.parquet", small())
-    assert run(["add-filter", url, "-c", "id", "--in-place", "--append"]) == 4
-    assert "an object cannot be appended to" in capsys.readouterr().err
-    with pytest.raises(UsageError, match="names a prefix, not an object"):
-        sbbf_tool.add_filters(url, ["id"], output=google_bucket.url("folder/"))
-    sbbf_tool.add_filters(url, ["id"], in_place=True, dry_run=True)
-    google_bucket.put("orders/_delta_log/0.json", b"{}")
-    with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
-        sbbf_tool.add_filters(google_bucket.put("orders/x.parquet", small()), ["id"], in_place=True)
-    assert google_bucket.proxy.uploaded == 0
 
 
 def checksum(data: bytes) -> int:

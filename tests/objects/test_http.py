@@ -97,10 +97,3 @@ def test_an_empty_file_and_one_that_is_not_there(site, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith(f"sbbf: {site.url}/empty.parquet: ")
     assert lines[1] == f"sbbf: {site.url}/none.parquet: no such object"
-
-
-def test_to_a_local_file(site, tmp_path):
-    url = site.put("x.parquet", small())
-    sbbf_tool.add_filters(url, ["id"], output=tmp_path / "x.parquet")
-    assert (tmp_path / "x.parquet").read_bytes()[: len(small())] == small()
-    assert sbbf_tool.verify(tmp_path / "x.parquet").is_sound

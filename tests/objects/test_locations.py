@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import Future
 from itertools import pairwise
 
 import pytest
@@ -17,7 +16,7 @@ from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.objects.listing import _build_matcher
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.parts import plan_parts
-from sbbf_tool.storage.source import PlannedSource, open_stream
+from sbbf_tool.storage.source import PlannedSource
 from support.tables import each
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
@@ -59,11 +58,6 @@ def test_errors_do_not_show_secrets():
 def test_names_that_match_nothing(url):
     with pytest.raises(UsageError):
         parse_location(url)
-
-
-@each("name", ["/a/b://c", "./s3://x", "file:///x", "plain.parquet", "s3:/x"])
-def test_paths_are_no_urls(name):
-    assert not places.is_url(name)
 
 
 def test_files_of_this_machine_have_urls_too(tmp_path):
@@ -121,21 +115,6 @@ def test_parts_are_as_the_store_takes_them(keep, tail, can_copy):
         assert part.is_copy == (can_copy and keep >= 5 * MIB and part.end <= keep)
 
 
-@each(
-    "keep, size, copies, uploads",
-    [
-        (5 * MIB, 5 * MIB + 1, 1, 1),
-        (5 * MIB, 5 * MIB, 1, 0),
-        (5 * MIB - 1, 20 * MIB, 0, 2),
-        (100 * GIB, 100 * GIB + 20 * MIB, 200, 2),
-    ],
-)
-def test_only_what_is_new_is_uploaded(keep, size, copies, uploads):
-    parts = plan_parts(keep, size, can_copy=True)
-    assert parts is not None
-    assert [sum(part.is_copy for part in parts), sum(not part.is_copy for part in parts)] == [copies, uploads]
-
-
 def test_a_planned_file_reads_as_it_will_be(tmp_path):
     path = tmp_path / "old"
     path.write_bytes(bytes(range(100)))
@@ -149,41 +128,6 @@ def test_a_planned_file_reads_as_it_will_be(tmp_path):
         with pytest.raises(UnreadableError, match="outside"):
             planned_source.read(0, len(whole) + 1)
         assert planned_source.open_arrow().read() == whole
-
-
-def test_only_a_local_file_is_appended_to(tmp_path):
-    path = tmp_path / "local"
-    path.write_bytes(b"old")
-    with LocalSource(path) as source, pytest.raises(RefusedError, match="cannot be appended to"):
-        places.append(PlannedSource("s3://bucket/x", source, 3, ()), (b"new",), lambda _: None)
-    assert path.read_bytes() == b"old"
-
-
-@given(st.data())
-def test_a_stream_reads_as_the_file_does(data):
-    whole = bytes(n % 251 for n in range(3000))
-
-    class Memory:
-        name, size = "memory", len(whole)
-
-        def read_up_to(self, offset: int, length: int) -> bytes:
-            return whole[offset : offset + length]
-
-    def begin_read(offset: int, length: int) -> Future[bytes]:
-        future: Future[bytes] = Future()
-        future.set_result(whole[offset : offset + length])
-        return future
-
-    stream = open_stream(Memory(), data.draw(st.sampled_from([None, begin_read])))  # type: ignore[arg-type]
-    position = 0
-    for _ in range(data.draw(st.integers(1, 12))):
-        if data.draw(st.booleans()):
-            position = data.draw(st.integers(0, len(whole)))
-            stream.seek(position)
-        length = data.draw(st.integers(0, 1500))
-        assert stream.read(length) == whole[position : position + length]
-        position = min(len(whole), position + length)
-        assert stream.tell() == position
 
 
 def test_local_files_load_nothing_that_speaks_to_services(fixtures):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -115,16 +114,6 @@ def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
     code, _, summary, _ = sbbf("remove-filter", good, "--in-place")
     assert (code, summary and summary["done"]) == (0, 3)
     assert [lake.get(name) for name in NAMES] == before
-
-
-def test_python_opens_urls(lake, tmp_path: Path):
-    local = tmp_path / "local.parquet"
-    local.write_bytes(lake.get(NAMES[0]))
-    rows = list(sbbf_tool.open_files([lake.url("lake/"), local], jobs=2).inspect())
-    assert [row.file for row in rows] == [*urls(lake, *NAMES, "lake/day=3/torn.parquet"), str(local)]
-    assert [isinstance(row, sbbf_tool.SbbfError) for row in rows] == [False, False, False, True, False]
-    reports = list(sbbf_tool.open_files(lake.url("lake/day=1/")).add_filters("id", in_place=True))
-    assert [len(row.filters) for row in reports] == [1, 1]
 
 
 def test_a_second_run_with_a_state_lists_the_objects_and_reads_none(lake, sbbf, tmp_path):

@@ -71,19 +71,6 @@ def test_a_success_of_another_request_renews_the_patience():
     assert len(calls) > 10
 
 
-def test_a_minute_of_failures_costs_a_minute():
-    bucket, clock = make_retries()
-
-    def request() -> None:
-        if clock.now < 60:
-            raise ThrottledError
-
-    bucket.call(request, is_throttled)
-    assert 60 <= clock.now < 60 + 25
-    tries = len(clock.pauses)
-    assert tries < 15
-
-
 def test_a_failure_pauses_all_requests_to_the_bucket():
     bucket, clock = make_retries()
     failures = iter([ThrottledError()])
@@ -98,13 +85,6 @@ def test_a_failure_pauses_all_requests_to_the_bucket():
     bucket._note_failure(clock.now)
     bucket.call(str, is_throttled)
     assert clock.now > first
-
-
-def test_requests_that_fail_together_count_as_one_failure():
-    bucket, _ = make_retries()
-    for _ in range(32):
-        bucket._note_failure(0.0)
-    assert bucket._failures == 1
 
 
 def test_an_answer_that_is_no_temporary_failure_is_not_repeated():

@@ -170,17 +170,3 @@ def test_a_terminated_command_leaves_nothing(bucket, number, exit_code):
     assert killed_at(bucket, url, "UploadPartCopy", number) == exit_code
     assert bucket.get("large.parquet") == large()
     assert bucket.unfinished() == []
-
-
-def test_a_failed_verification_uploads_nothing(bucket, monkeypatch):
-    from sbbf_tool.editing.edit import OpenEdit
-
-    def refuse(*arguments: object) -> None:
-        raise SbbfError("not this")
-
-    url = bucket.put("large.parquet", large())
-    monkeypatch.setattr(OpenEdit, "ensure_matches_plan", refuse)
-    with pytest.raises(SbbfError, match="not this"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert bucket.proxy.uploaded == 0
-    assert bucket.proxy.count("CreateMultipartUpload") == 0

@@ -13,8 +13,6 @@ from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage.spool import Spool
 from support.large_files import ABSENT, PRESENT, large, small
 
-MIB = 1 << 20
-
 
 def test_only_the_tail_of_a_large_object_is_uploaded(bucket):
     url = bucket.put("lake/large.parquet", large(), Metadata={"who": "me"}, ContentType="application/x-own", CacheControl="max-age=60")
@@ -46,18 +44,6 @@ def test_values_are_read_once_and_verified_from_the_same_read(bucket):
     assert len(bucket.proxy.exchanges) < 60
 
 
-@pytest.mark.heavy
-def test_filters_are_taken_away_byte_for_byte(bucket):
-    url = bucket.put("large.parquet", large())
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    bucket.proxy.forget()
-    report = sbbf_tool.remove_filters(url, in_place=True)
-    assert report.method == "truncated"
-    assert bucket.proxy.count("UploadPart") == 0
-    assert bucket.get("large.parquet") == large()
-    assert bucket.unfinished() == []
-
-
 def test_a_small_object_is_put_in_one_piece(bucket):
     url = bucket.put("small.parquet", small(), Metadata={"a": "1"})
     report = sbbf_tool.add_filters(url, ["id", "name"], in_place=True)
@@ -67,12 +53,6 @@ def test_a_small_object_is_put_in_one_piece(bucket):
     assert len(report.filters) == 6
     assert bucket.head("small.parquet")["Metadata"] == {"a": "1"}
     assert sbbf_tool.verify(url).is_sound
-
-
-def test_a_warning_reports_the_lack_of_conditional_writes(bucket):
-    url = bucket.put("small.parquet", small())
-    (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert warning.startswith("this store has no conditional writes")
 
 
 @pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
@@ -150,17 +130,6 @@ def test_filters_wait_among_the_systems_temporary_files(bucket, tmp_path, monkey
     assert sbbf_tool.verify(url).is_sound
 
 
-@pytest.mark.heavy
-def test_resize_and_repair(bucket):
-    url = bucket.put("large.parquet", large())
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
-    assert {row.bitset_bytes for row in sbbf_tool.inspect(url).filters} == {16384}
-    steps = sbbf_tool.repair(url, in_place=True, dry_run=True).steps
-    assert {(step.fix, step.rules) for step in steps} == {("rebuild", ("saturated",))}
-    assert sbbf_tool.verify(url).is_sound
-
-
 def test_the_spellings_of_spark_mean_the_same_object(bucket):
     url = bucket.put("small.parquet", small())
     for scheme in ("s3a", "s3n"):
@@ -188,14 +157,6 @@ def test_queries_that_cannot_be_answered_are_refused(bucket, capsys):
     assert bucket.proxy.uploaded == 0
 
 
-def test_a_prefix_that_becomes_a_table_is_one_at_once(bucket):
-    url = bucket.put("orders/x.parquet", small())
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    bucket.put("orders/_delta_log/0.json", b"{}")
-    with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True, rebuild="all")
-
-
 def test_files_of_tables_are_refused(bucket):
     markers = {
         "delta": "delta/_delta_log/0.json",
@@ -217,10 +178,3 @@ def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):
     warnings = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
     assert any(warning.startswith("earlier unfinished uploads of the object remain") for warning in warnings)
     assert sorted(bucket.unfinished()) == ["large.parquet", "large.parquet.other"]
-
-
-def test_a_dry_run_writes_nothing(bucket):
-    url = bucket.put("large.parquet", large())
-    sbbf_tool.add_filters(url, ["id"], in_place=True, dry_run=True)
-    assert bucket.proxy.uploaded == 0
-    assert set(bucket.proxy.operations()) <= {"HeadObject", "GetObject", "ListObjectsV2"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 
 import pyarrow.parquet as pq
@@ -13,7 +12,7 @@ import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.places import find_single_file, open_source, parquet_files
+from sbbf_tool.storage.places import open_source, parquet_files
 from support.buckets import environment, forget_clients
 from support.large_files import ABSENT, PRESENT, large, small
 from support.swift_server import free_ports
@@ -66,15 +65,6 @@ def test_reads_return_the_stored_bytes(bucket):
             source.read(len(data) - 1, 2)
         with source.open_arrow() as stream:
             assert pq.ParquetFile(stream).read().num_rows == pq.read_metadata(io.BytesIO(data)).num_rows
-
-
-def test_a_large_read_goes_in_parts_at_a_time(bucket):
-    data = large() * 4
-    url = bucket.put("big", data)
-    with open_source(url) as source:
-        bucket.proxy.forget()
-        assert source.read(0, source.size) == data
-        assert bucket.proxy.count("GetObject") == 3  # of at most 8 MiB
 
 
 def test_a_stream_reads_ahead_and_never_much_too_far(bucket):
@@ -140,15 +130,6 @@ def test_a_truncated_response_is_requested_again(bucket):
     assert len(cuts) == 2
 
 
-def test_the_name_of_an_object_is_distinguished_from_prefixes_and_globs(bucket):
-    for key in ("lake/x.parquet", "lake/y.parquet", "lake/[1].parquet"):
-        bucket.put(key, small())
-    for key in ("lake/x.parquet", "lake/[1].parquet", "none.parquet"):
-        assert find_single_file(bucket.url(key)) == bucket.url(key)
-    for pattern in ("", "lake", "lake/", "lake/*.parquet", "lake/x.parque?", "lake/[x].parquet", "none/*"):
-        assert find_single_file(bucket.url(pattern)) is None
-
-
 def test_folders_and_globs(bucket):
     for key in (
         "lake/a=1/x.parquet",
@@ -175,45 +156,6 @@ def test_folders_and_globs(bucket):
     for pattern, why in (("none/", "below this prefix"), ("lake/*.csv", "no file matches")):
         with pytest.raises(UnreadableError, match=why):
             names(pattern)
-
-
-def test_every_command_takes_a_prefix(bucket, capsys):
-    for number in range(3):
-        bucket.put(f"lake/day={number}/part.parquet", small())
-    lake = bucket.url("lake/")
-    assert run(["add-filter", lake, "-c", "id", "--in-place"]) == 0
-    for arguments, lines in (
-        (["inspect", lake, "--format", "json"], 3),
-        (["verify", lake, "--format", "json"], 3),
-        (["check", lake, "--format", "json"], 3),
-        (["explain", lake, "id", "4", "--format", "json"], 3),
-        (["probe", bucket.url("lake/day=[02]/*.parquet"), "id", "4", "--format", "json"], 2),
-        (["resize", lake, "--bytes", "64", "-n", "--format", "json"], 3),
-        (["remove-filter", bucket.url("lake/*/part.parquet"), "-n", "--format", "json"], 3),
-        (["repair", lake, "-n", "--format", "json"], 3),
-        (["explain", bucket.url("lake/day=1/part.parquet"), "id", "4"], None),
-    ):
-        capsys.readouterr()
-        assert run(arguments) == 0, arguments
-        if lines:
-            *reports, summary = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-            days = (0, 2) if lines == 2 else range(3)
-            assert [report["file"] for report in reports] == [bucket.url(f"lake/day={day}/part.parquet") for day in days]
-            assert (summary["schema"], summary["files"], summary["done"]) == ("sbbf.summary", lines, lines)
-    assert run(["probe", lake, "id", "5", "--quiet"]) == 1
-    assert run(["advise", lake]) == 0
-    assert run(["check", lake, "--quick"]) == 0
-
-
-def test_more_objects_than_a_page_of_a_listing(bucket, monkeypatch):
-    from sbbf_tool.storage.objects import s3_bucket
-
-    monkeypatch.setattr(s3_bucket, "_PAGE_KEYS", 3)
-    keys = [f"many/{number:04}.parquet" for number in range(8)]
-    for key in keys:
-        bucket.put(key, b"")
-    assert list(s3_bucket.S3Bucket(bucket.name).keys("many/", 5)) == keys[:5]
-    assert [name.removeprefix(bucket.url("")) for name in parquet_files(bucket.url("many/"))] == keys
 
 
 def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
@@ -257,16 +199,6 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     assert "no usable credentials" in run_and_read_error(url, 3, adding)
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "the profile named by AWS_PROFILE" in run_and_read_error(url, 3)
-
-
-def test_a_request_to_a_failing_server_is_sent_three_times(bucket, capsys):
-    url = bucket.put("small.parquet", small())
-    for status in (500, 503):
-        bucket.proxy.fault = lambda exchange, status=status: status
-        with pytest.raises(UnreadableError, match=f"the store answered {status} InternalError, 3 tries"):
-            open_source(url)
-        assert len(bucket.proxy.exchanges) == 3
-        bucket.proxy.forget()
 
 
 def test_an_unreachable_server_is_reported_soon(monkeypatch, capsys):

@@ -50,13 +50,6 @@ def test_a_small_object_takes_four_requests(moto_bucket):
     }
 
 
-def test_an_access_list_is_a_fifth_request_if_the_bucket_has_them(moto_bucket):
-    put_lake(moto_bucket)
-    counts = count_requests(moto_bucket)
-    assert counts["GetObjectAcl"] == OBJECTS
-    assert counts["HeadObject"] == 0
-
-
 def test_a_store_without_conditions_gets_one_conditional_request(bucket):
     """Each object then takes one more request, which compares its version before the write."""
     put_lake(bucket)
@@ -66,23 +59,6 @@ def test_a_store_without_conditions_gets_one_conditional_request(bucket):
     assert counts["PutObject"] == counts["HeadObject"] == objects
     assert counts["GetObject"] == 2 * objects + 1
     assert counts["GetObjectTagging"] == counts["GetObjectAcl"] == objects
-
-
-def test_an_object_is_downloaded_once(moto_bucket):
-    """Its bytes, also those that are decoded twice, and its new filters."""
-    url = moto_bucket.put("large.parquet", large())
-    sbbf_tool.add_filters(url, ["id", "payload"], in_place=True)
-    assert moto_bucket.proxy.downloaded < 1.2 * len(large())
-    assert sbbf_tool.verify(url).is_sound
-
-
-def test_one_warning_for_one_cause(bucket, capfd):
-    put_lake(bucket, 4)
-    count_requests(bucket)
-    warnings = [line for line in capfd.readouterr().err.splitlines() if "no conditional writes" in line]
-    assert len(warnings) == 2
-    assert warnings[0].startswith(f"sbbf: warning: {bucket.url('lake/000.parquet')}: this store has no conditional writes")
-    assert warnings[1].startswith("sbbf: 3 more files: this store has no conditional writes")
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

@@ -134,16 +134,3 @@ def test_a_server_that_is_not_s3_is_one_line_and_exit_3(stranger, arguments, cap
     assert all(len(line) < 1000 for line in lines)
     assert all("internal error" not in line for line in lines)
     assert output == "" or arguments[0] == "check" or arguments.count(URL) > 1
-
-
-def test_a_redirect_names_the_setting(monkeypatch, capfd):
-    handler = type("Handler", (_Handler,), {"answer": staticmethod(STRANGERS["redirect 302"])})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        for name, value in environment(f"http://127.0.0.1:{server.server_address[1]}").items():
-            monkeypatch.setenv(name, value)
-        forget_clients()
-        assert run(["inspect", URL]) == 3
-        server.shutdown()
-    forget_clients()
-    assert capfd.readouterr().err == f"sbbf: {URL}: the server is not an S3 service, or redirects; check AWS_ENDPOINT_URL\n"

@@ -85,10 +85,6 @@ def assert_silent(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> st
     return printed
 
 
-def test_every_command_is_walked():
-    assert commands().keys() == WORKING.keys()
-
-
 @each("url", URLS.values())
 def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
     for name, working in WORKING.items():

@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
+from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, repair
 from sbbf_tool.storage import append as append_module
-from sbbf_tool.storage.append import append, journal_of, recover
+from sbbf_tool.storage.append import append, recover
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.temporary import write_all
 from support.tables import each
@@ -44,34 +44,12 @@ def test_appends_and_forgets_the_journal(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_the_journal_is_there_while_the_bytes_are_not_accepted(path):
-    calls = []
-
-    def look(draft: LocalSource) -> None:
-        calls.append((draft.size, draft.read(len(OLD), 3), os.path.exists(journal_of(path))))
-
-    with LocalSource(path) as source:
-        append(source, [b"new"], look)
-    assert calls == [(len(OLD) + 3, b"new", True)]
-    assert not os.path.exists(journal_of(path))
-
-
 def test_what_is_not_accepted_is_cut_off_again(path):
     def refuse(draft: LocalSource) -> None:
         raise UnreadableError("not this")
 
     with LocalSource(path) as source, pytest.raises(UnreadableError, match="not this"):
         append(source, [b"new"], refuse)
-    assert path.read_bytes() == OLD
-    assert os.listdir(path.parent) == [path.name]
-
-
-def test_an_interrupt_is_undone(path):
-    def interrupt(draft: LocalSource) -> None:
-        raise KeyboardInterrupt
-
-    with LocalSource(path) as source, pytest.raises(KeyboardInterrupt):
-        append(source, [b"new"], interrupt)
     assert path.read_bytes() == OLD
     assert os.listdir(path.parent) == [path.name]
 
@@ -92,14 +70,6 @@ def test_a_full_disk_is_undone(path):
     assert "file too large" in done.stdout
     assert path.read_bytes() == OLD
     assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_source_that_changed_is_refused(path):
-    with LocalSource(path) as source:
-        path.write_bytes(OLD + b"!")
-        with pytest.raises(RefusedError, match="changed"):
-            append(source, [b"new"], accept)
-    assert path.read_bytes() == OLD + b"!"
 
 
 def test_a_second_concurrent_append_is_refused(path):
@@ -156,14 +126,6 @@ def test_recover_truncates_the_append_of_a_killed_process(path, moment):
     assert recover(str(path), any_footer) is None
 
 
-def test_recover_leaves_a_file_alone_that_was_replaced_since(path):
-    killed_while(path, "writing")
-    path.write_bytes(b"another file altogether, and " * 100)
-    assert recover(str(path), any_footer) is None
-    assert path.read_bytes() == b"another file altogether, and " * 100
-    assert os.listdir(path.parent) == [path.name]
-
-
 @each("moment", ["writing", "verifying"])
 @each("behind", [b"somebody else's, PAR1", b"x" * 1000, b"x" * 1000 + b"PAR1"])
 def test_recover_keeps_bytes_that_another_program_put_after_the_old_ones(path, moment, behind):
@@ -184,29 +146,6 @@ def test_recover_takes_away_a_part_that_a_crash_kept_back(path):
     assert path.read_bytes() == OLD
 
 
-def test_a_journal_that_cannot_be_read_is_refused(path):
-    killed_while(path, "writing")
-    with open(journal_of(path), "w") as stream:
-        stream.write("{")
-    with pytest.raises(RefusedError, match="cannot be trusted: it is not a journal as sbbf writes it"):
-        recover(str(path), any_footer)
-    assert os.path.exists(journal_of(path))
-
-
-def test_recover_does_not_wait_for_a_running_append(path):
-    refused = []
-    with LocalSource(path) as source:
-
-        def meanwhile(draft: LocalSource) -> None:
-            with pytest.raises(RefusedError, match="another process is appending"):
-                recover(str(path), any_footer)
-            refused.append(draft.size)
-
-        append(source, [b"new"], meanwhile)
-    assert refused == [len(OLD) + 3]
-    assert path.read_bytes() == OLD + b"new"
-
-
 @pytest.mark.slow
 class TestOfRealFiles:
     @pytest.fixture
@@ -219,11 +158,6 @@ class TestOfRealFiles:
         add_filters(events, ["user_id"], in_place=True, append=True)
         assert os.stat(events).st_ino == inode
         assert events.read_bytes() == (tmp_path / "copy.parquet").read_bytes()
-
-    def test_remove_undoes_an_append(self, events, fixtures):
-        add_filters(events, ["user_id"], in_place=True, append=True)
-        assert remove_filters(events, in_place=True).method == "truncated"
-        assert events.read_bytes() == (fixtures / "events.parquet").read_bytes()
 
     def test_the_next_command_undoes_an_interrupted_append(self, events, fixtures):
         killed_while(events, "writing")

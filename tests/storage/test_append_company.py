@@ -216,16 +216,6 @@ def test_a_file_of_several_names_is_not_appended_to(fixtures, tmp_path, names):
     assert add_filters(path, ["user_id"], in_place=True).filters
 
 
-def test_a_second_name_that_comes_after_the_plan(tmp_path):
-    path = tmp_path / "a.parquet"
-    path.write_bytes(OLD)
-    os.link(path, tmp_path / "other")
-    with LocalSource(path) as source, pytest.raises(RefusedError, match="2 names"):
-        append(source, PIECES, verify)
-    assert path.read_bytes() == OLD
-    assert sorted(os.listdir(tmp_path)) == ["a.parquet", "other"]
-
-
 def test_a_file_in_a_lower_layer_of_an_overlay(fixtures, tmp_path):
     """It becomes another file when it is opened to be written, by no other writer's doing."""
     with overlay(tmp_path / "disk", "a.parquet", (fixtures / "events.parquet").read_bytes()) as folder:

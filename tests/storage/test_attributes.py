@@ -75,18 +75,6 @@ def test_no_user_may_do_more_with_a_new_file(groups):
 
 
 @needs_root
-def test_a_group_that_is_kept_keeps_what_it_had():
-    with open_folder() as folder:
-        path = folder / "a"
-        path.write_bytes(b"old")
-        os.chown(path, 12345, ANALYSTS)
-        path.chmod(0o2664)
-        with as_user(ME, MY_GROUP, ANALYSTS):
-            copied(path)
-        assert (path.stat().st_gid, mode_of(path)) == (ANALYSTS, 0o2664)
-
-
-@needs_root
 def test_a_warning_reports_a_reduced_mode():
     with open_folder() as folder:
         path = folder / "a"
@@ -98,20 +86,6 @@ def test_a_warning_reports_a_reduced_mode():
         assert mode_of(path) == 0o600
         assert "owner 20001:20003" in warning
         assert "mode 0640, which is 0600 now" in warning
-
-
-@needs_root
-def test_a_folder_that_gives_new_files_its_group_gives_it_to_no_copy():
-    with open_folder() as folder:
-        path = folder / "a"
-        path.write_bytes(b"old")
-        os.chown(path, ME, MY_GROUP)
-        path.chmod(0o660)
-        os.chown(folder, ME, ANALYSTS)
-        folder.chmod(0o2777)
-        with as_user(ME, MY_GROUP):
-            assert copied(path) == []
-        assert (path.stat().st_gid, mode_of(path)) == (MY_GROUP, 0o660)
 
 
 # Access lists

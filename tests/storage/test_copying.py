@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import RefusedError, SbbfError, WriteError, add_filters
+from sbbf_tool import RefusedError, SbbfError, add_filters
 from sbbf_tool.editing import edit
-from sbbf_tool.storage import copying, places
+from sbbf_tool.storage import copying
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.local import LocalSource, begin_copy, replace
 from support.samples import write_events
@@ -81,14 +81,6 @@ def test_a_copy_of_too_many_bytes_is_not_used(path, keep):
     assert os.listdir(path.parent) == ["a.parquet"]
 
 
-def test_a_copy_for_another_name_is_not_used(path):
-    second = path.with_name("b.parquet")
-    with LocalSource(path) as source, begin_copy(source, str(second), 1000) as begun:
-        replace(source, str(path), len(OLD), [b"new bytes"], lambda new: None, begun)
-    assert path.read_bytes() == OLD + b"new bytes"
-    assert os.listdir(path.parent) == ["a.parquet"]
-
-
 @each("answer", [errno.EXDEV, errno.ENOSYS, errno.EIO, 0])
 def test_without_the_kernel_the_thread_reads_and_writes(path, monkeypatch, answer):
     def copy(*arguments: object) -> int:
@@ -99,30 +91,6 @@ def test_without_the_kernel_the_thread_reads_and_writes(path, monkeypatch, answe
     monkeypatch.setattr(os, "copy_file_range", copy)
     replace_with(path, 100_500, 150_000)
     assert path.read_bytes() == OLD[:150_000] + b"new bytes"
-
-
-def test_a_signal_during_a_copy_is_no_error(path, monkeypatch):
-    interruptions = iter([True, False, True])
-
-    def interrupt() -> None:
-        if next(interruptions, False):
-            raise InterruptedError(errno.EINTR, "interrupted")
-
-    copies = watch_kernel(monkeypatch, interrupt)
-    replace_with(path, 100_500, len(OLD))
-    assert path.read_bytes() == OLD + b"new bytes"
-    assert sum(length for _, _, length in copies) == len(OLD)
-
-
-def test_a_full_disk_is_reported_by_the_call_that_waits(path, monkeypatch):
-    def fill() -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    watch_kernel(monkeypatch, fill)
-    with pytest.raises(WriteError, match="the old file is untouched"):
-        replace_with(path, 100_500, len(OLD))
-    assert path.read_bytes() == OLD
-    assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
 
 
 def test_an_unused_copy_stops_and_leaves_nothing(path, monkeypatch):
@@ -165,40 +133,6 @@ def test_an_interrupt_while_the_copy_is_awaited_waits_for_the_thread(path, monke
         interrupt()
     assert sum(length for _, _, length in copies) == 1000
     assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
-
-
-def test_holes_stay_holes(path):
-    with open(path, "wb") as stream:
-        os.pwrite(stream.fileno(), os.urandom(1 << 16), 1 << 20)
-        os.ftruncate(stream.fileno(), 4 << 20)
-    size = path.stat().st_blocks * 512
-    if size >= 4 << 20:
-        pytest.skip("this file system has no holes")
-    old, target = path.read_bytes(), path.with_name("b.parquet")
-    replace_with(path, 3 << 20, 4 << 20, target)
-    assert target.read_bytes() == old + b"new bytes"
-    assert target.stat().st_blocks * 512 <= size + (1 << 16)
-
-
-def test_the_writing_to_disk_begins_with_each_part(path, monkeypatch):
-    parts = []
-    monkeypatch.setattr(copying, "begin_writeback", lambda fd, start, length: parts.append((start, length)))
-    replace_with(path, 100_500, len(OLD))
-    assert parts == [(start, min(1000, 100_500 - start)) for start in range(0, 100_500, 1000)]
-
-
-@each("way", [{"dry_run": True}, {"in_place": True, "append": True}])
-def test_no_copy_is_begun_where_none_is_made(tmp_path, monkeypatch, way):
-    copies = watch_kernel(monkeypatch)
-    add_filters(write_events(tmp_path / "a.parquet"), ["id"], **way)
-    assert copies == []
-
-
-def test_small_files_get_no_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(BegunCopy, "MIN_BYTES", 1 << 20)
-    copies = watch_kernel(monkeypatch)
-    add_filters(write_events(tmp_path / "a.parquet"), ["id"], in_place=True)
-    assert {name for name, _, _ in copies} == {"MainThread"}
 
 
 def test_filters_are_built_while_the_file_is_copied(tmp_path, monkeypatch):
@@ -274,8 +208,3 @@ def test_a_wrong_byte_in_the_pages_of_the_copy_is_detected(tmp_path, monkeypatch
         add_filters(source, ["id", "name"], in_place=True)
     assert source.read_bytes() == old
     assert os.listdir(tmp_path) == ["a.parquet"]
-
-
-def test_a_store_copies_its_objects_itself(tmp_path, path):
-    with LocalSource(path) as source:
-        assert places.begin_copy(source, "s3://bucket/a.parquet", len(OLD)) is None

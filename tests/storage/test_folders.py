@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -46,24 +45,6 @@ def test_replacing_is_at_once(files: LocalFolders, tmp_path: Path) -> None:
     files.remove(str(path))
     files.remove(str(path))
     assert os.listdir(tmp_path) == []
-
-
-def test_a_new_file_has_the_mode_the_user_gives_new_files(files: LocalFolders, tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        files.create(str(tmp_path / "a"), b"")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
-
-
-def test_missing_files(files: LocalFolders, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    assert files.list(str(tmp_path / "none")) == files.list(str(tmp_path / "file" / "below")) == []
-    with pytest.raises(FileNotFoundError):
-        files.read(str(tmp_path / "none"))
-    with pytest.raises(FileNotFoundError):
-        files.create(str(tmp_path / "none" / "a"), b"")
 
 
 @each("url", ["s3://bucket/a", "hdfs://namenode:8020/a", "x-y.z+1://a"])

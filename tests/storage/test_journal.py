@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.storage.append import recover
-from sbbf_tool.storage.journal import Journal, build_journal, parse_journal, read_journal
+from sbbf_tool.storage.journal import Journal, build_journal, parse_journal
 from support.journals import STRANGER, entry_of, place
 from support.places import needs_root
 
@@ -43,11 +43,6 @@ def ensure_parsed_or_refused(data: bytes) -> None:
     assert 12 <= journal.length <= journal.new_length
     assert len(journal.ends_with) == min(64, journal.length)
     assert journal.ends_with.endswith((b"PAR1", b"PARE"))
-
-
-@given(st.binary(max_size=5000))
-def test_any_bytes(data):
-    ensure_parsed_or_refused(data)
 
 
 @given(st.dictionaries(st.sampled_from(["length", "ends_with", "new_length", "new_ends_with", "x"]), VALUES) | VALUES)
@@ -101,13 +96,6 @@ def test_a_file_that_is_replaced_while_its_footer_is_looked_for(path):
     with pytest.raises(RefusedError, match="another process replaced the file"):
         recover(str(path), replace)
     assert path.read_bytes() == b"another file, PAR1" * 100
-
-
-def test_the_longest_path_that_has_a_journal(tmp_path):
-    """A name may have 255 bytes, and that of a journal has 14 more than the file's."""
-    path = tmp_path / ("n" * 255)
-    path.write_bytes(OLD)
-    assert read_journal(str(path)) is None
 
 
 @needs_root

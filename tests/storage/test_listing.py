@@ -106,32 +106,6 @@ def test_a_folder_has_files_exactly_if_its_listing_has_entries(tmp_path, shape, 
     assert (has_files(str(tmp_path / "lake")), has_entries(tmp_path / "lake")) == (expected, expected)
 
 
-def test_a_folder_that_is_missing_has_no_files(tmp_path):
-    assert not has_files(str(tmp_path / "lake"))
-
-
-@needs_root
-@each("mode", [0o000, 0o311, 0o644])
-def test_a_folder_that_may_not_be_listed_counts_as_a_file(mode):
-    with open_folder() as folder:
-        (folder / "m").mkdir()
-        (folder / "m").chmod(mode)
-        with as_user(12345, 12345):
-            assert has_files(str(folder)) == has_entries(folder) == (mode != 0o644)
-
-
-def test_the_search_for_a_file_ends_at_the_first_one(lake, monkeypatch):
-    scandir, folders = os.scandir, []
-
-    def count(folder):
-        folders.append(folder)
-        return scandir(folder)
-
-    monkeypatch.setattr(os, "scandir", count)
-    assert has_files(str(lake))
-    assert folders == [str(lake)]
-
-
 def test_what_is_neither_file_nor_folder_stops_nothing(lake):
     os.mkfifo(lake / "fifo.parquet")
     os.mkfifo(lake / "fifo")

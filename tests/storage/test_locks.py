@@ -18,8 +18,6 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, add_filters, inspect
-from sbbf_tool.errors import ChangedError
-from sbbf_tool.storage.locks import is_locked, leads_to, lock, open_to_change
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -183,51 +181,7 @@ def test_without_locks_no_append_is_undone(shim, path, answer):
     assert run(shim, ["repair", str(path), "--in-place", "--quick"])[0] == 0
 
 
-def test_a_read_only_file_is_copied(shim, path, tmp_path):
-    path.chmod(0o444)
-    assert run(shim, ["add-filter", str(path), "-c", "user_id", "-o", str(tmp_path / "out.parquet")])[0] == 0
-
-
 # The functions themselves
-
-
-def test_only_a_regular_file_is_opened(tmp_path):
-    file, link, fifo = tmp_path / "file", tmp_path / "link", tmp_path / "fifo"
-    file.write_bytes(b"bytes")
-    link.symlink_to(file)
-    os.mkfifo(fifo)
-    os.close(open_to_change(str(file)))
-    descriptors = set(os.listdir("/proc/self/fd"))
-    for name in (link, fifo, tmp_path, tmp_path / "none"):
-        with pytest.raises(OSError):  # noqa: PT011 - each has its own words
-            open_to_change(str(name))
-    assert set(os.listdir("/proc/self/fd")) == descriptors
-
-
-def test_a_lock_is_seen_by_others_and_ends_with_its_descriptor(tmp_path):
-    file = tmp_path / "file"
-    file.write_bytes(b"bytes")
-    first, second = open_to_change(str(file)), open_to_change(str(file))
-    assert not is_locked(second)
-    lock(first, "file", "writing")
-    assert is_locked(second)
-    with pytest.raises(ChangedError, match="another process is writing this file"):
-        lock(second, "file", "writing")
-    os.close(first)
-    assert not is_locked(second)
-    os.close(second)
-
-
-def test_a_path_leads_to_a_file_or_to_another(tmp_path):
-    file = tmp_path / "file"
-    file.write_bytes(b"bytes")
-    fd = open_to_change(str(file))
-    assert leads_to(str(file), fd)
-    file.rename(tmp_path / "moved")
-    assert not leads_to(str(file), fd)
-    file.symlink_to("moved")
-    assert not leads_to(str(file), fd)
-    os.close(fd)
 
 
 def test_appending_alone_on_nfs(shim, path, tmp_path):

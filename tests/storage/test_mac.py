@@ -124,11 +124,3 @@ def test_bytes_are_copied_where_no_clone_can_be_written(path: Path, monkeypatch:
     assert path.read_bytes() == OLD + b"new"
     assert len(clones.names) == 1
     assert os.listdir(path.parent) == ["a.parquet"]
-
-
-@each("works", [True, False])
-def test_estimates_know_whether_copies_are_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool) -> None:
-    clones = Clones(monkeypatch, works=works)
-    assert reflinks.has_reflinks(str(tmp_path)) is works
-    assert clones.names == ["clone"]
-    assert os.listdir(tmp_path) == []

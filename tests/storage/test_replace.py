@@ -13,7 +13,7 @@ import pytest
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
-from support.places import NOBODY, needs_root, open_folder, without_privileges
+from support.places import needs_root
 from support.tables import each
 
 OLD = bytes(range(256)) * 1000
@@ -60,22 +60,6 @@ def test_the_kept_bytes_and_the_pieces_in_order(path, keep):
     assert names(path.parent) == ["a.parquet"]
 
 
-def test_to_another_name_the_source_stays(path):
-    out = path.with_name("b.parquet")
-    assert append(path, out) == []
-    assert path.read_bytes() == OLD
-    assert out.read_bytes() == NEW
-    assert out.stat().st_nlink == 1
-    assert names(path.parent) == ["a.parquet", "b.parquet"]
-
-
-def test_a_name_without_a_folder_is_in_the_present_one(path, monkeypatch):
-    monkeypatch.chdir(path.parent)
-    append(Path("a.parquet"), Path("b.parquet"))
-    append(Path("a.parquet"))
-    assert path.read_bytes() == path.with_name("b.parquet").read_bytes() == NEW
-
-
 def test_the_verified_bytes_are_the_published_bytes(path):
     calls = []
 
@@ -113,16 +97,6 @@ def test_a_copy_has_the_mode(path, mode):
         assert stat.S_IMODE(path.with_name(name).stat().st_mode) == mode
 
 
-def test_the_mode_is_not_what_the_umask_would_have(path):
-    path.chmod(0o666)
-    before = os.umask(0o077)
-    try:
-        append(path)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666
-
-
 @needs_root
 def test_a_copy_has_the_owner(path):
     os.chown(path, 12345, 23456)
@@ -132,21 +106,6 @@ def test_a_copy_has_the_owner(path):
     for name in ("a.parquet", "b.parquet"):
         status = path.with_name(name).stat()
         assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 23456, 0o640)
-
-
-@needs_root
-def test_a_warning_reports_another_owner():
-    with open_folder() as folder:
-        path = folder / "a.parquet"
-        path.write_bytes(OLD)
-        os.chown(path, 12345, NOBODY)
-        path.chmod(0o666)
-        with without_privileges():
-            (warning,) = append(path)
-        assert "these attributes could not be kept: owner 12345:65534" in warning
-        assert path.read_bytes() == NEW
-        status = path.stat()
-        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (NOBODY, NOBODY, 0o666)
 
 
 def set_attribute(path: Path, name: str, value: bytes) -> None:
@@ -212,13 +171,6 @@ def test_a_stale_checksum_goes_with_the_old_bytes(path):
         sidecar_file.write_bytes(b"crc")
     append(path)
     assert names(path.parent) == [".other.parquet.crc", "a.parquet"]
-
-
-def test_a_checksum_that_waits_where_the_new_file_goes_is_removed_too(path):
-    path.with_name(".b.parquet.crc").write_bytes(b"crc")
-    path.with_name(".a.parquet.crc").write_bytes(b"crc")
-    append(path, path.with_name("b.parquet"))
-    assert names(path.parent) == [".a.parquet.crc", "a.parquet", "b.parquet"]
 
 
 def test_a_checksum_stays_as_long_as_the_old_bytes_do(path):

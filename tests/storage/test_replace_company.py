@@ -65,12 +65,6 @@ def test_a_second_writer_of_a_file_is_refused(path):
     assert path.read_bytes() == NEW
 
 
-def test_one_source_may_be_read_for_two_targets_at_once(path):
-    first, second = path.with_name("one"), path.with_name("other")
-    append(path, first, verify=lambda draft: append(path, second) and None)
-    assert first.read_bytes() == second.read_bytes() == NEW
-
-
 def test_the_second_of_two_writers_to_a_new_name_is_refused(path):
     out = path.with_name("out")
     with pytest.raises(RefusedError, match="the target exists"):
@@ -85,14 +79,6 @@ def test_a_reader_of_a_replaced_file_may_not_replace_it_again(path):
         with pytest.raises(RefusedError, match="the file changed"):
             replace(late, str(path), late.size, [b"late"], accept)
     assert path.read_bytes() == NEW
-
-
-def test_a_target_that_exists_is_not_overwritten(path):
-    out = path.with_name("out")
-    out.write_bytes(b"precious")
-    with pytest.raises(RefusedError, match="the target exists"):
-        append(path, out)
-    assert out.read_bytes() == b"precious"
 
 
 @each("precious", [False, True])
@@ -242,15 +228,3 @@ def test_a_copy_has_the_holes_of_its_source(path, monkeypatch, data, by_kernel):
         append(path, target)
         assert target.read_bytes() == old + b"new bytes"
         assert target.stat().st_blocks * 512 <= size + (1 << 17)
-
-
-def test_a_copy_of_a_part_ends_within_data_and_within_holes(path):
-    with open(path, "wb") as stream:
-        os.pwrite(stream.fileno(), os.urandom(1 << 20), 1 << 20)
-        os.ftruncate(stream.fileno(), 4 << 20)
-    old = path.read_bytes()
-    for keep in (0, 1, 1 << 20, (1 << 20) + 1, (2 << 20) - 1, 2 << 20, 3 << 20, 4 << 20):
-        out = path.with_name(f"out{keep}")
-        with LocalSource(path) as source:
-            replace(source, str(out), keep, [b"new"], accept)
-        assert out.read_bytes() == old[:keep] + b"new"

@@ -98,12 +98,6 @@ def test_a_change_is_noticed(path, change):
         assert not source.is_unchanged()
 
 
-def test_names_may_be_text_bytes_or_paths(path):
-    for name in (str(path), os.fsencode(path), path):
-        with LocalSource(name) as source:
-            assert source.name == str(path)
-
-
 # What is no file to read
 
 
@@ -211,8 +205,3 @@ def test_nothing_found_is_an_error(lake, pattern, complaint):
     (lake / "_temporary" / "empty").mkdir()
     with pytest.raises(UnreadableError, match=complaint):
         list(parquet_files(str(lake / pattern)))
-
-
-def test_a_folder_that_links_to_itself_is_walked_once(lake):
-    (lake / "day=1" / "again").symlink_to(lake)
-    assert names(lake, "") == PARQUET_FILES

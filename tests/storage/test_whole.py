@@ -113,21 +113,6 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     assert os.listdir(tmp_path) == ["report.parquet"]
 
 
-def test_an_error_leaves_the_old_file(tmp_path):
-    path = tmp_path / "file.json"
-    path.write_bytes(b"old")
-
-    def fail() -> None:
-        with write_whole(path, overwrite=True) as stream:
-            stream.write(b"half of")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file.json"]
-
-
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
     path = tmp_path / "file.json"
     with pytest.raises(RefusedError, match="exists"), write_whole(path, overwrite=False):

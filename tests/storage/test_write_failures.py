@@ -66,12 +66,6 @@ def test_where_the_kernel_does_not_copy_bytes_are_copied(path, monkeypatch, code
     assert path.read_bytes() == NEW
 
 
-def test_where_the_system_has_no_such_call_bytes_are_copied(path, monkeypatch):
-    monkeypatch.delattr(os, "copy_file_range")
-    append(path)
-    assert path.read_bytes() == NEW
-
-
 @each("then", ["goes on", "stops", "fails"])
 def test_where_the_kernel_copies_a_part_the_rest_follows(path, monkeypatch, then):
     copy, calls = os.copy_file_range, []
@@ -148,16 +142,6 @@ def fails(code: int, *, unless=lambda *arguments: False):
             raise OSError(code, os.strerror(code))
 
     return fail
-
-
-def test_content_that_does_not_reach_the_disk(path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", fails(errno.EIO))
-    assert_fails_and_leaves_no_trace(path, "input/output error")
-
-
-def test_a_quota_that_is_used_up(path, monkeypatch):
-    monkeypatch.setattr(os, "copy_file_range", cannot(errno.EDQUOT))
-    assert_fails_and_leaves_no_trace(path, "quota")
 
 
 @each("call", ["rename", "fchmod"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro import file as avro_file
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header, unpack
-from sbbf_tool.extensions.avro.schema import fields_of, kind_of, parse_schema, without_null
+from sbbf_tool.extensions.avro.schema import parse_schema
 from sbbf_tool.extensions.avro.values import Encoding, open_values
 from support.paimon_tables import SYNC, manifest_header
 from support.tables import each
@@ -115,14 +115,6 @@ def test_a_file_comes_back(values: list[dict[str, Any]], codec: str) -> None:
     assert read(data) == values
     assert parse_header(data).schema == SCHEMA
     assert parse_header(data).codec == codec
-
-
-def test_many_values_fill_many_blocks() -> None:
-    values = [{"k": number, "s": "x" * 100} for number in range(5000)]
-    schema = {"type": "record", "name": "r", "fields": [{"name": "k", "type": "long"}, {"name": "s", "type": "string"}]}
-    data = build_file(header("deflate", schema), values)
-    assert read(data) == values
-    assert data.count(SYNC) > 5
 
 
 @each(
@@ -249,28 +241,10 @@ def test_what_is_no_schema_is_unreadable(text: str) -> None:
         parse_schema(text)
 
 
-def test_parts_of_a_schema() -> None:
-    types = fields_of(SCHEMA)
-    assert types["l"] == {"type": "long", "logical": "timestamp-millis"}
-    assert [(types[name]["type"], types[name]["size"]) for name in ("x", "x2")] == [("fixed", 4)] * 2
-    assert fields_of(without_null(types["u"])) == {"k": "long"}
-    assert kind_of(types["m"]) == "map"
-    assert fields_of(["null", SCHEMA]) == types
-    with pytest.raises(UnreadableError):
-        fields_of("long")
-
-
 @each("value", [{}, {"k": "x"}, {"k": 2**63}, {"k": 1, "more": 1}, 3, {"k": True}])
 def test_a_value_of_another_schema_is_refused(value: object) -> None:
     with pytest.raises(UsageError):
         build_datum(record(k="long"), value)
-
-
-def test_a_union_takes_the_branch_that_fits() -> None:
-    schema = ["null", "long", "string"]
-    assert [build_datum(schema, value)[0] for value in (None, 1, "x")] == [0, 2, 4]
-    with pytest.raises(UsageError):
-        build_datum(schema, 1.5)
 
 
 def snappy(block: bytes) -> bytes:
@@ -318,27 +292,12 @@ def test_a_snappy_block_states_its_size_in_five_bytes() -> None:
             unpack(block, "snappy")
 
 
-def test_a_codec_of_another_kind() -> None:
-    with pytest.raises(UnreadableError, match="lz77"):
-        unpack(b"", "lz77")
-    with pytest.raises(UsageError):
-        avro_file.pack(b"", "xz")
-
-
 def test_a_truncated_block_of_the_most_bytes_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every byte is there, but the end of the stream is not."""
     monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
     deflater = zlib.compressobj(wbits=-15)
     with pytest.raises(UnreadableError, match="cannot be decompressed"):
         unpack(deflater.compress(bytes(1000)) + deflater.flush(zlib.Z_SYNC_FLUSH), "deflate")
-
-
-def test_zstandard_in_parts_is_unpacked_past_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
-    monkeypatch.setattr(avro_file, "_PART", 100)
-    assert unpack(packed("zstandard", bytes(1000)), "zstandard") == bytes(1000)
-    with pytest.raises(UnreadableError, match="more than 1000 bytes"):
-        unpack(packed("zstandard", bytes(1001)), "zstandard")
 
 
 def block_of(count: int, size: int, block: bytes) -> bytes:
@@ -366,12 +325,6 @@ def test_a_block_may_have_as_many_values_as_bytes_or_none(count: int, block: byt
 def test_blocks_that_contradict_themselves_are_unreadable(block: bytes, message: str) -> None:
     with pytest.raises(UnreadableError, match=message):
         read(build_file(header("null", "long"), []) + block)
-
-
-def test_an_avro_file_begins_with_its_magic() -> None:
-    data = build_file(header("null", "long"), [1])
-    with pytest.raises(UnreadableError, match="magic"):
-        read(b"Obj\2" + data[4:])
 
 
 def broken_files() -> list[bytes]:

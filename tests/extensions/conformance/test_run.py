@@ -12,7 +12,6 @@ import pytest
 
 from sbbf_tool import UsageError, run_conformance
 from sbbf_tool.cli import run
-from sbbf_tool.extensions.conformance.reports import ConformanceReport
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -49,13 +48,6 @@ def test_sbbf_probe_conforms_with_every_file(corpus_folder: Path) -> None:
     report = run_conformance(str(corpus_folder), paimon_reader=f"{SBBF} paimon probe {SINGLE}", exact=True)
     assert report.passed, report.problems
     assert report.calls == report.count("correct") > 150
-
-
-def test_sbbf_paimon_probe_conforms(corpus_folder: Path) -> None:
-    only = ["paimon/float", "paimon/truncated"]
-    report = run_conformance(str(corpus_folder), paimon_reader=f"{SBBF} paimon probe {SINGLE}", only=only, exact=True)
-    assert report.passed, report.problems
-    assert {result.file for result in report.results} == set(only)
 
 
 def test_a_reader_without_keys_must_not_take_ciphertext_for_a_filter(corpus_folder: Path) -> None:
@@ -259,9 +251,3 @@ def test_the_command_line(program, corpus_folder: Path, capsys: pytest.CaptureFi
     assert run([*words, f"{SBBF} probe {SINGLE}", "--exact", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["passed"], document["results"][0]["correct"]) == ("sbbf.conformance-run", True, 9)
-
-
-def test_a_report_in_one_line(corpus_folder: Path) -> None:
-    report = run_conformance(str(corpus_folder), reader="true {file} {column} {value}", only=["types/int8.parquet"])
-    assert isinstance(report, ConformanceReport)
-    assert report._summary() == "reader: 6 correct, 3 unused"

@@ -51,19 +51,6 @@ def test_modules_of_the_caller_hide_none_of_python(tmp_path: Path, monkeypatch: 
     assert (answers.start_error, answers.measurements.keys()) == (None, {"first"})
 
 
-def test_rows_in_any_order_have_one_digest() -> None:
-    digests = set()
-    for order in ([b"a", b"b", b"b"], [b"b", b"a", b"b"], [b"b", b"b", b"a"]):
-        rows = Rows()
-        for row in order:
-            rows.add(row)
-        digests.add(rows.digest)
-    assert len(digests) == 1
-    fewer = Rows()
-    fewer.add(b"a")
-    assert fewer.digest not in digests
-
-
 @pytest.mark.engines
 def test_rows_of_a_type_without_python_values_are_an_error_that_names_it(tmp_path: Path) -> None:
     """DataFusion reads an INTERVAL column as Arrow's day-time intervals, for whose arrays pyarrow has no class."""

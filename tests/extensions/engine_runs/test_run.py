@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import uuid
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,15 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import UsageError, add_filters, inspect, run_engines
+from sbbf_tool import UsageError, add_filters, run_engines
 from sbbf_tool.cli import run as run_cli
-from sbbf_tool.extensions.engine_runs import catalog, copies
+from sbbf_tool.extensions.engine_runs import catalog
 from sbbf_tool.extensions.engine_runs.command import conclude
 from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.delta_logs import add, metadata, protocol, write_version
 from support.json_schemas import validate
-from support.newer_pyarrow import arrow_type
 from support.questions import absent_value, present_value
 from support.tables import each
 
@@ -74,17 +72,6 @@ def test_a_type_that_engines_use(name: str) -> None:
         assert run.with_filters.bytes_read is not None
     assert (report.row_groups, report.filters, report.excluded_by_filters) == (4, 4, 4)
     assert hashlib.sha256(WITH_FILTERS.read_bytes()).digest() == before
-
-
-@engines
-def test_uuids(tmp_path: Path) -> None:
-    keys = [uuid.UUID(int=number * 7919 << 64) for number in range(100)]
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"key": pa.array([key.bytes for key in keys], arrow_type("uuid"))}), path)
-    report = run_engines(path, "key", str(keys[7]), need("duckdb", "datafusion", "polars", "clickhouse"))
-    assert {run.engine: (run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines} == {
-        run.engine: ("equal", 1) for run in report.engines
-    }
 
 
 @engines
@@ -152,16 +139,6 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
 def test_stored_values_of_other_types(column: str) -> None:
     path = FIXTURES / "pyarrow-types-filters.parquet"
     report = run_engines(path, column, present_value(path, column), need("duckdb", "datafusion", "clickhouse", "polars", "pyarrow"))
-
-    assert [(run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines] == [("equal", 1)] * len(report.engines)
-
-
-@engines
-def test_text_that_looks_like_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "addresses.parquet"
-    pq.write_table(pa.table({"address": [f"0x{n:08x}" for n in range(0, 600, 2)]}), path, row_group_size=100, use_dictionary=False)
-    add_filters(path, ["address"], in_place=True)
-    report = run_engines(path, "address", "0x00000010", need("duckdb", "datafusion", "clickhouse", "polars", "pyarrow"))
 
     assert [(run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines] == [("equal", 1)] * len(report.engines)
 
@@ -286,11 +263,6 @@ def test_clickhouse_reads_iceberg_tables(tmp_path: Path, monkeypatch: pytest.Mon
     assert {run.engine: run.reads for run in report.engines} == {name: "table" if name == "clickhouse" else "files" for name in names}
 
 
-@each("name, engine", [("PySpark", "spark"), ("chDB", "clickhouse"), ("DuckDB", "duckdb")])
-def test_the_package_of_an_engine_names_it(name: str, engine: str) -> None:
-    assert [chosen.id for chosen in catalog.choose_engines([name, engine])] == [engine]
-
-
 @each(
     "num_bytes, expected",
     [
@@ -303,18 +275,6 @@ def test_the_conclusion_says_whether_filters_save_bytes(num_bytes: int | None, e
     measurements = Measurement(0, None, None, num_bytes, 0.1), Measurement(0, None, None, 1000, 0.1)
     run = EngineRun("duckdb", "DuckDB", "2.0.0", "equal", "files", True, "metric", None, *measurements, None, None)
     assert conclude(run) == expected
-
-
-def test_copies_have_the_same_length_and_no_filter(tmp_path: Path) -> None:
-    with ParquetFile.open(WITH_FILTERS) as file:
-        copies.copy_file(file, tmp_path / "with.parquet", filters=True)
-        copies.copy_file(file, tmp_path / "without.parquet", filters=False)
-
-    assert (tmp_path / "with.parquet").read_bytes() == WITH_FILTERS.read_bytes()
-    assert (tmp_path / "without.parquet").stat().st_size == WITH_FILTERS.stat().st_size
-    assert pq.read_table(tmp_path / "without.parquet").equals(pq.read_table(WITH_FILTERS))
-    assert inspect(tmp_path / "without.parquet").filters == ()
-    assert inspect(WITH_FILTERS).filters != ()
 
 
 def test_engines_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

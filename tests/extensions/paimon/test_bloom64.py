@@ -81,13 +81,6 @@ def test_a_huge_k_is_answered_in_bounded_time() -> None:
     assert full.k > MAX_PROBES
 
 
-def test_what_cannot_be_estimated_is_not() -> None:
-    assert BloomFilter64(np.full(4, 255, np.uint8), 3).estimated_ndv is None
-    assert BloomFilter64(np.zeros(4, np.uint8), 0).estimated_ndv is None
-    empty = BloomFilter64(np.zeros(4, np.uint8), 3)
-    assert (empty.fill_ratio, empty.estimate_fpp(), empty.estimated_ndv) == (0, 0, 0)
-
-
 @each(
     "items, fpp, sizing",
     [
@@ -106,11 +99,3 @@ def test_sizing_where_java_arithmetic_shows(items: int, fpp: float, sizing: tupl
     for too_many, rate in ((100_000_000, 1e-6), (1, 0.0), (100, 1.5), (2**63, 0.1), (2**31, 0.1)):
         with pytest.raises(UsageError):
             compute_sizing(too_many, rate)
-
-
-@given(st.integers(1, 10**7), st.floats(1e-9, 0.999))
-def test_sizes_are_whole_bytes(items: int, fpp: float) -> None:
-    num_bits, k = compute_sizing(items, fpp)
-    assert num_bits % 8 == 0
-    assert num_bits > 0
-    assert k >= 1

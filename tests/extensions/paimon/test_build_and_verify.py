@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
@@ -43,14 +43,6 @@ def test_paimons_size_is_paimons_bytes(files: LocalFolders, data_file: str) -> N
     assert (column.num_bits, column.k, column.fill_ratio) == (bloom.num_bits, bloom.k, bloom.fill_ratio)
 
 
-def test_a_filter_fits_its_values(files: LocalFolders, data_file: str) -> None:
-    report = build(files, data_file, [IndexRequest("id", fpp=0.01), IndexRequest("s", fpp=0.01)])
-    sizes = {column.column: (column.items, column.num_bits) for column in report.columns}
-    assert sizes == {"id": (100, 960), "s": (20, 192)}
-    assert all(column.estimated_fpp < 0.03 for column in report.columns)
-    assert list(parse_container(report.container).indexes) == ["id", "s"]
-
-
 def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTable) -> None:
     """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not state the precision."""
     columns = {"t": pa.array([1_700_000_000_123], pa.timestamp("ms"))}
@@ -67,47 +59,12 @@ def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTab
     assert column.type == "TIMESTAMP(3)"
 
 
-def test_errors_name_the_data_file(files: LocalFolders, tmp_path: Path) -> None:
-    data_file = tmp_path / "x.parquet"
-    data_file.write_bytes(b"PAR1noise")
-    with pytest.raises(UnreadableError) as caught:
-        build(files, str(data_file), [IndexRequest("s")])
-    assert caught.value.file == str(data_file)
-    with pytest.raises(UnreadableError, match="no such file"):
-        build(files, str(tmp_path / "gone.parquet"), [IndexRequest("s")])
-
-
 def test_distinct_hashes_of_many_batches() -> None:
     distinct = DistinctHashes()
     for at in range(40):
         distinct.add(np.arange(at * 50_000, at * 50_000 + 100_000).astype(np.uint64), 100_000, 0)
     assert len(distinct.hashes) == 39 * 50_000 + 100_000
     assert distinct.rows == 4_000_000
-
-
-def test_built_filters_have_no_false_negatives(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
-    index = tmp_path / "x.index"
-    index.write_bytes(build(files, data_file, [IndexRequest("id"), IndexRequest("s")]).container)
-    report = verify_pair(files, str(index), data_file)
-    (file,) = report.files
-    assert [(column.column, column.rows, column.nulls, column.false_negatives) for column in file.columns] == [
-        ("id", 100, 0, 0),
-        ("s", 100, 34, 0),
-    ]
-    assert not report.has_false_negatives
-    assert not report.problems
-
-
-def test_false_negatives_are_reported(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
-    index = tmp_path / "x.index"
-    bloom = BloomFilter64.for_items(100, 0.001)
-    bloom.insert(hash_bytes(f"value {at}".encode() for at in range(1, 20)))
-    container = {"s": {"bloom-filter": build_bloom64(bloom)}, "id": {"bloom-filter": None}, "other": {"bitmap": b""}}
-    index.write_bytes(build_container(lay_out(container)))
-    report = verify_pair(files, str(index), data_file)
-    s, everything = report.files[0].columns
-    assert (s.false_negatives, s.examples, everything.false_negatives, len(everything.examples)) == (1, ("value 0",), 100, 5)
-    assert report.has_false_negatives
 
 
 def test_values_that_are_hard_to_format(files: LocalFolders, tmp_path: Path) -> None:

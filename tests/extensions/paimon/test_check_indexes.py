@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +20,6 @@ from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from sbbf_tool.extensions.paimon.rules import INDEX_RULES
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.check import check_paimon
-from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import RULES
@@ -228,34 +226,3 @@ def test_formats_and_a_baseline(new_table: NewTable, tmp_path: Path, capfd: pyte
     capfd.readouterr()
     assert run([*arguments, "--baseline", str(tmp_path / "base.json")]) == 0
     assert "covers 2 findings" in capfd.readouterr().err
-
-
-def test_many_data_files_take_few_lines(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:
-    maker = new_table(options={"file-index.bloom-filter.columns": "id"})
-    maker.commit(*(NewFile(COLUMNS, name=f"{number}.parquet") for number in range(30)))
-    assert run(["paimon", "check", str(maker.root), "--fail-on", "warning"]) == 1
-    out = capfd.readouterr().out
-    assert "column id, 0.parquet, 1.parquet and 28 more data files: the options of the table name the column" in out
-    assert out.count("\n") == 5
-
-
-def test_usage(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["paimon", "check"]) == 2
-    assert "Missing argument 'TABLE'" in capfd.readouterr().err
-    assert run(["paimon", "check", "--list-rules"]) == 0
-    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == list(DEFECTS)
-
-
-def test_the_diagnosis(new_table: NewTable) -> None:
-    prefix = "file-index.bloom-filter."
-    maker = new_table(options={prefix + "columns": "id,s", prefix + "id.items": "400", prefix + "id.fpp": "0.01"})
-    container = container_of(id=filter_of(RIGHT, items=400), s=filter_of(NAMES, items=20))
-    maker.commit(NewFile(COLUMNS, embedded=container))
-    first, second = (index.bloom.diagnosis for index in inspect_paimon(maker.root).files[0].indexes if index.bloom is not None)
-    assert re.fullmatch(r"16\.\d % full where 50 % is best: items = 400 is 4 x the 10\d values", first or "")
-    assert re.fullmatch(r"9\d\.\d % full where 50 % is best: its size for \d+ values is less than the \d+ values", second or "")
-    maker = new_table(name="right")
-    maker.commit(NewFile(COLUMNS, embedded=container_of(id=filter_of(RIGHT))))
-    (figures,) = (index.bloom for index in inspect_paimon(maker.root).files[0].indexes)
-    assert figures is not None
-    assert figures.diagnosis is None

@@ -18,7 +18,6 @@ from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
-from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
 from support.tables import each
 
@@ -54,17 +53,6 @@ def test_an_option_that_leads_out_of_the_table_is_refused(new_table: NewTable, t
     assert contents(tmp_path) == before
 
 
-def test_an_option_below_the_table_is_followed(files: LocalFolders, new_table: NewTable):
-    maker = new_table()
-    maker.commit(NewFile(columns(), name="a.parquet"), directory="data/v1/bucket-0")
-    set_option(maker, PATH_DIRECTORY, "data/v1")
-    (maker.root.parent / "link").symlink_to(maker.root)
-    for root in (maker.root, maker.root.parent / "link"):
-        (live,) = open_table(files, str(root)).live_files
-        assert Path(live.path).is_file()
-        assert live.outside is None
-
-
 def external(new_table: NewTable, path: str, roots: str) -> TableMaker:
     maker = new_table(options={**INDEX_FILES, "data-file.external-paths": roots})
     maker.commit(NewFile(columns(), name="a.parquet", external_path=path))
@@ -82,14 +70,6 @@ def test_an_external_path_must_be_below_the_declared_ones(files, new_table, tmp_
     assert not is_below("/a/bc/c.parquet", ["/a/b"])
     assert not is_below("/a/b/../c.parquet", ["/a/b"])
     assert not is_below("/a/b/c.parquet", ["", " "])
-
-
-def test_a_declared_external_path_is_outside_too(files, new_table, tmp_path):
-    maker = external(new_table, f"{tmp_path}/else/a.parquet", f"file://{tmp_path}/else")
-    (live,) = open_table(files, str(maker.root)).live_files
-    assert live.outside == f"the file is outside the table, at {tmp_path}/else/a.parquet"
-    (admitted,) = open_table(files, str(maker.root), allow_outside=True).live_files
-    assert admitted.outside is None
 
 
 @pytest.fixture

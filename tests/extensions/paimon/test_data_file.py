@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,7 +23,7 @@ from sbbf_tool.extensions.paimon.data_types import DataType, parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
 from sbbf_tool.extensions.paimon.hash_batch import HashBatch
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, parse_indexed_column
+from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column
 from support.paimon_tables import SYNC
 from support.tables import each
 
@@ -287,55 +286,6 @@ def test_an_orc_footer_of_several_compressed_chunks(compression: str) -> None:
     assert is_written_in_utc(data)
 
 
-@each("field", [b"\xa1\x06" + bytes(8), b"\xa5\x06" + bytes(4)])
-def test_unknown_fields_of_fixed_width_in_orc_are_skipped(field: bytes) -> None:
-    """Field 100 of the postscript, which a later version may add, behind the known fields or before them."""
-    data = orc_bytes(TABLE, compression="uncompressed")
-    postscript_at = len(data) - 1 - data[-1]
-    for at in (len(data) - 1, postscript_at):
-        assert is_written_in_utc(data[:at] + field + data[at:-1] + bytes([data[-1] + len(field)]))
-
-
-def protobuf(fields: dict[int, int | bytes]) -> bytes:
-    """A message of numbers below 128 and short bytes."""
-    return b"".join(
-        bytes((number << 3, value)) if isinstance(value, int) else bytes((number << 3 | 2, len(value))) + value
-        for number, value in fields.items()
-    )
-
-
-def made_orc(stripe: dict[int, int | bytes], *, compression: int = 0, chunk_bytes: int = 0) -> bytes:
-    """Three bytes, the footer of a stripe, the footer of the file and its postscript; streams in uncompressed chunks of `chunk_bytes`."""
-
-    def stream(data: bytes) -> bytes:
-        if not chunk_bytes:
-            return data
-        chunks = [data[at : at + chunk_bytes] for at in range(0, len(data), chunk_bytes)]
-        return b"".join((len(chunk) << 1 | 1).to_bytes(3, "little") + chunk for chunk in chunks)
-
-    stripe_footer = stream(protobuf({3: b"UTC"}))
-    footer = stream(protobuf({1: 3, 3: protobuf({4: len(stripe_footer), **stripe})}))
-    postscript = protobuf({1: len(footer), 2: compression})
-    return b"ORC" + stripe_footer + footer + postscript + bytes([len(postscript)])
-
-
-@each("stripe", [{1: 3}, {2: 3}, {3: 3}, {1: 1, 2: 1, 3: 1}])
-def test_a_stripe_has_its_footer_after_its_index_and_rows(stripe: dict[int, int | bytes]) -> None:
-    assert is_written_in_utc(made_orc(stripe))
-    assert not is_written_in_utc(made_orc({**stripe, 4: 1}))
-
-
-@each("number", [1, 2, 3, 4])
-def test_a_stripe_with_bytes_for_a_position_was_not_written_in_utc(number: int) -> None:
-    assert not is_written_in_utc(made_orc({1: 3, number: b"\3"}))
-
-
-@each("chunk_bytes", [1, 2, 7, 100])
-@each("compression", [1, 2, 5])
-def test_uncompressed_chunks_need_no_codec(compression: int, chunk_bytes: int) -> None:
-    assert is_written_in_utc(made_orc({1: 3}, compression=compression, chunk_bytes=chunk_bytes))
-
-
 def test_a_compression_that_cannot_be_read_does_not_state_a_zone() -> None:
     assert not is_written_in_utc(orc_bytes(pa.table({"x" * 1000: [1]}), compression="snappy"))
 
@@ -343,11 +293,3 @@ def test_a_compression_that_cannot_be_read_does_not_state_a_zone() -> None:
 def test_a_file_without_a_time_zone_is_not_taken_for_utc() -> None:
     for noise in (b"", b"\0", b"\xff" * 30, ORC[:-1], ORC[: len(ORC) // 2]):
         assert not is_written_in_utc(noise)
-
-
-def test_values_stand_behind_their_hashes() -> None:
-    for name, data in (("x.parquet", PARQUET), ("x.avro", AVRO)):
-        indexed = IndexedColumn("i")
-        part = next(hash_columns(data, name, {indexed: DataType("INT")}).batches)[indexed]
-        assert [wang_hash(int(str(value))) for value in part.values] == part.hashes.tolist()
-        assert part.hashes.dtype == np.uint64

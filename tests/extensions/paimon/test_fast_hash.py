@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.fast_hash import Key, deduplicate, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.extensions.paimon.fast_hash import Key, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
 from support.tables import each
 
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -25,11 +25,6 @@ def test_published_integers(value: int, expected: int) -> None:
 @given(st.lists(longs, max_size=50))
 def test_many_integers_hash_as_one_by_one(values: list[int]) -> None:
     assert hash_longs(np.array(values, np.int64)).tolist() == [wang_hash(value) for value in values]
-
-
-@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
-def test_distinct_hashes(values: list[int]) -> None:
-    assert deduplicate(np.array(values, np.uint64)).tolist() == sorted(set(values))
 
 
 def test_published_text() -> None:

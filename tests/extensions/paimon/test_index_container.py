@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon import index_container
-from sbbf_tool.extensions.paimon.index_container import EMPTY, Container, build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
 
 bodies = st.none() | st.binary(max_size=20)
 contents = st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), bodies, max_size=3), max_size=4)
@@ -107,22 +107,6 @@ def test_what_is_unreadable() -> None:
     for head_length, message in HEADS.items():
         with pytest.raises(UnreadableError, match=message):
             parse_container(with_head_length(head_length))
-
-
-def test_containers_at_the_edge() -> None:
-    entry = SAMPLE.indexes["m[\U0001f600]"]["bloom-filter"]
-    assert (entry.start, entry.length, entry.empty) == (EMPTY, 0, True)
-    assert parse_container(struct.pack(">qiii", index_container.MAGIC, 1, 20, 0)) == Container((), b"", b"")
-    samples: list[dict[str, dict[str, bytes | None]]] = [{"": {}}, {"": {"": None}}, {"": {"": None}, "c": {}}]
-    for indexes in samples:
-        container = Container(lay_out(indexes).columns, b"", b"")
-        assert parse_container(build_container(container)) == container
-    for head_length in (38, 42, 44):  # it may end with its directory, and with the file
-        data = bytearray(with_head_length(head_length))
-        data[30:38] = struct.pack(">ii", head_length, len(data) - head_length)
-        container = parse_container(bytes(data))
-        assert container.body_of(container.indexes["c"]["k"]) == bytes(data[head_length:])
-        assert container.head_tail == bytes(data[38:head_length])
 
 
 @given(st.data())

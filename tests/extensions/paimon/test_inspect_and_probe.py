@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
-from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import build_index
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import InspectReport, ProbeReport
-from sbbf_tool.extensions.paimon.verbs.inspect import inspect_container, inspect_paimon
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_tables import NewFile, TableMaker
@@ -54,40 +51,6 @@ def two_files(maker: TableMaker) -> None:
     (maker.root / "bucket-0" / "two.parquet.index").write_bytes(index_of(TWO, "id", "s"))
 
 
-def test_inspect_a_table(new_table: NewTable) -> None:
-    maker = new_table()
-    two_files(maker)
-    report = inspect_paimon(str(maker.root))
-    first, second, third = report.files
-    assert (report.snapshot, first.place, second.place, third.place) == (2, "embedded", "file", "none")
-    assert (first.rows, first.size, second.index_path) == (
-        3,
-        len(index_of(ONE_VALUE, "id", "s")),
-        str(maker.root / "bucket-0" / "two.parquet.index"),
-    )
-    by_name = {index.column: index for index in first.indexes}
-    bloom = by_name["s"].bloom
-    assert bloom is not None
-    assert (by_name["s"].type, by_name["id"].type, bloom.num_bits, bloom.k) == ("STRING", "BIGINT", 960, 7)
-    assert bloom.estimated_ndv == pytest.approx(2, rel=0.1)
-    assert bloom.estimated_fpp == pytest.approx(bloom.fill_ratio**7)
-    assert rules(report) == []
-    assert not report.errors
-
-
-def test_inspect_a_container(tmp_path: Path) -> None:
-    path = tmp_path / "x.index"
-    path.write_bytes(index_of(ONE_VALUE, "s"))
-    (file,) = inspect_paimon(str(path)).files
-    assert [(index.column, index.type, index.kind) for index in file.indexes] == [("s", None, "bloom-filter")]
-    path.write_bytes(b"noise")
-    with pytest.raises(UnreadableError) as caught:
-        inspect_paimon(str(path))
-    assert caught.value.file == str(path)
-    with pytest.raises(UsageError):
-        inspect_paimon(str(path), snapshot=1)
-
-
 def test_the_embedded_index_counts(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(ONE_VALUE, name="one.parquet", embedded=index_of(ONE_VALUE, "s"), extra_files=("one.parquet.index",)))
@@ -117,45 +80,6 @@ def test_warnings_about_files(new_table: NewTable) -> None:
     probed = probe_paimon(str(maker.root), "s", ["nowhere"])
     assert answers(probed) == {"stale.parquet": [False], "missing.parquet": [True], "twice.parquet": [True], "broken.parquet": [True]}
     assert "Paimon fails on it" in probed.files[1].answers[0].reason
-
-
-def test_warnings_about_indexes(new_table: NewTable) -> None:
-    full = BloomFilter64(np.full(4, 255, np.uint8), 3)
-    quirky = BloomFilter64(np.full(4, 1, np.uint8), 200)
-    wasteful = BloomFilter64.for_items(1_000_000, 0.1)
-    wasteful.bits[7] = 1
-    container = lay_out(
-        {
-            "full": {"bloom-filter": build_bloom64(full)},
-            "quirky": {"bloom-filter": build_bloom64(quirky)},
-            "wasteful": {"bloom-filter": build_bloom64(wasteful)},
-            "never": {"bloom-filter": bytes(3) + b"\3" + bytes(9)},
-            "zero": {"bloom-filter": bytes(4) + b"\1"},
-            "short": {"bloom-filter": b"\0\0"},
-            "flag": {"bloom-filter": build_bloom64(full), "bitmap": b"", "hologram": b"?"},
-            "m[k]": {"bloom-filter": None},
-            "gone": {"range-bitmap": b""},
-        }
-    )
-    fields = [(name, "INT") for name in ("full", "quirky", "wasteful", "never", "zero", "short")]
-    maker = new_table([*fields, ("flag", "BOOLEAN"), ("m", "MAP<STRING, INT>")])
-    maker.commit(NewFile(ONE_VALUE, embedded=build_container(container)))
-    report = inspect_paimon(str(maker.root))
-    assert [(finding.rule, finding.column) for finding in report.findings] == [
-        ("saturated-index", "full"),
-        ("many-hash-functions", "quirky"),
-        ("large-for-rows", "wasteful"),
-        ("empty-index-filter", "never"),
-        ("no-hash-functions", "zero"),
-        ("unreadable-index", "short"),
-        ("no-hash", "flag"),
-        ("saturated-index", "flag"),
-        ("unknown-kind", "flag"),
-        ("empty-index", "m[k]"),
-        ("unknown-column", "gone"),
-    ]
-    assert report.errors
-    assert len(inspect_container(container, "x").files[0].indexes) == 11
 
 
 @each(
@@ -197,17 +121,6 @@ def test_probe_says_which_files_remain(new_table: NewTable) -> None:
     assert report.files[0].answers[0].hash64 == "d24ec4f1a98c6e5b"
     assert read
     assert not any(path.endswith(".parquet") for path in read)
-
-
-def test_columns_that_are_not_there(new_table: NewTable) -> None:
-    maker = new_table()
-    two_files(maker)
-    for column, message in (("S", "the columns of the table are id, s"), ("nope", "no column"), ("s[k]", "not a map")):
-        with pytest.raises(UsageError, match=message):
-            probe_paimon(str(maker.root), column, ["a"])
-    with pytest.raises(UsageError):
-        probe_paimon(str(maker.root), "id", ["one"])
-    assert not probe_paimon(str(maker.root), "id", []).remaining
 
 
 def test_a_type_without_hash_and_a_column_without_index_remain(new_table: NewTable) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -86,13 +85,6 @@ def test_what_is_no_value_is_refused(data_type: str, text: str) -> None:
         parse_literal(text, parse_type_text(data_type))
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_a_float_comes_back_from_its_decimal(bits: int) -> None:
-    value = np.array([bits], np.uint32).view(np.float32)[0]
-    if math.isfinite(value):
-        assert parse_literal(repr(float(value)), parse_type_text("FLOAT")).key == int(value.view(np.int32))
-
-
 @given(st.integers(0x00800000, 0x7F000000), st.integers(-3, 3))
 def test_a_float_is_the_nearest_to_its_decimal(bits: int, off: int) -> None:
     """Decimals around the middle between two floats, to more digits than a double has."""
@@ -114,8 +106,3 @@ def test_a_float_that_a_double_states_exactly_or_as_zero_takes_no_exact_arithmet
     """Fractions of such exponents would take minutes."""
     monkeypatch.setattr(literals, "Fraction", None)
     assert parse_literal(text, parse_type_text("FLOAT")).key == (0x3FC00000 if text == "1.5" else 0)
-
-
-def test_a_literal_has_one_hash() -> None:
-    literal = parse_literal("1", parse_type_text("BIGINT"))
-    assert literal.hashes.tolist() == [literal.hash64] == [0x5BCA7C69B794F8CE]

@@ -68,15 +68,6 @@ def test_type_texts(text: str, expected: str) -> None:
     assert str(parse_type_text(text)) == expected
 
 
-def test_nested_types_are_objects() -> None:
-    map_type = parse_data_type({"type": "MAP NOT NULL", "key": "STRING", "value": {"type": "ARRAY", "element": "INT"}})
-    assert str(map_type) == "MAP<STRING, ARRAY<INT>> NOT NULL"
-    row = parse_data_type({"type": "ROW", "fields": [{"id": 4, "name": "x", "type": "INT NOT NULL"}]})
-    assert str(row) == "ROW<`x` INT NOT NULL>"
-    assert parse_type_text("INT").same_ignoring_null(parse_type_text("INT NOT NULL"))
-    assert not parse_type_text("VARCHAR(5)").same_ignoring_null(parse_type_text("STRING"))
-
-
 @each(
     "name, indexed",
     [
@@ -215,12 +206,6 @@ def test_a_truncated_row_is_unreadable(value: Value) -> None:
     for length in range(len(row)):
         with pytest.raises(UnreadableError):
             parse_row(row[:length], types)
-
-
-def test_a_row_has_one_value_per_type() -> None:
-    for values in ([], [1, 2]):
-        with pytest.raises(ValueError, match="zip"):
-            build_row(values, [parse_type_text("INT")])
 
 
 def parse_hex(text: str) -> object:

@@ -144,17 +144,6 @@ class TestProbe:
         assert last == "remaining: 3 of 4 data files, 750 of 1,000 rows"
         assert err == ""
 
-    def test_no_value_that_is_there_is_skipped(self, orders, tmp_path, capfd):
-        paths = list(orders.rglob("*.parquet"))
-        assert len(paths) == 4
-        for path in paths:
-            values = tmp_path / "values"
-            values.write_text("".join(f"{each}\n" for each in customers(path)))
-            assert sbbf("probe", orders, "customer", "--values-file", values, "--format", "json") == 0
-            (file,) = [file for file in document(capfd)["files"] if file["data_file"] == path.name]
-            assert len(file["answers"]) == 250
-            assert all(answer["may_hold"] for answer in file["answers"])
-
     def test_exit_1_where_all_are_skipped(self, plain, capfd):
         assert sbbf("add-index", plain.root, "-c", "s:fpp=0.000001", "-c", "id:fpp=0.000001") == 0
         capfd.readouterr()
@@ -192,12 +181,6 @@ class TestProbe:
     def test_a_wrong_request_ends_with_2(self, orders, arguments, message, capfd):
         assert sbbf("probe", orders, *arguments) == 2
         assert message in one_error(capfd)
-
-    def test_a_table_whose_indexes_paimon_does_not_use(self, tmp_path, capfd):
-        maker = TableMaker(tmp_path / "t", (("id", "BIGINT"),), primary_keys=("id",))
-        maker.commit(NewFile({"id": pa.array([1])}))
-        assert sbbf("probe", maker.root, "id", 1) == 0
-        assert "note: Paimon does not use the indexes of this table" in capfd.readouterr().out
 
 
 class TestBuild:
@@ -339,24 +322,6 @@ class TestAddIndex:
         data_file.unlink()
         assert sbbf("add-index", plain.root, "-c", "s", "--format", "json") == 3
         assert [file["is_unreadable"] for file in json.loads(capfd.readouterr().out)["skipped"]] == [True, False]
-
-    def test_another_commit_that_came_first(self, plain, monkeypatch, capfd):
-        """The report is true even where another commit deleted or indexed the files."""
-        from sbbf_tool.extensions.paimon.verbs import add_index
-
-        build_index = add_index.build_index
-
-        def outrun(*arguments: Any) -> Any:
-            monkeypatch.setattr(add_index, "build_index", build_index)
-            assert sbbf("add-index", plain.root, "-c", "s") == 0
-            capfd.readouterr()
-            return build_index(*arguments)
-
-        monkeypatch.setattr(add_index, "build_index", outrun)
-        assert sbbf("add-index", plain.root, "-c", "s") == 0
-        out = capfd.readouterr().out
-        assert "skipped 2 data files: another commit deleted or indexed it in the meantime\n" in out
-        assert out.endswith(f"{plain.root}: no data file needs an index; nothing was written\n")
 
     @each("options", [[], ["--snapshot", "2"]])
     def test_a_snapshot_whose_schema_is_missing(self, plain, options, capfd):

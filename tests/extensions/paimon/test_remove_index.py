@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from sbbf_tool.extensions.paimon.manifest import ADD, DELETE
@@ -205,13 +204,6 @@ def test_an_index_outside_the_table_is_skipped(new_table: NewTable, tmp_path: Pa
     assert sorted(os.listdir(tmp_path / "else")) == ["a.parquet", "a.parquet.index"]
 
 
-def test_tables_that_are_refused(new_table: NewTable) -> None:
-    maker = new_table(primary_keys=("id",))
-    maker.commit(NewFile(columns(0), embedded=with_bitmap()))
-    with pytest.raises(RefusedError, match="primary key"):
-        remove_paimon_index(str(maker.root))
-
-
 @each("drop_first", [False, True])
 def test_another_commit_that_comes_first_is_built_upon(new_table: NewTable, drop_first: bool) -> None:
     maker = make_table(new_table)
@@ -233,25 +225,6 @@ def test_another_commit_that_comes_first_is_built_upon(new_table: NewTable, drop
     assert (len(report.removed_indexes), len(report.skipped)) == (0, 2)
     assert filters_of(maker.root) == {name: [] if drop_first else ["s", "id"] for name in ("a.parquet", "b.parquet")}
     assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
-
-
-def test_the_table_of_paimons_java(fixtures: Path, tmp_path: Path) -> None:
-    orders = shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders")
-    for _ in range(2):
-        remove_paimon_index(str(orders))
-        assert read_as_paimon_does(orders) == sorted(path.name for path in orders.rglob("*.parquet"))
-        add_paimon_index(str(orders))
-        assert read_as_paimon_does(orders) == sorted(path.name for path in orders.rglob("*.parquet"))
-    assert not verify_paimon(str(orders)).has_false_negatives
-    assert len(probe_paimon(str(orders), "customer", ["8fd593c4"]).remaining) == 1
-
-
-def test_braces_in_names_are_text(new_table: NewTable) -> None:
-    maker = new_table()
-    maker.commit(NewFile(columns(0), name="{x}.parquet", extra_files=("{a}.index", "{b}.index")))
-    (file,) = remove_paimon_index(str(maker.root)).skipped
-    assert "{a}.index, {b}.index; removing unreadable indexes removes it" in file.reason
-    assert "{a}.index" in add_paimon_index(str(maker.root), ["s"]).skipped[0].reason
 
 
 def test_filters_that_exclude_hardly_any_value_are_left_out(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:

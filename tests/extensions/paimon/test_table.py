@@ -98,13 +98,6 @@ def test_a_directory_that_cannot_be_computed_is_looked_for(files: LocalFolders, 
     assert table.live_files[1].partition_text == "raw=0x01/n=1"
 
 
-def test_an_external_path_is_where_file_and_index_are(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
-    maker = new_table()
-    maker.commit(NewFile(COLUMNS, name="x.parquet", external_path=f"{tmp_path}/elsewhere/bucket-0/x.parquet"))
-    (live,) = open_table(files, str(maker.root)).live_files
-    assert live.path == f"{tmp_path}/elsewhere/bucket-0/x.parquet"
-
-
 def test_branches_have_their_own_snapshots(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="x.parquet"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -187,12 +186,3 @@ def test_a_file_of_many_row_groups_is_shown_in_bins(tmp_path):
     assert any("Each cell is the fullest filter of 3 row groups" in each for each in content.texts)
     assert any("and 5,800 more rows" in each for each in content.texts)
     assert page.stat().st_size < 1_000_000
-
-
-def test_several_workers_give_the_same_page(lake, tmp_path, capsys):
-    pages = [tmp_path / f"{jobs}.html" for jobs in (1, 2)]
-    for jobs, page in enumerate(pages, 1):
-        for at in range(40 if jobs == 1 else 0):
-            shutil.copy(lake / "day=2026-01-01" / "0.parquet", lake / "day=2026-01-03" / f"copy-{at}.parquet")
-        assert run(["report", str(lake), "-o", str(page), "--jobs", str(jobs)]) == 0
-    assert pages[0].read_bytes() == pages[1].read_bytes()

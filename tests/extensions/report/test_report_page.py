@@ -18,7 +18,6 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.extensions.report.pictures.folds import Curve, draw_folds
 from support.defects import DEFECTS
 from support.html_pages import ParsedPage, parse_page
 from support.tables import each
@@ -315,45 +314,6 @@ class TestComparison:
     def test_a_missing_report(self, tmp_path, page, capsys):
         assert run(["report", str(FIXTURES / "events.parquet"), "-o", str(page), "--against", str(tmp_path / "none.json")]) == 2
         assert "not a report of inspect (no such file or directory)" in capsys.readouterr().err
-
-
-@each("defect, column", [("identical-blocks", "tag"), ("wrong-block", "id")])
-def test_the_blocks_are_those_of_the_filter_that_differs_most(tmp_path, page, defect, column):
-    path = tmp_path / "defect.parquet"
-    DEFECTS[defect].make(path)
-    sbbf_tool.write_report(path, page)
-    blocks = read_page(page).table("Blocks of each filter")
-    report = sbbf_tool.inspect(path)
-    assert blocks.column("blocks") == [row.blocks for row in report.filters]
-    (title,) = [figure.title for figure in sbbf_tool.write_report(path, page).figures if figure.key == "blocks"]
-    assert title.startswith(f"Bits set per block: {column}, ")
-
-
-def test_blocks_with_all_bits_set_are_a_bar_of_their_own(tmp_path, page):
-    path = tmp_path / "full.parquet"
-    pq.write_table(pa.table({"id": range(4000)}), path)
-    sbbf_tool.add_filters(path, ["id"], ndv=10, in_place=True, force=True)
-    assert {row.fill_ratio for row in sbbf_tool.inspect(path).filters} == {1.0}
-    sbbf_tool.write_report(path, page)
-    (table,) = [each for each in read_page(page).tables if each.caption.startswith("Blocks by bits set: ")]
-    assert table.column("bits set")[-1] == "256"
-    assert not any("257" in title or "263" in title for title in read_page(page).titles_of_marks)
-
-
-@each("rates", [[1e-9], [0.998], [1e-9, 1e-3, 0.5]])
-def test_the_picture_of_folds_has_numbers_on_both_axes(rates):
-    svg = draw_folds("key", "Folds", [Curve("a", tuple((384 >> at, rate, rate) for at, rate in enumerate(rates)))])
-    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
-    assert any(re.fullmatch(r"[\d.,]+ k?B", text) for text in texts), texts
-    assert sum(text.endswith(" %") for text in texts) >= 2, texts
-
-
-@each("defect, has_gaps", [("only-some-row-groups", True), ("identical-blocks", False)])
-def test_the_fill_says_what_an_empty_cell_is(tmp_path, page, defect, has_gaps):
-    path = tmp_path / "defect.parquet"
-    DEFECTS[defect].make(path)
-    sbbf_tool.write_report(path, page)
-    assert any("An empty cell has no filter." in text for text in read_page(page).texts) == has_gaps
 
 
 @each("command, is_imported", [(["inspect"], False), (["check"], False), (["report", "-o", "page.html"], True)])

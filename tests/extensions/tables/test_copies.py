@@ -6,9 +6,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
-from sbbf_tool.errors import WriteError
 from sbbf_tool.extensions.tables import copies
 from sbbf_tool.extensions.tables.copies import OLD_SECONDS, RunMarker, delete_abandoned, find_unreferenced
 from sbbf_tool.file.table_file import new_run
@@ -84,9 +81,3 @@ def test_files_of_versions_and_of_others_stay(tmp_path):
     table.write([*entries, {"path": f"day=0/sbbf-{RUN}-22222222-part-0.parquet"}])
     table.write(entries)
     assert find_unreferenced(table, OLD_SECONDS)[0] == []
-
-
-def test_a_marker_that_cannot_be_created_ends_the_run(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(WriteError, match="marker"), RunMarker(str(tmp_path / "file" / "folder"), RUN):
-        pass

@@ -11,20 +11,14 @@ import pytest
 
 from sbbf_tool import add_filters, inspect
 from sbbf_tool.display import redact, redact_text
-from sbbf_tool.editing.edit import Edit
-from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.name import TableName, parse_name
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
-from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.table_file import new_run
-from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.table import Change
-from support.ducklakes import CHANGE, SmallLake, copy_file, copy_with_filters, fill
+from support.ducklakes import CHANGE, SmallLake, copy_with_filters, fill
 from support.tables import each
 
 
@@ -55,22 +49,6 @@ def test_names(text, expected):
     assert parse_name(text) == TableName(text, *expected)
 
 
-def test_names_of_files_and_what_is_no_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert parse_name("ducklake:m.ducklake").place == str(tmp_path / "m.ducklake")
-    for text in (
-        "ducklake:sqlite:/p/m.sqlite#ev",
-        "ducklake:/p/m.ducklake#main.ev",
-        "ducklake:duckdb:/p/m#ev",
-        "ducklake:sqlite:/p/m?a#ev",
-    ):
-        assert redact(text) == text
-        assert redact_text(f"write {text}: it is") == f"write {text}: it is"
-    for text in ("ducklake:", "ducklake:sqlite:", "ducklake:m#", "ducklake:mysql:db=lake", "ducklake:m\0#a"):
-        with pytest.raises((UsageError, RefusedError)):
-            parse_name(text)
-
-
 def test_passwords_are_in_no_error_and_no_marker():
     for text in (
         "ducklake:postgres:dbname=lake password=secret#main.events",
@@ -95,14 +73,6 @@ def test_the_table_of_a_name_has_one_form(tmp_path, table):
             parse_name(f"{catalog_name}#{table}")
     (tmp_path / f"m#{table}").touch()
     assert parse_name(f"ducklake:{tmp_path}/m#{table}").table is None
-
-
-def test_a_catalog_in_the_other_database_is_reported_with_its_name(lake):
-    is_sqlite = "ducklake:sqlite:" in lake.name
-    wrong, right = (f"ducklake:{'' if each else 'sqlite:'}{lake.path}#events" for each in (is_sqlite, not is_sqlite))
-    with pytest.raises(UsageError) as caught:
-        DuckLakeTable(wrong)
-    assert str(caught.value) == f"{wrong}: the catalog is {'an SQLite' if is_sqlite else 'a DuckDB'} file; write {right}"
 
 
 def test_only_copies_of_runs_of_the_catalog_are_abandoned(tmp_path):
@@ -154,14 +124,6 @@ def test_columns_of_an_added_file_are_found_by_its_mapping(lake):
     assert foreign.columns is not None
     assert foreign.columns.by_id == {}
     assert foreign.columns.by_path == {("old_id",): ("user_id",), ("s",): ("s",), ("s", "x"): ("s", "a"), ("tags",): ("tags",)}
-
-
-def test_partition_values_have_the_names_of_their_folders(lake):
-    for index, (column, transform) in enumerate([(1, "identity"), (1, "year"), (3, "year"), (1, "bucket(4)")]):
-        lake.insert("partition_column", partition_id=5, table_id=1, partition_key_index=index, column_id=column, transform=transform)
-    lake.add_file(partition={0: "17", 1: "2026", 2: None, 3: "1"}, partition_id=5)
-    (file,) = DuckLakeTable(lake.events).live_files()
-    assert file.partition == {"user_id": "17", "year": "2026", "year_s.a": None, "bucket": "1"}
 
 
 def test_partition_keys_that_a_file_lacks_may_have_any_value(sqlite_lake):
@@ -237,22 +199,6 @@ def test_a_file_that_changed_meanwhile_is_left_out(tmp_path, change):
     assert lake.run("select * from ducklake_data_file where data_file_id = 1") == before
     assert lake.run("select data_file_id from ducklake_files_scheduled_for_deletion") == [(2,)]
     assert second not in [file.path for file in DuckLakeTable(lake.events).live_files()]
-
-
-def test_a_run_changes_the_table(lake):
-    """The runner makes the copies; a column has its name in the table."""
-    lake.run("update ducklake_column set column_name = 'uid' where column_id = 1")
-    first, second = lake.add_file(), lake.add_file(str(lake.folder / "elsewhere" / "x.parquet"))
-    table = DuckLakeTable(lake.events)
-    assert table.columns.by_id == {1: ("uid",), 2: ("s",), 3: ("s", "a"), 4: ("s", "b"), 5: ("tags",), 6: ("tags",)}
-    run = TableRun(table, Change("ADD BLOOM FILTERS", ("uid",)))
-    rows = list(run.rows(LocalRunner(1).run, works.add(FilterSpec("uid"), Edit(in_place=True))))
-    assert [(row.path, row.status) for row in rows] == [(first, "ok"), (second, "ok")]
-    assert [commit.num_files for commit in run.commits] == [2]
-    paths = [Path(file.path) for file in DuckLakeTable(lake.events).live_files()]
-    assert [path.parent for path in paths] == [Path(first).parent, Path(second).parent]
-    assert all(path.name.startswith("sbbf-") for path in paths)
-    assert {path.name for path in lake.data.rglob("*") if path.is_file()} == {Path(first).name, paths[0].name}
 
 
 def test_a_file_that_other_rows_name_is_not_scheduled_for_deletion(sqlite_lake):
@@ -443,21 +389,3 @@ def test_an_error_within_the_transaction_undoes_it(lake):
     with pytest.raises(RefusedError, match="cannot be changed"):
         table.commit(replacements, CHANGE)
     assert lake.run("select * from ducklake_data_file") == before
-
-
-def test_a_table_is_changed_again_and_again(sqlite_lake):
-    sqlite_lake.add_file()
-    for run in range(3):
-        table = DuckLakeTable(sqlite_lake.events)
-        (file,) = table.live_files()
-        copy = copy_file(table, file, "user_id" if run == 0 else ["s.a", "s.b"][run - 1], f"sbbf-test-{run}")
-        assert table.commit([copy], CHANGE).num_files == 1
-    assert sqlite_lake.run("select count(*), count(distinct path) from ducklake_files_scheduled_for_deletion") == [(3, 3)]
-
-
-def test_a_missing_package_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
-    (tmp_path / "m").touch()
-    with pytest.raises(UsageError, match=r"needs the package duckdb; pip install 'sbbf-tool\[ducklake\]'") as caught:
-        DuckLakeTable(f"ducklake:{tmp_path / 'm'}")
-    assert isinstance(caught.value, SbbfError)

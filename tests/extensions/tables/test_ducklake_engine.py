@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import probe
-from sbbf_tool.errors import ChangedError, UnreadableError
-from sbbf_tool.extensions.tables.ducklake import catalog
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
@@ -161,23 +160,6 @@ def test_a_catalog_in_duckdb(duckdb, tmp_path):
 
 def test_a_catalog_in_postgres(duckdb, postgres, tmp_path):
     live_through(Lake(duckdb, tmp_path, f"postgres:{postgres}"))
-
-
-def test_a_duckdb_catalog_that_another_process_has_open(duckdb, tmp_path, monkeypatch):
-    lake = Lake(duckdb, tmp_path, place_of("duckdb", tmp_path))
-    lake.create()
-    monkeypatch.setattr(catalog, "WAIT_SECONDS", 0.1)
-    with pytest.raises(ChangedError, match="another process has the DuckLake catalog open"):
-        DuckLakeTable(lake.name)
-
-
-def test_rows_in_encrypted_files_stay(duckdb, tmp_path):
-    place = place_of("sqlite", tmp_path)
-    duckdb.run("set force_mbedtls_unsafe = true")
-    duckdb.run(f"attach 'ducklake:{place}' as l (data_path '{tmp_path}/data/', encrypted)")
-    duckdb.run("create table l.events as select i as id from range(5000) r(i)")
-    (file,) = DuckLakeTable(f"ducklake:{place}").live_files()
-    assert file.unchangeable == "it is encrypted with a key of the catalog"
 
 
 def test_files_that_were_added_keep_the_partition_values_of_their_folders(duckdb, tmp_path):

@@ -17,8 +17,6 @@ from pyiceberg.types import LongType, NestedField, TimestamptzType
 
 import sbbf_tool
 from sbbf_tool.errors import UsageError
-from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
-from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.rules.check_policy import Policy
@@ -83,22 +81,6 @@ def test_values_of_a_partition_column(tmp_path, column, value, count):
         assert {type(outcome) for outcome in outcomes} == {UsageError}
     else:
         assert sum(not report.is_absent for report in outcomes) == count
-
-
-def test_transforms_of_iceberg_have_types():
-    columns = {1: (("id",), "long"), 2: (("ts",), "timestamptz")}
-    names = {
-        "id": (1, "identity"),
-        "t": (2, "truncate[4]"),
-        "b": (1, "bucket[8]"),
-        "y": (2, "year"),
-        "m": (2, "month"),
-        "day": (2, "day"),
-        "h": (2, "hour"),
-    }
-    spec = [PartitionField(1000 + at, source, name, transform) for at, (name, (source, transform)) in enumerate(names.items())]
-    texts = PartitionTexts(columns, {0: spec})
-    assert texts.types == {"id": "long", "t": "timestamptz", "b": "int", "y": "int", "m": "string", "day": "date", "h": "string"}
 
 
 def test_partitions_of_an_iceberg_table(tmp_path):

@@ -162,15 +162,6 @@ def test_abandoned_copies_are_listed_and_deleted(table, capsys):
     assert call(capsys, "repair", table / "day=d0", "--abandoned")[0] == 2
 
 
-def test_copies_of_a_table_below_the_table_are_its_own(table, capsys):
-    inner = table / "inner"
-    deltalake.write_deltalake(inner, pa.table({"id": range(100)}))
-    call(capsys, "add-filter", inner, "-c", "id", "--in-place")
-    (document,) = documents(capsys, "repair", table, "--abandoned", "--older-than", "0s", "--in-place")
-    assert (document["copies"], document["younger"]) == ([], 0)
-    assert call(capsys, "verify", inner)[0] == 0
-
-
 def test_files_that_another_commit_replaces_meanwhile(table, capsys, monkeypatch):
     commit = DeltaTable.commit
 
@@ -220,25 +211,6 @@ def test_a_table_without_files(tmp_path, capsys):
     assert call(capsys, "probe", tmp_path / "t", "id", "5")[0] == 1
     assert call(capsys, "explain", tmp_path / "t", "id", "5")[0] == 1
     assert call(capsys, "advise", tmp_path / "t")[0] == 0
-
-
-def test_commits_before_an_error_are_printed(table, capsys, monkeypatch):
-    from sbbf_tool.errors import RefusedError
-    from sbbf_tool.extensions.tables.delta.table import DeltaTable
-
-    commit, calls = DeltaTable.commit, []
-
-    def commit_once(self, *words):
-        calls.append(words)
-        if len(calls) > 1:
-            raise RefusedError("other commits come first in all attempts")
-        return commit(self, *words)
-
-    monkeypatch.setattr(DeltaTable, "commit", commit_once)
-    code, _, err = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--files-per-commit", "1")
-    assert code == 4
-    assert "sbbf: committed 1 file as version 3; no row changed" in err
-    assert len(list(table.rglob("sbbf-*"))) == 1
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ import sbbf_tool
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.extensions.tables.table_run import TableRun
-from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.file.table_file import copy_name, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.reports.rows import FAILED, OK, REFUSED, SKIPPED
+from sbbf_tool.reports.rows import OK, REFUSED
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
@@ -41,28 +40,6 @@ def columns_with_filter(path: str) -> set[str]:
     return {chunk.column for chunk in sbbf_tool.inspect(path).filters}
 
 
-@each("jobs", [1, 2])
-def test_all_files_get_filters_in_one_commit(tmp_path, jobs):
-    table = make_table(tmp_path / "t")
-    before = rows_of(table)
-    run, rows = change_with(table, add("id"), "id", jobs=jobs)
-    assert [row.status for row in rows] == [OK] * 3
-    assert [(commit.version, commit.num_files) for commit in run.commits] == [("version 1", 3)]
-    assert rows_of(table) == before
-    assert table.versions() == [0, 1]
-    assert all(columns_with_filter(os.path.join(table.location, entry["path"])) == {"id"} for entry in table.entries())
-    assert all(run_of_copy(row.report.output.rpartition("/")[2]) is not None and row.report.file == row.path for row in rows)
-    assert len(copies_in(table)) == 3
-    assert run.old_bytes == sum(entry["bytes"] for entry in table.entries(0))
-    assert not list(tmp_path.rglob("_sbbf-run-*"))
-    run, rows = change_with(JsonTable(Path(table.location)), add("id"), "id")
-    assert [(row.status, row.reason) for row in rows] == [(SKIPPED, "the file has every filter")] * 3
-    assert (run.commits, table.versions(), len(copies_in(table))) == ([], [0, 1], 3)
-    run, _ = change_with(JsonTable(Path(table.location)), add("name"), "name", files_per_commit=2)
-    assert [commit.num_files for commit in run.commits] == [2, 1]
-    assert all(entry["path"].count("sbbf-") == 1 and "-part-" in entry["path"] for entry in table.entries())
-
-
 @each("base", ["part-0.parquet", "x" * 255, "é" * 127, f"sbbf-{RUN}-00000000-part.parquet", "sbbf-part"])
 def test_names_of_copies(base):
     name = copy_name(RUN, base)
@@ -70,61 +47,6 @@ def test_names_of_copies(base):
     assert len(os.fsencode(name)) <= 255
     assert name.endswith(base.removeprefix(f"sbbf-{RUN}-00000000-")[-60:])
     assert run_of_copy("sbbf-part") is None
-
-
-def test_where_selects_by_the_partition_values_of_the_table(tmp_path):
-    table = make_table(tmp_path / "t")
-    _, rows = change_with(table, add("id"), "id", where=parse_predicate("day >= 1"))
-    assert [row.path.rpartition("/")[2] for row in rows] == ["part-1.parquet", "part-2.parquet"]
-    with pytest.raises(UsageError, match="no partition column 'hour'"):
-        change_with(table, add("id"), "id", where=parse_predicate("hour = 1"))
-    entries = [{**entry, "partition": {}} for entry in table.entries()]
-    table.write(entries)
-    with pytest.raises(UsageError) as caught:
-        change_with(JsonTable(Path(table.location)), add("id"), "id", where=parse_predicate("day = 1"))
-    assert str(caught.value).endswith("no partition column 'day'; the table has no partitions")
-
-
-def test_files_that_cannot_have_the_change_are_left_out_and_the_others_committed(tmp_path):
-    table = make_table(tmp_path / "t", 6)
-    entries = table.entries()
-    paths = [Path(table.location, entry["path"]) for entry in entries]
-    entries[0]["unchangeable"] = "rows are deleted by position: compact them first"
-    paths[1].unlink()
-    paths[2].write_bytes(b"")
-    paths[3].write_bytes(b"ORC, and more than twelve bytes ORC")
-    pq.write_table(pa.table({"other": [1]}), paths[4])
-    Path(table.location, "_versions", "0.json").write_text(__import__("json").dumps(entries))
-    run, rows = change_with(table, add("id"), "id")
-    assert [row.status for row in rows] == [SKIPPED, FAILED, FAILED, FAILED, SKIPPED, OK]
-    assert [row.exit_code for row in rows] == [0, 3, 3, 3, 0, 0]
-    assert [row.reason.partition(";")[0] for row in rows[:5]] == [
-        "rows are deleted by position: compact them first",
-        "no such file or directory",
-        "not a Parquet file: it has 0 bytes, and the smallest possible file has 12",
-        "not a Parquet file, but an ORC file",
-        "there is no column 'id'",
-    ]
-    assert run.commits[0].num_files == 1
-
-
-def test_a_file_that_the_table_lists_twice_stays(tmp_path):
-    table = make_table(tmp_path / "t")
-    entries = table.entries()
-    table.write([*entries, entries[0]])
-    run, rows = change_with(JsonTable(Path(table.location)), add("id"), "id")
-    assert sorted(row.status for row in rows) == [OK, OK, SKIPPED, SKIPPED]
-    assert {row.reason for row in rows if row.status == SKIPPED} == {"the table lists the file more than once"}
-    assert run.commits[0].num_files == 2
-
-
-def test_a_column_that_the_table_lacks_is_an_error_before_the_start(tmp_path):
-    table = make_table(tmp_path / "t")
-    with pytest.raises(UsageError, match="there is no column 'ident'"):
-        change_with(table, add("ident"), "ident")
-    table.columns = ColumnNames(by_path={("id",): ("id",), ("name",): ("name",), ("later",): ("later",)})
-    _, rows = change_with(table, add("later"), "later")
-    assert [row.status for row in rows] == [SKIPPED] * 3
 
 
 def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file(tmp_path):
@@ -140,35 +62,6 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
     assert {row.report.filters[0].column for row in verified} == {"user"}
     with pytest.raises(UsageError, match="there is no column 'nothing'; the columns of the table are id, user"):
         list(LocalRunner(1).run(Selection(table.name, table=fresh), works.probe("nothing", ["7"])))
-
-
-@each("verb", ["remove", "resize", "repair"])
-def test_every_verb_commits_copies(tmp_path, verb):
-    table = make_table(tmp_path / "t")
-    change_with(table, add("id"), "id")
-    before = rows_of(table)
-    fresh = JsonTable(Path(table.location))
-    copies = copies_in(table)
-    if verb == "repair":
-        run, rows = change_with(fresh, works.repair(in_place=True))
-        assert [(row.status, row.reason) for row in rows] == [(SKIPPED, "the file has nothing to change")] * 3
-        assert (run.commits, copies_in(table)) == ([], copies)
-        return
-    work = works.remove(in_place=True) if verb == "remove" else works.resize(num_bytes=64, in_place=True, force=True)
-    run, rows = change_with(fresh, work)
-    assert [row.status for row in rows] == [OK] * 3
-    assert run.commits[0].num_files == 3
-    assert rows_of(table) == before
-    expected = set() if verb == "remove" else {"id"}
-    assert all(columns_with_filter(row.report.output) == expected for row in rows)
-
-
-def test_a_dry_run_writes_nothing(tmp_path):
-    table = make_table(tmp_path / "t")
-    files = sorted(tmp_path.rglob("*"))
-    run, rows = change_with(table, add("id", dry_run=True), "id", dry_run=True)
-    assert [row.status for row in rows] == [OK] * 3
-    assert (run.commits, sorted(tmp_path.rglob("*"))) == ([], files)
 
 
 # Copies that no commit contains

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from pathlib import Path
 
 import deltalake
 import pytest
 
-from sbbf_tool.errors import RefusedError, UncertainWriteError, WriteError
+from sbbf_tool.errors import RefusedError, UncertainWriteError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, add, before_create, commit_copies, copies_of, metadata, protocol, write_version
@@ -140,14 +139,6 @@ def test_a_feature_that_came_meanwhile_is_refused(tmp_path, monkeypatch):
         table.commit(copies_of(table), CHANGE)
 
 
-def test_on_s3_the_user_must_confirm_conditional_requests(tmp_path):
-    table = one_file_table(tmp_path)
-    table.location = "s3://lake/orders"
-    with pytest.raises(RefusedError, match="conditional PUT"):
-        table.ensure_changeable()
-    table.ensure_changeable(conditional_put=True)
-
-
 def test_a_response_that_got_lost(tmp_path, monkeypatch):
     """The version exists when the request is repeated: it is recognised by its transaction."""
     make_table(tmp_path)
@@ -204,19 +195,6 @@ def test_a_version_that_cannot_be_read_back(tmp_path, monkeypatch, error):
     monkeypatch.setattr(table._folders, "read", fail_to_read)
     with pytest.raises(UncertainWriteError, match="unknown whether the commit succeeded"):
         table.commit(copies_of(table), CHANGE)
-
-
-def test_a_disk_that_is_full(tmp_path, monkeypatch):
-    make_table(tmp_path)
-    table = DeltaTable(str(tmp_path))
-
-    def fail(path: str, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-
-    monkeypatch.setattr(table._folders, "create", fail)
-    with pytest.raises(WriteError, match=r"No space left.*nothing was committed") as caught:
-        table.commit(copies_of(table), CHANGE)
-    assert not isinstance(caught.value, UncertainWriteError)
 
 
 def test_it_gives_up_when_others_always_come_first(tmp_path, monkeypatch):

@@ -129,13 +129,6 @@ def test_a_version_without_actions_is_no_version(tmp_path: Path, data: bytes):
         table.commit(copies_of(table), CHANGE)
 
 
-def test_numbers_of_versions_without_limits(tmp_path: Path):
-    make_table(tmp_path, 1)
-    (tmp_path / "_delta_log" / f"{10**19 - 1:020d}.json").write_text("{}")
-    with pytest.raises(UnreadableError, match="version 1 is missing"):
-        DeltaTable(str(tmp_path))
-
-
 def test_sidecars_do_not_lead_out_of_their_folder(tmp_path: Path):
     write_version(tmp_path, 0, protocol(features=["v2Checkpoint"]), metadata(), add("x"))
     checkpoint = [protocol(features=["v2Checkpoint"]), metadata(), {"checkpointMetadata": {"version": 0}}]
@@ -226,9 +219,3 @@ def fuzz_table(path: Path) -> Path:
 @each("name", [f"{2:020d}.json", f"{1:020d}.checkpoint.parquet", "_last_checkpoint"])
 def test_random_damage(tmp_path: Path, name: str):
     fuzz(fuzz_table(tmp_path), name, 25)
-
-
-@pytest.mark.heavy(minutes=2)
-@each("name", [f"{2:020d}.json", f"{1:020d}.checkpoint.parquet"])
-def test_random_damage_for_long(tmp_path: Path, name: str):
-    fuzz(fuzz_table(tmp_path), name, 1500)

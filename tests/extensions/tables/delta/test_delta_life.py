@@ -8,10 +8,8 @@ from pathlib import Path
 import deltalake
 import pytest
 
-import sbbf_tool
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, commit_copies, copies_of
 from support.delta_tables import copy_table, ids_of, make_table, read_rows, rows_of
 from support.tables import each
@@ -30,13 +28,6 @@ def test_vacuum_removes_the_old_files_only(tmp_path):
     assert ids_of(tmp_path) == list(range(30))
 
 
-def test_vacuum_removes_copies_that_were_not_committed(tmp_path):
-    make_table(tmp_path)
-    copies = {os.path.relpath(replacement.new_path, tmp_path) for replacement in copies_of(DeltaTable(str(tmp_path)))}
-    names = deltalake.DeltaTable(tmp_path).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    assert set(names) == copies
-
-
 def test_restore_undoes_the_commit(tmp_path):
     make_table(tmp_path)
     old = {file.path for file in DeltaTable(str(tmp_path)).live_files()}
@@ -44,14 +35,6 @@ def test_restore_undoes_the_commit(tmp_path):
     deltalake.DeltaTable(tmp_path).restore(2)
     assert {file.path for file in DeltaTable(str(tmp_path)).live_files()} == old
     assert ids_of(tmp_path) == list(range(30))
-
-
-def test_history_names_the_operation(tmp_path):
-    make_table(tmp_path, 1)
-    commit_copies(tmp_path)
-    newest = deltalake.DeltaTable(tmp_path).history(1)[0]
-    assert newest["operation"] == "ADD BLOOM FILTERS"
-    assert newest["engineInfo"].startswith("sbbf/")
 
 
 def test_the_change_feed_has_no_rows_of_the_commit(tmp_path):
@@ -94,23 +77,6 @@ def test_a_commit_of_a_checkpoint_has_the_actions_of_its_files(tmp_path):
             assert {name: action["add"][name] for name in ("partitionValues", "stats", "size")} == {
                 name: before[name] for name in ("partitionValues", "stats", "size")
             }
-
-
-def test_filters_for_a_live_table(tmp_path):
-    make_table(tmp_path, 2, partitioned=True)
-    table = DeltaTable(str(tmp_path))
-    replacements = []
-    for file in table.live_files():
-        new = table.copy_path(file, f"sbbf-r-1-{os.path.basename(file.path)}")
-        sbbf_tool.add_filters(file.path, ["id"], output=new, allow_table_files=True)
-        status = os.stat(new)
-        replacements.append(Replacement(file.path, new, status.st_size, status.st_mtime_ns // 1_000_000))
-    table.commit(replacements, CHANGE)
-    assert ids_of(tmp_path) == list(range(20))
-    for file in DeltaTable(str(tmp_path)).live_files():
-        assert (
-            sbbf_tool.probe(file.path, "id", [10**6], allow_table_files=True).is_absent if False else sbbf_tool.inspect(file.path).filters
-        )
 
 
 def history_of(path: Path) -> list[dict[str, object]] | None:

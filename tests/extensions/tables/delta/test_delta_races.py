@@ -89,15 +89,6 @@ def test_another_commit_comes_first(tmp_path, monkeypatch, act, rows, live):
         }
 
 
-def test_another_commit_comes_first_many_times(tmp_path, monkeypatch):
-    make_table(tmp_path)
-    table = DeltaTable(str(tmp_path))
-    firsts = iter(range(1000, 10000, 10))
-    before_create(table, monkeypatch, lambda: append(tmp_path, next(firsts)), 5)
-    assert table.commit(copies_of(table), CHANGE).rebuilds == 5
-    assert ids_of(tmp_path) == [*range(30), *range(1000, 1050)]
-
-
 def test_a_deletion_vector_that_grew_meanwhile_is_carried(tmp_path, monkeypatch):
     make_table(tmp_path / "source", 1)
     (file,) = (action["add"] for action in actions_of(tmp_path / "source", 0) if "add" in action)
@@ -139,21 +130,6 @@ def test_a_file_that_was_removed_and_added_again(tmp_path, monkeypatch):
     before_create(table, monkeypatch, delete_and_restore)
     assert table.commit(copies_of(table), CHANGE).num_files == 2
     assert ids_of(tmp_path) == list(range(20))
-
-
-def test_writers_of_delta_rs_that_began_before(tmp_path):
-    """Appends go on after our commit; changes of files that we replaced fail."""
-    make_table(tmp_path, 2)
-    appender, deleter = deltalake.DeltaTable(tmp_path), deltalake.DeltaTable(tmp_path)
-    commit_copies(tmp_path)
-    deltalake.write_deltalake(appender, rows_of(1000, 10), mode="append")
-    assert ids_of(tmp_path) == [*range(20), *range(1000, 1010)]
-    try:
-        deleter.delete("id = 5")
-    except deltalake.exceptions.CommitFailedError:
-        assert ids_of(tmp_path) == [*range(20), *range(1000, 1010)]
-    else:
-        assert ids_of(tmp_path) == [number for number in (*range(20), *range(1000, 1010)) if number != 5]
 
 
 def _append_many(path: str, first: int, count: int) -> None:
@@ -209,8 +185,3 @@ def race(path: Path, appends: int, deletes: int, replacements: int) -> None:
 @pytest.mark.slow
 def test_five_processes_at_once(tmp_path):
     race(tmp_path, 8, 5, 4)
-
-
-@pytest.mark.heavy(minutes=3)
-def test_five_processes_at_once_for_long(tmp_path):
-    race(tmp_path, 40, 10, 13)

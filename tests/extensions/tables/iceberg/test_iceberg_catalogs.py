@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from pyiceberg.catalog import load_catalog
-from pyiceberg.exceptions import NoSuchTableError, RESTError
+from pyiceberg.exceptions import RESTError
 from pyiceberg.table.update import UpgradeFormatVersionUpdate
 
 import sbbf_tool
@@ -230,13 +230,3 @@ def test_without_pyiceberg_there_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyiceberg.utils.config", None)
     with pytest.raises(UsageError, match=r"needs the package pyiceberg; pip install 'sbbf-tool\[iceberg\]'"):
         open_in_catalog("lake:n.t")
-
-
-def test_a_catalog_that_fails_is_one_error():
-    class Failing:
-        def load_table(self, name):
-            raise ConnectionError("the line\nis dead")
-
-    with pytest.raises(UnreadableError, match="the catalog cannot load the table: ConnectionError: the line is dead"):
-        IcebergTable(CatalogSource(Failing(), "lake", "n.t"))
-    assert issubclass(NoSuchTableError, Exception)

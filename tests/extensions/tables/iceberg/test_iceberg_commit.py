@@ -11,15 +11,12 @@ import pytest
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import StringType
 
-import sbbf_tool
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
-from sbbf_tool.extensions.tables.open_table import TableFiles
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.rules.filter_spec import FilterSpec
@@ -53,10 +50,6 @@ def entries_of(catalog):
     state = source_of(catalog).load()
     _, manifests = scan.read_manifest_list(state, state.metadata.current)
     return [(file, list(scan.open_manifest(state, file).entries())) for file in manifests]
-
-
-def has_filters(paths):
-    return [any(group.filters for group in sbbf_tool.inspect(path).row_groups) for path in paths]
 
 
 def test_files_are_replaced_in_one_snapshot(catalog, table):
@@ -233,16 +226,6 @@ def test_a_position_delete_during_the_run_leaves_its_file_out(catalog, table, tm
     assert (commit.num_files, commit.vanished) == (1, (copies[0].old_path,))
     table.refresh()
     assert len(ids_of(table)) == 199
-
-
-def test_ignoring_position_deletes_would_bring_rows_back(catalog, table, tmp_path, monkeypatch):
-    """The control: with the check disabled, the deletes no longer reach the copies."""
-    files = list(open_table(catalog).live_files())
-    delete_by_position(source_of(catalog), tmp_path, {f"file://{files[0].path}": [0, 1]})
-    monkeypatch.setattr(scan, "find_deleted_by_position", lambda *arguments: set())
-    convert(open_table(catalog))
-    table.refresh()
-    assert len(ids_of(table)) == 200
 
 
 def test_equality_deletes_still_apply_to_copies(catalog, table, tmp_path):
@@ -439,24 +422,3 @@ def test_a_run_without_copies_sets_the_properties(catalog, table):
     run = TableRun(open_table(catalog), Change("ADD BLOOM FILTERS", ("id",), {"a.b": "d"}))
     list(run.rows(LocalRunner(1).run, works.add(FilterSpec(("id",)), Edit(in_place=True))))
     assert (run.commits, run.sets_properties_alone, open_table(catalog).properties["a.b"]) == ([], True, "d")
-
-
-def test_names_of_columns_in_properties(catalog):
-    item = pa.struct([("x", pa.int64())])
-    schema = pa.schema([("tags", pa.list_(pa.string())), ("m", pa.map_(pa.string(), pa.list_(item))), ("s", item)])
-    catalog.create_table("n.nested", schema=schema)
-    iceberg = open_table(catalog, "n.nested")
-    assert (list(iceberg.live_files()), iceberg.version) == ([], "no snapshot")
-    iceberg.ensure_changeable()
-    assert iceberg.commit([], ADD).num_files == 0
-    names = {"tags.element": "tags", "m.key": "m.key", "m.value.element.x": "m.value.x", "s.x": "s.x"}
-    assert {name: iceberg.column_of_property(name) for name in names} == names
-    assert {name: iceberg.name_for_property(column) for name, column in names.items()} == {name: name for name in names}
-
-
-def test_a_file_without_a_column_of_the_table(catalog, table):
-    with table.update_schema() as update:
-        update.add_column("email", StringType())
-    files = TableFiles(open_table(catalog), Selection("t", table=open_table(catalog)))
-    reports = list(files.probe("email", "x"))
-    assert [(report.type, report.is_absent) for report in reports] == [(None, True)] * 2

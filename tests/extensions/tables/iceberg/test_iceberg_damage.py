@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.avro.file import build_file, iter_values, parse_header
-from sbbf_tool.extensions.avro.schema import parse_schema
 from sbbf_tool.extensions.tables.iceberg.metadata import parse_metadata
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import ADD, delete_by_position, edit_metadata, make_copies, newest_metadata, open_table, source_of, to_hadoop
@@ -172,17 +170,6 @@ def test_damaged_metadata_of_a_catalog_is_one_line(catalog, table, fields, messa
         open_table(catalog)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
-
-
-def test_a_length_beyond_the_end_is_explained(folder):
-    path = next(folder.glob("metadata/snap-*.avro"))
-    header = parse_header(path.read_bytes())
-    text = json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": "string", "field-id": 500}]})
-    small_header = replace(header, codec="null", schema_text=text, schema=parse_schema(text))
-    path.write_bytes(build_file(small_header, [{"x": "abc"}]).replace(b"\x06abc", b"\x1babc"))
-    with pytest.raises(UnreadableError, match="contradict the Avro schema: a value is longer than the bytes that remain") as caught:
-        use(folder)
-    assert caught.value.file == f"file://{path}"
 
 
 def test_nesting_is_limited(folder):

@@ -17,7 +17,6 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from sbbf_tool import advise, inspect
-from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from support.environments import NotInstallableError
@@ -83,26 +82,6 @@ def test_equality_deletes_reach_the_copies(java, tmp_path, version):
     assert len(before) == 160
     assert convert(open_folder(str(folder))).num_files == 3
     assert java.read(folder, "id", "name") == before
-
-
-def test_a_new_sequence_number_would_bring_rows_back(java, tmp_path, monkeypatch):
-    """The control: the copies inherit the number of the commit, as files of an ordinary overwrite do."""
-    from sbbf_tool.extensions.tables.iceberg import commit_plan
-
-    folder = tmp_path / "t"
-    table = java.create(folder, 2)
-    java.append(table, 0, 100)
-    table.newRowDelta().addDeletes(java.equality_deletes(table, range(50))).commit()
-    assert len(java.ids(folder)) == 50
-    build_entry = commit_plan.build_entry
-
-    def forget_number(entry, status, *arguments, **options):
-        record = build_entry(entry, status, *arguments, **options)
-        return record if "path" not in options else {**record, "sequence_number": None}
-
-    monkeypatch.setattr(commit_plan, "build_entry", forget_number)
-    convert(open_folder(str(folder)))
-    assert len(java.ids(folder)) == 100
 
 
 def test_position_deletes_keep_their_files(java, tmp_path):
@@ -212,26 +191,6 @@ def test_commits_between_those_of_a_java_writer_lose_nothing(java, tmp_path):
     assert len(starts) == 20
     assert java.ids(folder) == list(range(210))
     assert sum(commit.num_files for commit in commits) > 5
-
-
-def test_every_manifest_is_read_by_java_as_by_this_package(java, tmp_path):
-    folder = tmp_path / "t"
-    table = java.create(folder, 2, partition="name")
-    for partition in "abc":
-        java.append(table, ord(partition), 10, f"name={partition}")
-    table.rewriteManifests().commit()
-    iceberg = open_folder(str(folder))
-    iceberg.commit(make_copies(iceberg)[:2], ADD)
-    table.refresh()
-    state = FolderSource(str(folder)).load()
-    ours = {(entry.path, entry.sequence_number, entry.size) for entry in live_of(state)}
-    assert ours == set(java.live_files(table))
-    assert [dict(file.partition)["name"] for file in open_folder(str(folder)).live_files()] == ["c", "b", "a"]
-
-
-def live_of(state):
-    _, manifests = scan.read_manifest_list(state, state.metadata.current)
-    return [entry for file in manifests for entry in scan.iter_live(scan.open_manifest(state, file))]
 
 
 def test_the_paths_of_java_are_local_paths(java, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
-from support.iceberg_tables import convert, ids_of, make_copies, open_static, open_table, rows, to_hadoop
+from support.iceberg_tables import convert, ids_of, make_copies, open_static, rows, to_hadoop
 
 pytestmark = pytest.mark.slow
 
@@ -71,15 +71,6 @@ def test_a_writer_of_pyiceberg_at_the_same_time(catalog, table, tmp_path):
     assert ids_of(table) == list(range(300))
 
 
-@pytest.mark.heavy(2)
-def test_five_processes_at_the_same_time(catalog, table, tmp_path):
-    appenders = [start(APPENDER, tmp_path, first, first + 10) for first in (20, 30, 40)]
-    totals = finish(*appenders, *(start(CONVERTER, tmp_path, 32, "catalog") for _ in range(2)))
-    assert sum(totals) == 32
-    table.refresh()
-    assert ids_of(table) == list(range(500))
-
-
 def test_converters_of_a_hadoop_table_at_the_same_time(catalog, table):
     for start_row in range(200, 300, 10):
         table.append(rows(start_row, 10))
@@ -133,11 +124,3 @@ def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table):
     assert convert(open_folder(str(folder))).num_files == 2
     assert not [name for name in os.listdir(folder / "metadata") if name.endswith(".tmp")]
     assert ids_of(open_static(folder)) == list(range(200))
-
-
-def test_a_kill_does_not_hinder_a_catalog(catalog, table):
-    """A killed commit leaves manifests that no snapshot refers to."""
-    convert(open_table(catalog))
-    for path in Path(table.location().removeprefix("file://"), "metadata").glob("*.avro"):
-        (path.parent / f"0{path.name}").write_bytes(path.read_bytes()[:100])
-    assert convert(open_table(catalog)).num_files == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,7 +16,6 @@ pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 from pyiceberg.transforms import IdentityTransform
 
 from sbbf_tool.extensions.tables.iceberg import commit_plan
-from support.environments import NotInstallableError, install_python
 from support.iceberg_tables import convert, delete_by_position, delete_by_value, ids_of, open_table, rows, source_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
@@ -27,16 +25,6 @@ CLICKHOUSE = """
 import chdb, sys
 table = f"icebergLocal('{sys.argv[1]}', SETTINGS iceberg_metadata_file_path = '{sys.argv[2]}')"
 print(chdb.query(f"SELECT * FROM {table} {sys.argv[3]} ORDER BY ALL", "TSV").bytes().decode(), end="")
-"""
-DUCKDB = """
-import duckdb, duckdb_extension_avro, duckdb_extension_iceberg, json, sys
-from pathlib import Path
-connection = duckdb.connect(config={"allow_unsigned_extensions": True})
-for package in (duckdb_extension_avro, duckdb_extension_iceberg):
-    connection.load_extension(str(next(Path(package.__file__).parent.rglob("*.duckdb_extension"))))
-name = sys.argv[1]
-answers = {"duckdb": connection.execute(f"SELECT id FROM iceberg_scan('{name}') WHERE {sys.argv[2]} ORDER BY id").fetchall()}
-print(json.dumps({engine: [row[0] for row in rows] for engine, rows in answers.items()}))
 """
 
 
@@ -124,24 +112,3 @@ def test_clickhouse_uses_the_filters(catalog):
     assert read_clickhouse(catalog, "WHERE id = 9999") == []
     with pytest.raises(AssertionError):
         read_clickhouse(catalog, "WHERE id = 9998")
-
-
-@pytest.mark.nightly(1)
-@pytest.mark.environment(minutes=2)
-def test_duckdb(catalog, table, tmp_path):
-    packages = ("duckdb==1.5.5", "duckdb-extension-iceberg==1.5.5", "duckdb-extension-avro==1.5.5")
-    try:
-        python = install_python("duckdb-iceberg", *packages)
-    except NotInstallableError as error:
-        pytest.skip(str(error))
-
-    def read(where="true"):
-        answer = subprocess.run([python, "-c", DUCKDB, str(metadata_of(catalog)), where], capture_output=True, text=True, check=False)
-        assert answer.returncode == 0, answer.stderr
-        return json.loads(answer.stdout)
-
-    delete_by_value(source_of(catalog), tmp_path / "warehouse/n/t", 1, "id", list(range(50)))
-    before = read(), read("id = 170")
-    assert [len(answer["duckdb"]) for answer in before] == [150, 1]
-    assert convert(open_table(catalog)).num_files == 2
-    assert (read(), read("id = 170")) == before
