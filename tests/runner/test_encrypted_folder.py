@@ -12,14 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import inspect, verify
+from sbbf_tool import inspect
 from sbbf_tool.cli import run
-from sbbf_tool.editing.edit import Edit
 from sbbf_tool.file.keys import read_keys
-from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import local, works
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner import local
 from support.lakes import digests, small_files
 from support.parquet_java import FIRST_ID
 from support.shown_keys import KEYS, assert_no_key
@@ -27,7 +23,6 @@ from support.shown_keys import KEYS, assert_no_key
 pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
-COLUMNS = ("id", "name")
 
 pytest.importorskip("cryptography", reason="the Python package cryptography is not installed")
 
@@ -102,38 +97,6 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     assert (code, len(documents), output) == (0, 3, "")
     code, (report,), output = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)
     assert (code, report["files"], report["unreadable"]) == (0, 3, [])
-
-
-def test_keys_of_the_environment(lake, sbbf, monkeypatch):
-    monkeypatch.setenv("SBBF_KEYS", KEYS.read_text())
-    code, documents, _ = sbbf("verify", lake)
-    assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
-
-
-def test_processes_get_the_keys(lake, monkeypatch):
-    monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
-    keys = read_keys(str(KEYS))
-    rows = list(LocalRunner(2).run(Selection(lake), works.verify(keys=keys)))
-    assert [row.report for row in rows] == [verify(path, keys=keys) for path in sorted(lake.iterdir())]
-    assert all(result.is_verified for result in rows[0].report.filters)
-
-
-@pytest.mark.engines
-def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
-    from sbbf_tool.spark import pipeline
-
-    keys = read_keys(str(KEYS))
-    spec, edit = FilterSpec(COLUMNS), Edit(in_place=True, keys=keys)
-    assert_no_key(repr(edit))
-    files = pipeline.discover(spark, str(lake))
-    plan = pipeline.verify(files, keys=keys)._jdf.queryExecution().toString()
-    assert "MapInArrow" in plan
-    assert_no_key(plan)
-    # The outcomes are rows that the frame keeps.
-    outcomes = pipeline.add_filters(spark, files, spec, edit)
-    assert_no_key(outcomes._jdf.queryExecution().toString())
-    assert {row.status for row in outcomes.collect()} == {"ok", "skipped"}
-    assert_no_key(repr(spark.sparkContext.getConf().getAll()) + repr(spark.conf.getAll))
 
 
 @pytest.mark.engines

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import signal
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -34,24 +31,6 @@ def test_an_interrupt_that_errors_wrap_is_an_interrupt(interrupt: BaseException,
     with pytest.raises(type(interrupt)) as info:
         row_of(FileRow, "a.parquet", chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers)))
     assert info.value is interrupt
-
-
-@each("interrupt", ["KeyboardInterrupt", "SystemExit(143)"])
-def test_an_interrupt_while_a_class_is_made_in_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: str):
-    """Python before 3.12 wraps it in a RuntimeError, which the module here wraps in an ImportError as libraries do."""
-    attribute = f"class Attribute:\n    def __set_name__(self, owner, name):\n        raise {interrupt}\n\n\n"
-    (tmp_path / "inner_of_test.py").write_text(f"{attribute}class Owner:\n    attribute = Attribute()\n")
-    (tmp_path / "outer_of_test.py").write_text(
-        "try:\n    import inner_of_test\nexcept Exception as error:\n    raise ImportError('no inner') from error\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        row_of(FileRow, "a.parquet", lambda: vars(importlib.import_module("outer_of_test")))
-
-
-def test_an_interrupt_by_a_signal():
-    with pytest.raises(KeyboardInterrupt):
-        row_of(FileRow, "a.parquet", lambda: {"reason": signal.raise_signal(signal.SIGINT)})
 
 
 @each("error, code", [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import open_files
 from sbbf_tool.cli import run
 from support.tables import each
 from support.three_files import VALUE, WITH, WITHOUT
@@ -43,29 +42,9 @@ def test_advise_reads_the_other_files(lake: Path, capfd: pytest.CaptureFixture[s
     assert "1 row group" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("command", "runner"),
-    [
-        *((command, "local") for command in ("inspect", "verify", "check")),
-        *(pytest.param(command, "spark", marks=pytest.mark.engines) for command in ("inspect", "check")),
-    ],
-)
-def test_other_commands_count_it(
-    lake: Path, command: str, runner: str, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
-    if runner == "spark":
-        request.getfixturevalue("spark")
-    assert run([command, str(lake), "--runner", runner]) == 0
-    assert "2 files: 1 done, 1 link skipped" in capfd.readouterr().out
-
-
 def test_the_documents_name_it(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["probe", str(lake), "id", str(VALUE), "--format", "json"]) == 0
     documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     (link,) = (document for document in documents if document["schema"] == "sbbf.file")
     assert (link["file"], link["status"], link["exit_code"]) == (f"{lake}/day=2", "skipped", 0)
     assert (documents[-1]["links"], documents[-1]["exit_code"]) == (1, 0)
-
-
-def test_functions_of_python_skip_it(lake: Path) -> None:
-    assert [Path(report.file).name for report in open_files(lake).inspect()] == ["a.parquet"]

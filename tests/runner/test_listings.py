@@ -10,7 +10,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.runner import local
-from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
+from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from support.lakes import assert_has_filters, small_files
 from support.tables import each
 
@@ -85,12 +85,3 @@ def test_individually_named_files_belong_to_one_run(lake, listings, capsys):
     before = listings(folder)
     assert run(["add-filter", "--in-place", "-c", "id", *files]) == 0
     assert listings(folder) == before + 1
-
-
-def test_what_is_no_run_looks_each_time(lake, listings):
-    path = next((lake / "day=1").glob("*.parquet"))
-    for _ in range(2):
-        leftover = path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}")
-        leftover.touch()
-        sweep(str(path))
-        assert not leftover.exists()

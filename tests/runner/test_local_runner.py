@@ -29,7 +29,6 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import local, pack, works
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.processes import Processes
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.works import Work
 from sbbf_tool.storage.temporary import sweep
@@ -106,11 +105,6 @@ def last_part(work: Callable[[str], dict[str, object]], path: str) -> dict[str, 
     return work(path.rpartition("/")[2])
 
 
-def test_few_files_are_done_here():
-    here = str(os.getpid())
-    assert {row.reason for row in run(["1", "2"], Work(FileRow, tell_worker))} == {here}
-
-
 def tell_worker(path: str) -> dict[str, object]:
     return {"reason": str(os.getpid())}
 
@@ -135,13 +129,6 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     again = outcomes(lake, jobs=jobs)
     assert digests(lake) == after
     assert {row.status for name, row in again.items() if MIXED[name] in ("ok", "skipped")} == {"skipped"}
-
-
-def test_reading_a_mixed_lake(tmp_path, processes):
-    lake = mixed(tmp_path / "lake")
-    rows = {Path(row.path).stem: row for row in LocalRunner(2).run(Selection(lake), works.inspect())}
-    assert {name for name, row in rows.items() if row.status != "ok"} == {"broken", "empty", "encrypted"}
-    assert [len(rows[name].report.filters) for name in ("filtered", "half-filtered", "good-1")] == [2, 1, 0]
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkeypatch):
@@ -227,16 +214,6 @@ def test_a_large_file_is_worked_on_alone_by_all(logging_work, monkeypatch):
     assert os.getpid() not in {worker["process"] for worker in records}
 
 
-def test_one_job_is_this_process(logging_work):
-    files = [ListedFile(str(number), pack.TASK_COST * 2) for number in range(4)]
-    records = workers(run(files, logging_work, 1))
-    assert {(worker["process"], worker["thread"], worker["jobs"]) for worker in records} == {(os.getpid(), threading.get_ident(), 1)}
-    # Several threads wait for objects, and one of them computes.
-    records = workers(run([f"s3://bucket/{number}" for number in range(8)], logging_work, 1))
-    assert {(worker["process"], worker["jobs"]) for worker in records} == {(os.getpid(), 1)}
-    assert max(map(jobs_together, records)) == 1
-
-
 def test_threads_wait_for_files_of_stores(logging_work):
     records = workers(run([f"s3://bucket/{number}" for number in range(40)], logging_work, 4))
     assert {worker["process"] for worker in records} == {os.getpid()}
@@ -245,13 +222,6 @@ def test_threads_wait_for_files_of_stores(logging_work):
     (alone,) = workers(run(["s3://bucket/0"], logging_work, 4))
     assert (alone["thread"], alone["jobs"]) == (threading.get_ident(), 4)
     assert [worker["jobs"] for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], logging_work, 4))] == [2, 2]
-
-
-def test_local_files_and_files_of_stores_keep_their_order(logging_work, processes):
-    names = [*map(str, range(5)), "s3://b/5", "s3://b/6", "7", "8", "https://host/9"]
-    rows = list(run(names, logging_work, 2))
-    assert [row.path for row in rows] == names
-    assert [worker["process"] == os.getpid() for worker in workers(rows)] == [name.count("://") == 1 for name in names]
 
 
 def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, monkeypatch, processes):
@@ -275,16 +245,6 @@ def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, m
     done = [name.split() for name in os.listdir(builders)]
     assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("12", "2"), ("15", "2")}
     assert str(os.getpid()) not in {process for _, process, _ in done}
-
-
-def test_a_large_file_is_verified_alone_with_the_report_of_verify(tmp_path, monkeypatch, processes):
-    monkeypatch.setattr(pack, "TASK_COST", 1 << 19)
-    lake = mixed(tmp_path / "lake")
-    large_file(lake / "large.parquet", row_groups=12)
-    outcomes(lake, FilterSpec(("id",)))
-    rows = list(LocalRunner(2).run(Selection(lake), works.verify()))
-    assert {Path(row.path).stem for row in rows if row.status != "ok"} == {"broken", "empty", "encrypted"}
-    assert all(row.report == verify(row.path) for row in rows if row.status == "ok")
 
 
 # --- what goes wrong ---
@@ -313,13 +273,6 @@ def test_an_internal_error_names_its_file(path):
     row = next(run([path], Work(VerifyRow, defective)))
     assert (row.status, row.exit_code) == ("failed", 70)
     assert row.reason == f"internal error: KeyError: {path!r}; please report it"
-
-
-def test_an_error_of_listing_ends_the_run(tmp_path, processes):
-    lake = small_files(tmp_path / "lake", 3)
-    rows = LocalRunner(2).run(Selection([lake, tmp_path / "*.gone"]), works.inspect())
-    with pytest.raises(UnreadableError, match="no file matches"):
-        list(rows)
 
 
 # --- what is held ---
@@ -458,14 +411,6 @@ def test_workers_end_with_their_owner(tmp_path):
     while [pid for pid in workers if _is_alive(pid)]:
         assert time.monotonic() < deadline, "workers outlive their owner"
         time.sleep(0.05)
-
-
-def test_workers_are_started_once(processes, monkeypatch):
-    started = []
-    really = Processes._new_pool
-    monkeypatch.setattr(Processes, "_new_pool", lambda self, workers: (started.append(workers), really(self, workers))[1])
-    assert len(list(run(map(str, range(1000)), Work(FileRow, tell_worker)))) == 1000
-    assert started == [2]
 
 
 def _children(pid: int) -> list[int]:

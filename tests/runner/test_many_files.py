@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
-from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
+from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
 from support.tables import each
 
 
@@ -60,29 +60,6 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     files, summary = documents(out)
     assert (code, summary["exit_code"], [document["failed"] for document in files]) == (1, 1, [True] * 3)
     assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
-
-
-def test_add_filter_follows_the_advice(tmp_path, capsys):
-    lake = tmp_path / "lake"
-    large_file(lake / "a.parquet", row_groups=6, rows_a_group=5000)
-    code, out, _ = sbbf(capsys, "advise", lake)
-    assert code == 0
-    assert "key: add:" in out
-    code, out, err = sbbf(capsys, "add-filter", lake, "--advise", "--in-place")
-    assert code == 0
-    assert err.startswith("key: ")
-    assert last_line(out).startswith("1 file: 1 done; 6 filters added")
-    assert_has_filters(lake, ("key",))
-    code, _, err = sbbf(capsys, "add-filter", lake, "--advise", "--in-place")
-    assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf advise reports the reasons\n")
-
-
-def test_a_dry_run_writes_nothing(lake, capsys):
-    before = digests(lake)
-    add = ("add-filter", lake, "-c", "id", "--in-place")
-    files, _ = documents(sbbf(capsys, *add, "-n", "--format", "json")[1])
-    assert [(document["dry_run"], document["planned_filters"]) for document in files] == [(True, 1)] * 3
-    assert digests(lake) == before
 
 
 def test_a_warning_names_its_file(tmp_path, capsys):
@@ -147,16 +124,6 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     assert done["schema"] == f"sbbf.{command[0]}"
 
 
-def test_filters_of_a_folder_are_removed_as_they_came(lake, tmp_path, capsys):
-    report, before = tmp_path / "report.json", digests(lake)
-    assert sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
-    code, _, _ = sbbf(capsys, "remove-filter", lake, "--in-place", "--report", report)
-    files, summary = documents(report.read_text())
-    assert (code, summary["totals"]["filters"]) == (0, 3)
-    assert [document["filters"] for document in files] == [[{"row_group": 0, "column": "id"}]] * 3
-    assert digests(lake) == before
-
-
 def test_users_that_an_access_list_admits(lake, capsys, tmp_path):
     keys = tmp_path / "keys.txt"
     keys.write_text("\n".join(["7", "250", "999999999"]))
@@ -178,17 +145,6 @@ def test_users_that_an_access_list_admits(lake, capsys, tmp_path):
     code, _, err = sbbf(capsys, "probe", lake, "-c", "di", "--value", "5")
     assert code == 2
     assert err.count("no column 'di'") == 1  # what fits no file is a wrong request, and one line
-
-
-def test_partitions(tmp_path, capsys):
-    lake = partitioned(tmp_path / "lake")
-    code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place", "--where", "dt >= '2026-01-02' and region = 'eu'")
-    assert code == 0
-    assert last_line(out).startswith("2 files: 2 done; ")
-    for predicate, message in (("day = 1", "no partition column 'day'"), ("dt >", "cannot parse"), ("dt > 5", "is not a number")):
-        code, _, err = sbbf(capsys, "inspect", lake, "--where", predicate)
-        assert code == 2
-        assert message in err
 
 
 def test_false_negatives_are_findings(lake, capsys):
@@ -255,16 +211,6 @@ def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_r
         assert all("link" in reason for reason in skipped.values())
     assert " skipped" in out
     assert digests(elsewhere) == before
-    assert (lake / "link.parquet").is_symlink()
-
-
-def test_a_link_that_is_named_is_followed_and_so_is_one_that_is_read(lake, capsys):
-    elsewhere = linked(lake)
-    assert sbbf(capsys, "inspect", lake)[1].splitlines()[-1].startswith("5 files: 4 done, 1 link skipped; ")
-    assert sbbf(capsys, "add-filter", lake / "link.parquet", "-c", "id", "--in-place")[0] == 0
-    out = sbbf(capsys, "add-filter", lake / "linked", "-c", "id", "--in-place")[1]
-    assert last_line(out).startswith("2 files: 1 done, 1 had every filter")
-    assert_has_filters(elsewhere, ("id",))
     assert (lake / "link.parquet").is_symlink()
 
 

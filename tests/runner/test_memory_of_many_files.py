@@ -15,7 +15,6 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.storage.listing import entries
 from sbbf_tool.storage.sorted_names import sort_names
-from sbbf_tool.storage.temporary import sweep
 from support.lakes import linked_files
 from support.tables import each
 
@@ -103,17 +102,6 @@ def test_names_in_runs_have_the_order_of_a_list(tmp_path, monkeypatch):
     assert len(expected) == 2 * 59
     monkeypatch.setattr("sbbf_tool.storage.sorted_names._RUN", 2)
     assert list_names() == expected
-
-
-def test_a_process_does_not_hold_the_names_beside_its_file(lakes):
-    _, many = lakes
-    target = str(next(many.iterdir()))
-    tracemalloc.start()
-    try:
-        sweep(target)
-        assert tracemalloc.get_traced_memory()[1] < 100 * MANY / 10
-    finally:
-        tracemalloc.stop()
 
 
 @each("count", [0, 1, 3])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect as signatures
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import sbbf_tool
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, open_files
 from sbbf_tool.errors import MissingError
 from sbbf_tool.runner import local
-from sbbf_tool.runner.open_files import Files
 from support.lakes import MIXED, digests, mixed, partitioned, small_files
 from support.tables import each
 
@@ -73,29 +70,11 @@ def test_each_file_yields_its_report_or_its_error(lake, verb):
     assert isinstance(errors["encrypted"], RefusedError)
 
 
-def test_the_verbs_are_those_of_one_file():
-    verbs = {name for name, member in vars(Files).items() if not name.startswith("_") and callable(member)}
-    assert verbs == {*VERBS, "advise", "apply"}
-    for verb in verbs - {"advise"}:
-        many, parameters = (
-            list(signatures.signature(function).parameters)[1:] for function in (getattr(Files, verb), getattr(sbbf_tool, verb))
-        )
-        assert set(many) - {"options", "state", "since"} <= set(parameters)
-        assert many[:1] == parameters[:1]
-
-
 def test_files_that_are_not_there_are_errors_of_theirs(tmp_path):
     good, vanished = small_files(tmp_path / "lake", 1) / "part-00000.parquet", tmp_path / "gone.parquet"
     rows = list(open_files([vanished, good, str(vanished)]).inspect())
     assert [type(row).__name__ for row in rows] == ["MissingError", "InspectReport", "MissingError"]
     assert str(rows[0]) == f"{vanished}: no such file or directory"
-
-
-def test_names_that_mean_no_file_are_an_error_of_the_run(tmp_path):
-    with pytest.raises(UnreadableError, match="no Parquet file below"):
-        next(open_files(tmp_path).inspect())
-    with pytest.raises(UnreadableError, match="no file matches"):
-        list(open_files(str(tmp_path / "*.parquet")).verify())
 
 
 def test_partitions_are_chosen(tmp_path):
@@ -120,33 +99,3 @@ def test_files_are_processed_as_they_are_consumed(tmp_path):
         assert isinstance(list(islice(reports, 100))[-1], MissingError)
         reports.close()  # type: ignore[attr-defined]
         path.write_bytes(content)
-
-
-def test_a_second_run_skips_what_the_first_did(tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    files = open_files(lake)
-    first, second = (list(files.add_filters("id", in_place=True)) for _ in range(2))
-    assert [(len(row.filters), row.skipped) for row in first] == [(1, 0)] * 3
-    assert [(len(row.filters), row.skipped) for row in second] == [(0, 1)] * 3
-
-
-def test_only_files_that_are_given_change(tmp_path):
-    lake, elsewhere = small_files(tmp_path / "lake", 1), small_files(tmp_path / "elsewhere", 1)
-    (lake / "link.parquet").symlink_to(elsewhere / "part-00000.parquet")
-    before = digests(elsewhere)
-    assert len(list(open_files(lake).add_filters("id", in_place=True))) == 1
-    assert digests(elsewhere) == before
-    assert len(list(open_files(lake).inspect())) == 2
-    assert [isinstance(row, UsageError) for row in open_files(lake).remove_filters()] == [True]  # neither in_place nor output
-
-
-def test_advice_is_about_all_files(tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    assert replace(open_files(lake).advise(), paths=()) == replace(sbbf_tool.advise(str(lake)), paths=())
-
-
-def test_a_second_verb_works_on_the_same_files(tmp_path):
-    """A generator of paths has no more of them for it."""
-    small_files(tmp_path, 2)
-    files = open_files(path for path in sorted(tmp_path.glob("*.parquet")))
-    assert [len(list(files.check())) for _ in range(3)] == [2, 2, 2]

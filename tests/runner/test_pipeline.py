@@ -6,32 +6,26 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from sbbf_tool import FilterSpec, Limits, Policy
 from sbbf_tool.cli import run
-from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
 from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.probe import Hit, ProbeRow
+from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
-from sbbf_tool.runner.progress import RunProgress
-from sbbf_tool.runner.selection import Selection
-from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files, statuses
+from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.rows import ddl_of, rows_of
-from sbbf_tool.spark.runner import SparkRunner
+from sbbf_tool.spark.rows import rows_of
 from support.tables import each
 
 pytestmark = pytest.mark.engines
@@ -39,21 +33,6 @@ pytestmark = pytest.mark.engines
 
 def outcomes(frame) -> Iterator[AddRow]:
     return rows_of(frame, AddRow)
-
-
-def test_a_mixed_lake_is_done_as_far_as_it_can_be(spark, tmp_path):
-    lake = mixed(tmp_path / "lake")
-    steps = []
-    frame = pipeline.add_filters(spark, str(lake), ["id", "name"], progress=lambda *so_far: steps.append(so_far))
-    assert statuses(lake, outcomes(frame)) == MIXED
-    summed = {row.status: (row.files, row.filters) for row in pipeline.report(frame).collect()}
-    assert summed == {"ok": (4, 7), "skipped": (2, 0), "refused": (2, 0), "failed": (3, 0)}
-    assert steps[-1][:2] == (11, 7)
-    after = digests(lake)
-    again = pipeline.add_filters(spark, str(lake), ["id", "name"], report=str(tmp_path / "report"))
-    assert statuses(lake, outcomes(again)) == MIXED | {name: "skipped" for name, status in MIXED.items() if status == "ok"}
-    assert digests(lake) == after
-    assert spark.read.parquet(str(tmp_path / "report")).count() == len(MIXED)
 
 
 def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
@@ -137,17 +116,6 @@ def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
     assert discover_paths("people", "region = 'eu'", table=True) == paths[::2]
 
 
-def test_a_wrong_request_is_reported_as_elsewhere(spark, tmp_path):
-    lake = str(partitioned(tmp_path / "lake"))
-    with pytest.raises(UsageError, match="no partition column 'regoin'; did you mean region"):
-        list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), ListedFile))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UnreadableError, match=r"no Parquet file below"):
-        pipeline.add_filters(spark, str(tmp_path / "empty"), "id")
-    with pytest.raises(UsageError, match="no column was given"):
-        pipeline.add_filters(spark, lake, [])
-
-
 def test_paths_that_cannot_be_listed(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 1)
     with pytest.raises(UnreadableError, match=r"\[PATH_NOT_FOUND\] no such file or directory"):
@@ -156,24 +124,6 @@ def test_paths_that_cannot_be_listed(spark, tmp_path):
         pipeline.add_filters(spark, [], ["id"])
     with pytest.raises(UsageError, match="no column 'path'; its columns are file"):
         pipeline.add_filters(spark, spark.createDataFrame([(str(lake),)], "file string"), ["id"])
-
-
-def test_relative_paths_are_those_of_the_driver(spark, tmp_path, monkeypatch):
-    lake = small_files(tmp_path / "lake", 1)
-    monkeypatch.chdir(tmp_path)
-    expected = [str(path) for path in lake.iterdir()]
-    frame = spark.createDataFrame([("lake/part-00000.parquet",)], "path string")
-    assert [row.path for row in rows_of(pipeline.discover(spark, "lake"), ListedFile)] == expected
-    for stage in (pipeline.inspect(frame), pipeline.verify(frame), pipeline.check(frame)):
-        assert [(row.path, row.status in ("ok", "skipped")) for row in stage.collect()] == [(expected[0], True)]
-
-
-def test_many_keys_of_all_files(spark, tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    pipeline.add_filters(spark, str(lake), "id")
-    rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), ProbeRow)}
-    assert Hit("7", (0,)) in rows["part-00000"].report.hits
-    assert Hit("207", (0,)) in rows["part-00001"].report.hits
 
 
 def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatch):
@@ -197,16 +147,6 @@ def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatc
     assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), ProbeRow)] == [()] * 3
     with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
         pipeline.probe(files, "name", pairs)
-
-
-def test_progress_counts_files_and_bytes(spark, tmp_path):
-    lake = small_files(tmp_path / "lake", 5)
-    num_bytes = sum(path.stat().st_size for path in lake.iterdir())
-    for work in (works.inspect(), works.verify(), works.add(FilterSpec(("id",)), Edit(in_place=True))):
-        with SparkRunner(progress=RunProgress()) as runner:
-            assert len(list(runner.run(Selection(str(lake)), work))) == 5
-            progress = runner.progress
-        assert (progress.total, progress.files_done, progress.bytes_done) == ((5, num_bytes), 5, num_bytes)
 
 
 IN_PLACE = ["--in-place"]
@@ -251,46 +191,3 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
     for local_row, spark_row in zip(here, there, strict=True):
         assert local_row == spark_row
     assert len(here[1]) == (len(MIXED) + 2 if command[0] != "advise" else 1)
-
-
-def test_declared_filters_of_a_lake(spark, tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    policy = Policy(Limits(filters=(FilterSpec(("id",), paths=f"{lake}/**"),)))
-    files = pipeline.discover(spark, str(lake))
-    assert [(row.report.holds, len(row.report.filters)) for row in rows_of(pipeline.apply(files, policy), ApplyRow)] == [(False, 0)] * 3
-    changes = rows_of(pipeline.apply(files, policy, in_place=True), ApplyRow)
-    assert [(row.report.holds, len(row.report.filters)) for row in changes] == [(True, 1)] * 3
-    assert [row.status for row in rows_of(pipeline.apply(files, policy), ApplyRow)] == ["skipped"] * 3
-    assert_has_filters(lake, ("id",))
-
-
-def test_advice_of_a_lake(spark, tmp_path):
-    lake = tmp_path / "lake"
-    large_file(lake / "a.parquet", row_groups=3, rows_a_group=5000)
-    report = pipeline.advise(pipeline.discover(spark, str(lake)))
-    assert [(column.column, column.verdict) for column in report.columns] == [("id", "no gain"), ("key", "add")]
-
-
-def test_schemas_are_sparks(spark):
-    for row in (ListedFile, AddRow, InspectRow, VerifyRow, ProbeRow):
-        assert spark.createDataFrame([], ddl_of(row)).columns == [field.name for field in fields(row) if not field.metadata.get("local")]
-
-
-def test_links_in_a_folder_are_skipped_and_have_their_rows(spark, tmp_path):
-    lake, elsewhere = small_files(tmp_path / "lake", 2), small_files(tmp_path / "elsewhere", 2)
-    link, folder = lake / "link.parquet", lake / "linked"
-    link.symlink_to(next(elsewhere.rglob("*.parquet")))
-    folder.symlink_to(elsewhere)
-    before = digests(elsewhere)
-    done = pipeline.add_filters(spark, str(lake), ["id"])
-    rows = {outcome.path: outcome for outcome in outcomes(done)}
-    skipped = {path for path, row in rows.items() if row.status == "skipped" and "link" in str(row.reason)}
-    assert skipped == {str(link), str(folder)}
-    assert len(rows) == 4
-    assert digests(elsewhere) == before
-    # Stages that read take the outcomes, and leave such rows out.
-    assert pipeline.verify(done).count() == 2
-    assert pipeline.inspect(pipeline.discover(spark, str(lake))).count() == 3
-    headers = rows_of(pipeline.inspect(pipeline.discover(spark, str(lake)), bitsets=False), InspectRow)
-    assert {chunk.fill_ratio for row in headers for chunk in row.report.filters} == {None}
-    assert [row.status for row in outcomes(pipeline.add_filters(spark, str(link), ["id"]))] == ["ok"]

@@ -68,7 +68,7 @@ def test_answers_that_threads_have_are_kept() -> None:
 
 
 def test_a_signal_waits_until_a_row_is_written() -> None:
-    steps = []
+    steps, handler = [], signal.getsignal(signal.SIGINT)
 
     def write_row() -> None:
         with interrupts_later():
@@ -78,4 +78,4 @@ def test_a_signal_waits_until_a_row_is_written() -> None:
     with pytest.raises(KeyboardInterrupt):
         write_row()
     assert steps == ["written"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler

@@ -10,17 +10,11 @@ import threading
 import time
 from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import reports
-from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.probe import probe
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
@@ -38,11 +32,11 @@ from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
-from sbbf_tool.runner.discover import discover, path_of
+from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.pack import OPENING_COST, pack
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
-from support.lakes import assert_has_filters, digests, large_file, partitioned, small_files
+from support.lakes import large_file, small_files
 from support.tables import each
 
 EDIT = Edit(in_place=True, jobs=1)
@@ -59,27 +53,6 @@ def add(path):
 
 
 # --- discover ---
-
-
-def test_a_listing_has_length_and_time(tmp_path):
-    small_files(tmp_path, 2)
-    rows = list(discover([str(tmp_path)]))
-    assert [(row.path, row.bytes, row.modified) for row in rows] == [
-        (str(path), path.stat().st_size, path.stat().st_mtime) for path in sorted(tmp_path.iterdir())
-    ]
-
-
-def test_partitions_are_chosen(tmp_path):
-    partitioned(tmp_path)
-    paths = [file.path for file in discover([str(tmp_path)], parse_predicate("dt >= '2026-01-02' and region = 'eu'"))]
-    assert [path.removeprefix(f"{tmp_path}/") for path in paths] == [f"dt=2026-01-{day:02d}/region=eu/part-00000.parquet" for day in (2, 3)]
-    with pytest.raises(UsageError, match="no partition column 'regoin'"):
-        list(discover([str(tmp_path)], parse_predicate("regoin = 'eu'")))
-
-
-def test_a_name_that_means_nothing_is_an_error(tmp_path):
-    with pytest.raises(UnreadableError, match=r"no Parquet file"):
-        list(discover([str(tmp_path)]))
 
 
 @each(
@@ -149,32 +122,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     assert to_batch(ListedFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 
 
-def test_many_keys(tmp_path):
-    folder = small_files(tmp_path, 1)
-    path = str(folder / "part-00000.parquet")
-    keys = ["0", "199", "200", "-1", "nonsense"][:4] + [str(number) for number in range(300, 2000)]
-    unfiltered = works.probe("id", keys)(path).report
-    assert (unfiltered.hits, [(entry.row_groups, entry.answer) for entry in unfiltered.inconclusive]) == ((), [((0,), "no filter")])
-    add_filters(path, ["id"], in_place=True)
-    report = works.probe("id", keys)(path).report
-    alone = [value for start in range(0, len(keys), 1000) for value in probe(path, "id", keys[start : start + 1000]).values]
-    assert [(hit.value, hit.row_groups) for hit in report.hits] == [(value.value, (0,)) for value in alone if not value.is_absent]
-    assert {hit.value for hit in report.hits} >= {"0", "199"}
-    assert report.num_values == len(keys)
-    nulls = works.probe("id", [None, "-1"])(path).report
-    assert [(hit.value, hit.row_groups) for hit in nulls.hits] == [("null", (0,))]
-    assert works.probe("id", ["nonsense"])(path).exit_code == 2
-
-
 # --- add filters ---
-
-
-def test_adding_again_changes_nothing(large):
-    assert add(large).status == "ok"
-    before = digests(large.parent)
-    again = add(large)
-    assert (again.status, again.reason) == ("skipped", "the file has every filter")
-    assert digests(large.parent) == before
 
 
 def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
@@ -196,17 +144,6 @@ def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
     assert large.read_bytes() == before
 
 
-def test_a_size_for_each_column(large):
-    spec = FilterSpec(("id", "key"), 0.05, max_bytes={"id": 1024, "key": 4096})
-    with ParquetFile.open(large) as file:
-        assert [spec.size_for(file, (0, column)) for column in (0, 1)] == [Sizing(0.05, None, 1024), Sizing(0.05, None, 4096)]
-    assert len(works.add(spec, replace(EDIT, force=True))(str(large)).report.filters) == 12
-    sizes = {row.column: row.bitset_bytes for row in works.inspect()(str(large)).report.filters}
-    assert sizes == {"id": 1024, "key": 4096}
-    with pytest.raises(UsageError, match="no column"):
-        FilterSpec(())
-
-
 def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
     """A speculative task, or another pipeline, meets a file that is being written: it looks again until that is done."""
     answers = []
@@ -220,11 +157,3 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
         shutil.move(copy, large)
     twin.join(30)
     assert [(row.status, row.reason) for row in answers] == [("skipped", "the file has every filter")]
-
-
-def test_replacing_rebuilds_existing_filters(large):
-    works.add(FilterSpec(("id",), max_bytes=64), EDIT)(str(large))
-    outcome = works.add(FilterSpec(("id",)), EDIT, rebuild="all")(str(large))
-    assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
-    assert_has_filters(large.parent, ("id",))
-    assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -109,20 +109,6 @@ def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(number:
     state.close()
 
 
-def test_in_python(tmp_path: Path) -> None:
-    files = sbbf_tool.open_files(small_files(tmp_path / "lake", 3))
-    time.sleep(0.06)
-    state = tmp_path / "s.sqlite"
-    assert len(list(files.add_filters("id", in_place=True, dry_run=True, state=state))) == 3
-    assert not state.exists()
-    for skipped in (0, 1):
-        assert [report.skipped for report in files.add_filters("id", in_place=True, state=state)] == [skipped] * 3
-    time.sleep(0.06)
-    first, second = (list(files.check(state=state)) for _ in range(2))
-    assert first == second
-    assert list(files.verify(state=state)) == list(files.verify(state=state))
-
-
 @each("age, is_unchanged", [(0.5, False), (5, True)])
 def test_a_listing_that_may_count_in_seconds_is_trusted_later(age: float, is_unchanged: bool, tmp_path: Path) -> None:
     """Such a listing, by Hadoop's file systems, states size and modification alone."""
@@ -132,16 +118,6 @@ def test_a_listing_that_may_count_in_seconds_is_trusted_later(age: float, is_unc
     state = State(tmp_path / "s.sqlite")
     runs = [IncrementalRunner(LocalRunner(1), state).run(Selection(()).only([listed_file]), works.verify()) for _ in range(2)]
     assert [[row.is_unchanged for row in rows] for rows in runs] == [[False], [is_unchanged]]
-
-
-def test_an_interrupted_run_saves_what_it_has(tmp_path: Path) -> None:
-    files = sbbf_tool.open_files(small_files(tmp_path / "lake", 5), jobs=1)
-    time.sleep(0.06)
-    results = files.verify(state=tmp_path / "s.sqlite")
-    next(results)
-    next(results)
-    results.close()  # type: ignore[attr-defined]
-    assert count_rows(tmp_path / "s.sqlite") >= 2
 
 
 def test_a_table_keeps_a_state_of_its_live_files(
