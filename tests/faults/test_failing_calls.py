@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-from itertools import product
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.file import interrupted
 from support.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with
-from support.places import open_folder, without_privileges
 from support.tables import each
-from support.write_paths import FILE, WRITE_PATHS, Before, contents
+from support.write_paths import FILE, Before, contents
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
 OS_CALLS = tuple(name for name in CALLS if hasattr(os, name))
@@ -67,21 +64,6 @@ def test_any_call_that_fails(before, tmp_path):
             assert_told_and_whole(before, folder, answer, f"{call}, number {at}, {errno.errorcode[code]}")
 
 
-@each("path, answer", product(WRITE_PATHS, [errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, 0]))
-def test_a_cluster_file_system_that_does_not_copy(befores, path, tmp_path, monkeypatch, answer):
-    before = befores[path]
-
-    def copy_file_range(*arguments: object) -> int:
-        if answer:
-            raise OSError(answer, os.strerror(answer))
-        return 0
-
-    monkeypatch.setattr(os, "copy_file_range", copy_file_range)
-    folder = before.lay_out(tmp_path / "it")
-    assert before.path.act(folder) == 0
-    assert contents(folder) == before.expected(folder, done=True)
-
-
 # The source, meanwhile
 
 
@@ -120,52 +102,3 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
 
 
 # Names and permissions
-
-
-@each("path", WRITE_PATHS.keys())
-def test_hard_links_keep_the_old_content(befores, path, tmp_path):
-    before = befores[path]
-    folder = before.lay_out(tmp_path / "it")
-    os.link(folder / FILE, tmp_path / "other name")
-    # Appending would change the file itself, and so all of its names, and only one of them would have a journal.
-    assert before.path.act(folder) == (RefusedError.exit_code if before.path.appends else 0)
-    assert contents(folder) == before.expected(folder, done=not before.path.appends)
-    assert (tmp_path / "other name").read_bytes() == before.old
-
-
-@each("path", WRITE_PATHS.keys())
-def test_symbolic_links_are_followed_and_stay(befores, path, tmp_path):
-    before = befores[path]
-    folder = before.lay_out(tmp_path / "it")
-    shutil.move(folder / FILE, tmp_path / "real")
-    (folder / FILE).symlink_to(tmp_path / "real")
-    assert before.path.act(folder) == 0
-    assert (folder / FILE).is_symlink()
-    assert contents(folder) == before.expected(folder, done=True)
-    assert sorted(os.listdir(tmp_path)) == ["it", "real"]
-
-
-@each("path", WRITE_PATHS.keys())
-def test_a_folder_that_may_not_be_written_is_refused(befores, path):
-    before = befores[path]
-    with open_folder() as top:
-        folder = before.lay_out(top / "it")
-        (folder / FILE).chmod(0o666)
-        folder.chmod(0o555)
-        with without_privileges():
-            assert before.path.act(folder) == RefusedError.exit_code
-        folder.chmod(0o755)
-        assert contents(folder) == before.expected(folder, done=False)
-
-
-@each("path", WRITE_PATHS.keys())
-def test_a_file_that_may_not_be_written_is_refused(befores, path):
-    before = befores[path]
-    with open_folder() as top:
-        folder = before.lay_out(top / "it")
-        folder.chmod(0o777)
-        (folder / FILE).chmod(0o444)
-        elsewhere = before.path.target != FILE
-        with without_privileges():
-            assert before.path.act(folder) == (0 if elsewhere else RefusedError.exit_code)
-        assert contents(folder) == before.expected(folder, done=elsewhere)

@@ -152,14 +152,6 @@ def test_only_the_last_bytes_of_an_append_reached_the_disk(befores, tmp_path, le
     assert contents(tmp_path) == {FILE: before.old}
 
 
-def test_garbage_that_ends_in_a_magic_is_no_other_writers_file(befores, tmp_path):
-    before, path = befores["append"], tmp_path / FILE
-    path.write_bytes(before.old + b"\xff" * 100 + b"PAR1")
-    place(path, entry_of(before.old, before.new))
-    assert interrupted.undo(str(path), str(path), None)[1] == len(before.old)
-    assert contents(tmp_path) == {FILE: before.old}
-
-
 @pytest.mark.parametrize("most", [FEW, pytest.param(MANY, marks=pytest.mark.nightly(10))])
 def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_property, most):
     before, folder = befores["append"], tmp_path / "it"

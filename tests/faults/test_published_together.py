@@ -91,17 +91,6 @@ def test_a_file_that_changes_before_it_is_renamed_is_worked_on_again(lake, tmp_p
         assert actual == dict.fromkeys((FILES[0], FILES[2]), lake.new)
 
 
-def test_a_folder_that_cannot_be_synced_is_reported_for_each_file(lake, tmp_path, capfd):
-    from sbbf_tool.cli import run
-
-    calls = calls_of(lake, tmp_path / "it")
-    folder = lake.lay_out(tmp_path / "it")
-    with Disturbance(len(calls) - 1 - calls[::-1].index("fsync"), fail_with(errno.EIO)).in_force():
-        assert run([argument if argument != "." else str(folder) for argument in COMMAND.arguments]) == 0
-    assert lake.is_done(folder)
-    assert capfd.readouterr().err.count("may not survive a power failure") == len(FILES)
-
-
 def test_two_names_of_one_file_do_not_wait_for_each_other(lake, tmp_path):
     """A hard link keeps the old content until its turn comes; a path that is named twice is skipped the second time."""
     from sbbf_tool.cli import run

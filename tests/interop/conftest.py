@@ -2,80 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
-from support import engines
 from support.corpus_pairs import PairMaker
+from support.query_engines import ENGINES, AnyEngine, ClickHouse, Spark
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_PRUNING = ["duckdb_engine", "datafusion_engine", "clickhouse_engine", "spark_engine"]
-_ALL = [*_PRUNING, "pyarrow_engine", "polars_engine", "fastparquet_engine"]
-
-
-@pytest.fixture(scope="session", params=_PRUNING)
-def pruning_engine(request: pytest.FixtureRequest) -> engines.PruningEngine:
-    """In turn each engine that uses Bloom filters."""
-    return request.getfixturevalue(request.param)
-
-
-@pytest.fixture(scope="session", params=_ALL)
-def engine(request: pytest.FixtureRequest) -> engines.Engine:
-    """In turn each engine."""
-    return request.getfixturevalue(request.param)
+Engines = Callable[[str], AnyEngine]
 
 
 @pytest.fixture(scope="session")
-def spark_engine(spark: SparkSession) -> engines.Spark:
-    return engines.Spark(spark)
+def engines(request: pytest.FixtureRequest) -> Iterator[Engines]:
+    """`engines(name)`: the engine of this name."""
+    started: dict[str, AnyEngine] = {}
+
+    def start(name: str) -> AnyEngine:
+        package = {"spark": "pyspark", "clickhouse": "chdb"}.get(name, name)
+        pytest.importorskip(package, reason=f"the Python package {package} is not installed")
+        if name not in started:
+            started[name] = Spark(request.getfixturevalue("spark")) if name == "spark" else ENGINES[name]()
+        return started[name]
+
+    yield start
+    with suppress(KeyError):
+        engine = started["clickhouse"]
+        assert isinstance(engine, ClickHouse)
+        engine.close()
 
 
 @pytest.fixture(scope="session")
-def duckdb_engine() -> engines.DuckDB:
-    _need("duckdb")
-    return engines.DuckDB()
-
-
-@pytest.fixture(scope="session")
-def datafusion_engine() -> engines.DataFusion:
-    _need("datafusion")
-    return engines.DataFusion()
-
-
-@pytest.fixture(scope="session")
-def clickhouse_engine() -> Iterator[engines.ClickHouse]:
-    _need("chdb")
-    engine = engines.ClickHouse()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="session")
-def pyarrow_engine() -> engines.PyArrow:
-    return engines.PyArrow()
-
-
-@pytest.fixture(scope="session")
-def polars_engine() -> engines.Polars:
-    _need("polars")
-    return engines.Polars()
-
-
-@pytest.fixture(scope="session")
-def fastparquet_engine() -> engines.FastParquet:
-    _need("fastparquet")
-    return engines.FastParquet()
+def engine(request: pytest.FixtureRequest, engines: Engines) -> AnyEngine:
+    """The engine that a parameter names."""
+    return engines(request.param)
 
 
 @pytest.fixture(scope="session")
 def pairs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PairMaker:
     """Files of every writer with many types, without filters and with ours."""
     return PairMaker(tmp_path_factory.mktemp("pairs"), lambda: request.getfixturevalue("spark"))
-
-
-def _need(package: str) -> None:
-    pytest.importorskip(package, reason=f"the Python package {package} is not installed")

@@ -5,69 +5,63 @@ docs/reference/drafts.md says so. When one of these fails because an engine chan
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
 from support.draft_files import write_draft, write_draft_in_chunks
-from support.engines import ClickHouse, DuckDB, Engine, PruningEngine
-from support.questions import absent_value
+from support.query_engines import Question
 from support.tables import each
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 pytestmark = pytest.mark.engines
 
-PLAIN = FIXTURES / "pyarrow-plain.parquet"
 COLUMNS = ("id", "name")
-DRAFT_DIALECTS = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
+IDS = range(0, 2000, 5)
 IN_CHUNKS = {"draft1-raw in chunks": "draft1-raw", "draft1-page in chunks": "draft1-page"}
 """Files with their filters before the first pages, and their dialects."""
-FAIL = {ClickHouse: "BloomFilterHeader", DuckDB: "TProtocolException: Invalid data"}
+FILES = [*(dialect.name for dialect in DRAFTS if dialect.header != TODAYS), *IN_CHUNKS]
+FAIL = {"clickhouse": "BloomFilterHeader", "duckdb": "TProtocolException: Invalid data"}
 """Engines that take a header they do not know for damage, and what they say."""
-
-
-def stored_values(column: str) -> list[object]:
-    return pq.read_table(PLAIN)[column].to_pylist()
 
 
 @pytest.fixture(scope="module")
 def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file for each dialect, and those with their filters before the pages."""
     folder = tmp_path_factory.mktemp("drafts")
-    paths = {dialect.name: folder / f"{dialect.name}.parquet" for dialect in DRAFTS}
+    plain = folder / "plain.parquet"
+    ids = [IDS[number * 7 % len(IDS)] for number in range(len(IDS))]
+    pq.write_table(pa.table({"n": ids, "id": ids, "name": [f"name {number:04}" for number in ids]}), plain, row_group_size=100)
+    paths = {name: folder / f"{name}.parquet" for name in (*(dialect.name for dialect in DRAFTS), *IN_CHUNKS)}
     for name, path in paths.items():
-        write_draft(PLAIN, COLUMNS, path, name)
-    for name, dialect in IN_CHUNKS.items():
-        paths[name] = folder / f"{name}.parquet"
-        write_draft_in_chunks(PLAIN, COLUMNS, paths[name], dialect)
+        if name in IN_CHUNKS:
+            write_draft_in_chunks(plain, COLUMNS, path, IN_CHUNKS[name])
+        else:
+            write_draft(plain, COLUMNS, path, name)
     return paths
 
 
-@each("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
-def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path], engine: Engine) -> None:
-    for column in COLUMNS:
-        values = stored_values(column)
-        for operand in (values[7], values[::40]):
-            if type(engine) in FAIL:
-                with pytest.raises(Exception, match=FAIL[type(engine)]):
-                    engine.rows(drafts[dialect], column, operand)
-                continue
-            values_read = engine.rows(drafts[dialect], column, operand)[column].to_pylist()
-            assert sorted(values_read) == sorted(operand if isinstance(operand, list) else [operand])
+def questions(*numbers: int) -> list[Question]:
+    return [question for n in numbers for question in (Question(("id",), (str(n),)), Question(("name",), (f"name {n:04}",)))]
 
 
-@each("dialect", [*DRAFT_DIALECTS, *IN_CHUNKS])
-def test_nothing_is_skipped(dialect: str, drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
-    if type(pruning_engine) in FAIL:
-        return  # it fails the query
-    for column in COLUMNS:
-        scan = pruning_engine.row_groups_read(drafts[dialect], column, absent_value(PLAIN, column))
-        assert scan.read == scan.total
+@each("name, file", product(["duckdb", "datafusion", "clickhouse", "pyarrow", "polars"], FILES), heavy=product(["spark"], FILES))
+def test_a_query_fails_or_finds_every_row_and_skips_nothing(file: str, name: str, drafts: dict[str, Path], engines: Any) -> None:
+    engine, stored = engines(name), questions(0, 995, 1995)
+    if name in FAIL:
+        with pytest.raises(Exception, match=FAIL[name]):
+            engine.answers(drafts[file], stored)
+        return
+    assert engine.answers(drafts[file], stored) == [[0], [0], [995], [995], [1995], [1995]]
+    if name in ("datafusion", "spark"):
+        assert engine.scans(drafts[file], questions(996)) == [(4, 4)] * 2
 
 
-def test_a_draft_under_todays_header_loses_rows(drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
-    for column in COLUMNS:
-        values = stored_values(column)
-        assert sum(pruning_engine.rows(drafts["draft2-final"], column, value).num_rows for value in values[::50]) < len(values[::50])
+@each("name", ["duckdb", "datafusion", "clickhouse"], heavy=["spark"])
+def test_a_draft_under_todays_header_loses_rows(name: str, drafts: dict[str, Path], engines: Any) -> None:
+    stored = questions(*IDS[::25])
+    assert sum(map(bool, engines(name).answers(drafts["draft2-final"], stored))) < len(stored)

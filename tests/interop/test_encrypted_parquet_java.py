@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from sbbf_tool import add_filters, inspect, probe, remove_filters, resize_filters, verify
+from sbbf_tool import add_filters, inspect, probe, remove_filters, verify
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
 from support.tables import each
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 
 K16, K24, K32 = b"0123456789012345", b"012345678901234567890123", b"01234567890123456789012345678901"
 OWN = {"name": b"1234567890123450", "nested.tag": K32}
@@ -102,16 +102,3 @@ def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name
     assert all(row.header_bytes is not None and row.unreadable is None for row in inspect(path, keys=how.keys()).filters)
     assert not probe(path, "name", [values_of("name", 0)[0]], keys=how.keys()).is_absent
     assert probe(path, "name", ["nobody"], keys=how.keys()).is_absent
-
-
-@each("name", ["columns-signed"])
-def test_filters_resized_and_replaced(java: ParquetJava, tmp_path: Path, name: str) -> None:
-    how = WAYS[name]
-    path = java.write(tmp_path / "file.parquet", how, filters=COLUMNS)
-    resize_filters(path, num_bytes=128, in_place=True, keys=how.keys())
-    assert {bloom.getBitsetSize() for bloom in java.filters(path, how).values()} == {128}
-    add_filters(path, COLUMNS, in_place=True, append=True, rebuild="all", keys=how.keys())
-    assert_parquet_java_uses_our_filters(java, path, how)
-    remove_filters(path, compact=True, in_place=True, keys=how.keys())
-    assert java.filters(path, how) == {}
-    assert java.rows(path, how) == ROWS

@@ -18,7 +18,7 @@ from sbbf_tool import AuthenticationError, RefusedError, UnreadableError, add_fi
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 
 MASTER_KEYS = {"kf": b"0123456789012345", "k1": b"12345678901234501234567890123450"}
 KEYS = {"keys": MASTER_KEYS}

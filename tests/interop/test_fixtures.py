@@ -33,10 +33,3 @@ def test_the_writer_is_who_the_table_says(name: str, writer: str, version: str) 
     assert metadata.created_by.startswith(CREATED_BY[writer].format(version=version))
     if writer == "Spark":
         assert metadata.metadata[b"org.apache.spark.version"] == version.encode()
-
-
-def test_they_stay_small() -> None:
-    sizes = {path.name: path.stat().st_size for path in FIXTURES.glob("*.parquet")}
-
-    assert {name for name, size in sizes.items() if size > 60_000} == {"events.parquet"}
-    assert sum(sizes.values()) < 1_500_000

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from _pytest.mark import ParameterSet
 
 from sbbf_tool.file.parquet_file import ParquetFile
-from support import corpus_questions
 from support.corpus_pairs import Pair, PairMaker
-from support.corpus_questions import BatchEngine, BatchPruningEngine, Question
+from support.query_engines import AnyEngine, Engine, Question
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 
@@ -55,24 +54,7 @@ CANNOT_MEASURE = {"clickhouse": {"point"}}
 """For a condition on a leaf of a struct ClickHouse counts no row as compared, whether it reads it or not."""
 
 
-@pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest) -> BatchEngine:
-    name = request.param
-    pytest.importorskip({"spark": "pyspark", "clickhouse": "chdb"}.get(name, name))
-    if name == "spark":
-        return corpus_questions.BatchSpark(request.getfixturevalue("spark"))
-    if name == "clickhouse":
-        return corpus_questions.BatchClickHouse(request.getfixturevalue("clickhouse_engine"))
-    engines: dict[str, Callable[[], BatchEngine]] = {
-        "duckdb": corpus_questions.BatchDuckDB,
-        "datafusion": corpus_questions.BatchDataFusion,
-        "pyarrow": corpus_questions.BatchPyArrow,
-        "polars": corpus_questions.BatchPolars,
-    }
-    return engines[name]()
-
-
-def askable(engine: BatchEngine, pair: Pair) -> list[tuple[str, ...]]:
+def askable(engine: AnyEngine, pair: Pair) -> list[tuple[str, ...]]:
     """Return the leaves that the engine can query; a map's by the path of its values."""
     left_out = UNQUERYABLE | CANNOT_ASK[engine.name]
     return sorted(path for path in pair.stored if path[0] not in left_out and path != ("dict", "key"))
@@ -84,7 +66,7 @@ def question(path: tuple[str, ...], texts: tuple[str, ...], *, many: bool) -> Qu
     return Question(path, texts[:1] if path == ("words",) else texts, many and path != ("words",))
 
 
-def random_questions(engine: BatchEngine, pair: Pair, count: int, seed: int) -> Iterator[tuple[Question, bool]]:
+def random_questions(engine: AnyEngine, pair: Pair, count: int, seed: int) -> Iterator[tuple[Question, bool]]:
     """Questions, and whether at least one row must be found. Half are `=`, half IN, half of each for something that is stored."""
     chance = random.Random(seed)
     leaves = [path for path in askable(engine, pair) if path[0] not in LOSES.get(engine.name, ())]
@@ -98,7 +80,7 @@ def random_questions(engine: BatchEngine, pair: Pair, count: int, seed: int) -> 
         yield question(path, tuple(texts), many=many), present
 
 
-def check(engine: BatchEngine, pair: Pair, count: int, seed: int) -> None:
+def check(engine: AnyEngine, pair: Pair, count: int, seed: int) -> None:
     asking = list(random_questions(engine, pair, count, seed))
     questions = [question for question, _ in asking]
 
@@ -111,25 +93,28 @@ def check(engine: BatchEngine, pair: Pair, count: int, seed: int) -> None:
 
 
 def with_writers(*engines: str) -> list[ParameterSet]:
-    """Return every engine with every writer, for one case an engine. Spark, which takes ten times as long, has two of them."""
-    return [pytest.param(engine, WRITERS[::3] if engine == "spark" else WRITERS, id=engine) for engine in engines]
+    """Return every engine with every writer; two of them for Spark, which takes ten times as long."""
+    heavy = [pytest.mark.heavy]
+    quick = [pytest.param(engine, WRITERS[:3], id=engine) for engine in engines if engine != "spark"]
+    of_spark = [pytest.param(engine, WRITERS[3:], id=f"{engine}, files of Spark", marks=heavy) for engine in engines if engine != "spark"]
+    return [*quick, *of_spark, *(pytest.param("spark", WRITERS[::3], id="spark", marks=heavy) for engine in engines if engine == "spark")]
 
 
 @pytest.mark.parametrize(("engine", "writers"), with_writers(*PRUNERS, "pyarrow", "polars"), indirect=["engine"])
-def test_the_same_rows(engine: BatchEngine, pairs: PairMaker, writers: list[str]) -> None:
+def test_the_same_rows(engine: AnyEngine, pairs: PairMaker, writers: list[str]) -> None:
     """Over all engines and writers 1,400 questions."""
     for writer in writers:
         check(engine, pairs(writer, engine.name), {"spark": 20, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
 
 
 @pytest.mark.parametrize(("engine", "writers"), with_writers(*PRUNERS), indirect=["engine"])
-def test_the_same_rows_for_extremes(engine: BatchEngine, pairs: PairMaker, writers: list[str]) -> None:
+def test_the_same_rows_for_extremes(engine: AnyEngine, pairs: PairMaker, writers: list[str]) -> None:
     """Each stored value in a query of its own: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
     for writer in writers:
         check_extremes(engine, pairs(writer, engine.name, "extremes"))
 
 
-def check_extremes(engine: BatchEngine, pair: Pair) -> None:
+def check_extremes(engine: AnyEngine, pair: Pair) -> None:
     left_out = LOSES.get(engine.name, set()) | {"dict", "words"}
     questions = [
         question(path, (text,), many=False)
@@ -147,7 +132,7 @@ def check_extremes(engine: BatchEngine, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(("engine", "writers"), with_writers(*PRUNERS), indirect=["engine"])
-def test_each_engine_prunes_by_each_type_it_can(engine: BatchPruningEngine, pairs: PairMaker, writers: list[str]) -> None:
+def test_each_engine_prunes_by_each_type_it_can(engine: Engine, pairs: PairMaker, writers: list[str]) -> None:
     """For an absent value inside the range of some row group, the engine reads less of `after` than of `before`, or as much where it
     queries no filter of that type. It still reads stored values.
     """
@@ -155,7 +140,7 @@ def test_each_engine_prunes_by_each_type_it_can(engine: BatchPruningEngine, pair
         check_pruning(engine, pairs(writer, engine.name))
 
 
-def check_pruning(engine: BatchPruningEngine, pair: Pair) -> None:
+def check_pruning(engine: Engine, pair: Pair) -> None:
     leaves = [path for path in askable(engine, pair) if path in pair.absent and path[0] not in CANNOT_MEASURE.get(engine.name, ())]
     absent = [question(path, (absent_inside(pair, path),), many=False) for path in leaves]
     there = [question(path, (pair.stored[path][len(pair.stored[path]) // 2],), many=False) for path in leaves]

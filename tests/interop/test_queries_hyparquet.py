@@ -72,7 +72,7 @@ def columns_of(pair: Pair) -> list[str]:
     return sorted(path[0] for path in pair.stored if len(path) == 1 and path[0] in USED)
 
 
-@each("writer", WRITERS)
+@each("writer", WRITERS[:3], heavy=WRITERS[3:])
 def test_the_same_rows(query: Query, pairs: PairMaker, writer: str) -> None:
     pair = pairs(writer, "hyparquet")
     chance = random.Random(20261121)
@@ -92,7 +92,7 @@ def test_the_same_rows(query: Query, pairs: PairMaker, writer: str) -> None:
     assert [question for question, there, answer in zip(questions, present, before, strict=True) if there and not answer["rows"]] == []
 
 
-@each("writer", WRITERS)
+@each("writer", WRITERS[:3], heavy=WRITERS[3:])
 def test_it_prunes_by_each_type_it_can(query: Query, pairs: PairMaker, writer: str) -> None:
     """For an absent value it fetches the filters and no page of the column; with filters disabled, it fetches pages."""
     pair = pairs(writer, "hyparquet")

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters
-from support.engines import ClickHouse
 from support.tables import each
 
 if TYPE_CHECKING:
@@ -119,14 +118,15 @@ def test_datafusion(files: tuple[Path, Path], name: str) -> None:
 
 
 @every_column
-def test_clickhouse(files: tuple[Path, Path], clickhouse_engine: ClickHouse, name: str) -> None:
+def test_clickhouse(files: tuple[Path, Path], engines: Any, name: str) -> None:
     wide = COLUMNS[name]
     literal = f"CAST({wide.literal} AS {wide.clickhouse})"
     for condition in (f"{name} = {literal}", f"{name} IN ({literal}, {literal})"):
         query = f"SELECT n FROM file('{{}}', Parquet, 'n Int64, {name} {wide.clickhouse}') WHERE {condition} ORDER BY n"
-        check(*(clickhouse_engine._ask(query.format(path), "TSV").split() for path in files))
+        check(*(engines("clickhouse").lines(query.format(path)) for path in files))
 
 
+@pytest.mark.heavy
 @every_column
 def test_spark(files: tuple[Path, Path], spark: SparkSession, name: str) -> None:
     wide = COLUMNS[name]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, inspect, probe
+from sbbf_tool import add_filters, probe
 from sbbf_tool.errors import RefusedError, UnreadableError
 from support import corpus_edits as edits
 from support.tables import each
@@ -85,18 +85,6 @@ def test_decimals_of_byte_arrays_may_be_padded_as_a_writer_likes(tmp_path: Path)
     assert probe(ours, "v", ["0.99"]).is_absent
 
 
-def test_the_leaves_of_a_variant_get_no_filter(tmp_path: Path) -> None:
-    path, ours = tmp_path / "f.parquet", tmp_path / "ours.parquet"
-    rows = [{"metadata": b"\x01\0\0", "value": bytes([12, n])} for n in range(20)]
-    kind = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())])
-    pq.write_table(pa.table({"v": pa.array([*rows, None], kind)}), path)
-    edits.annotate(path, {"v": edits.VARIANT})
-
-    with pytest.raises(RefusedError, match="it is a part of a VARIANT"):
-        add_filters(path, ["v.metadata", "v.value"], output=ours, fpp=1e-6)
-    assert not any(probe(path, "v.value", [value]).is_absent for value in ("0x0c07", "0x0c63"))
-
-
 def test_interval_filters_marked_in_an_unknown_way_are_refused(tmp_path: Path) -> None:
     """A reader that honours the mark queries the filter for bytes that are unknown here."""
     from sbbf_tool.parquet.idl.ttypes import KeyValue
@@ -129,17 +117,3 @@ def test_null_arrays_of_duckdb(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="pyarrow cannot decode the pages"):
         add_filters(path, ["v"], output=tmp_path / "none.parquet")
     assert not (tmp_path / "none.parquet").exists()
-
-
-@pytest.mark.engines
-def test_large_unsigned_integers_in_duckdbs_version_2_are_refused(tmp_path: Path) -> None:
-    """DuckDB 2.0 writes UINTEGERs over 2^31 in a DELTA_BINARY_PACKED form that neither Arrow C++ nor arrow-rs can decode."""
-    duckdb = pytest.importorskip("duckdb")
-    path = tmp_path / "f.parquet"
-    query = "SELECT CAST(4294967295 - n AS UINTEGER) AS v, n FROM range(9) t(n)"
-    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1)")
-
-    with pytest.raises(UnreadableError, match="pyarrow cannot decode the pages"):
-        add_filters(path, ["v"], output=tmp_path / "ours.parquet")
-    add_filters(path, ["n"], output=tmp_path / "ours.parquet")
-    assert len(inspect(tmp_path / "ours.parquet").filters) == 1

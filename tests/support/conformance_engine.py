@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,62 +15,30 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support import engines
-from support.corpus_questions import BatchClickHouse, BatchDataFusion, BatchDuckDB, Question
+from support.query_engines import ENGINES, Engine, Question
 
-Count = Callable[[Path, Question], int]
 NOT_COMPARABLE = ("list", "element", "key_value")
 
 
-def _write_bytes_as_hexadecimal(engine: Any) -> Any:
+def open_engine(name: str) -> Engine:
     """Let the dialect of an engine take the plain bytes, the second text of a question, for columns that it reads as bytes."""
-    dialect = engine.dialect
-    literal = dialect.literal
+    engine: Any = ENGINES[name]()
+    literal = engine.dialect.literal
 
     def write(kind: str, text: str) -> str:
         value, _, plain = text.partition("\0")
         return str(literal(kind, f"0x{plain}" if "Binary" in kind or kind == "BLOB" or "String" in kind else value))
 
-    dialect.literal = write
+    engine.dialect.literal = write
     return engine
 
 
-def _count_with_duckdb() -> Count:
-    engine = _write_bytes_as_hexadecimal(BatchDuckDB())
-
-    def count(path: Path, question: Question) -> int:
-        ((rows,),) = engine._connection.execute(f"SELECT count(*) FROM '{path}' WHERE {engine.condition(path, question)}").fetchall()
-        return int(rows)
-
-    return count
+def count_rows(engine: Engine, path: Path, question: Question) -> int:
+    query = f"SELECT 0 AS q, count(*) AS n FROM {engine.table(path)} WHERE {engine.condition(path, question)}"
+    return sum(n for _, n in engine.pairs(path, query))
 
 
-def _count_with_datafusion() -> Count:
-    engine = _write_bytes_as_hexadecimal(BatchDataFusion())
-
-    def count(path: Path, question: Question) -> int:
-        context = engine._context(path, filters=True)
-        (row,) = context.sql(f"SELECT count(*) AS rows FROM t WHERE {engine.condition(path, question)}").to_pylist()
-        return int(row["rows"])
-
-    return count
-
-
-def _count_with_clickhouse() -> Count:
-    engine = engines.ClickHouse()
-    dialect = _write_bytes_as_hexadecimal(BatchClickHouse(engine))
-
-    def count(path: Path, question: Question) -> int:
-        query = f"SELECT count() FROM file('{path}', Parquet) WHERE {dialect.condition(path, question)}"
-        return int(engine._ask(f"{query} SETTINGS input_format_parquet_bloom_filter_push_down = 1", "TSV"))
-
-    return count
-
-
-ENGINES = {"duckdb": _count_with_duckdb, "datafusion": _count_with_datafusion, "clickhouse": _count_with_clickhouse}
-
-
-def answer(count: Count, question: dict[str, Any]) -> str:
+def answer(engine: Engine, question: dict[str, Any]) -> str:
     path = [part for part in question["path"] if part not in NOT_COMPARABLE]
     # The text of a half float is the shortest that rounds to it; engines widen the stored value.
     half = "FLOAT16" in question["type"] and str(float(np.frombuffer(bytes.fromhex(question["plain"]), "<f2")[0]))
@@ -79,7 +46,7 @@ def answer(count: Count, question: dict[str, Any]) -> str:
     if "key_value" in question["path"] or "variant" in question["file"]:
         return "cannot say"
     try:
-        rows = count(Path(question["file"]), Question(tuple(path), (value,)))
+        rows = count_rows(engine, Path(question["file"]), Question(tuple(path), (value,)))
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -89,9 +56,9 @@ def answer(count: Count, question: dict[str, Any]) -> str:
 
 
 def main(engine: str, questions: str) -> None:
-    count = ENGINES[engine]()
+    opened = open_engine(engine)
     for line in Path(questions).read_text().splitlines():
-        print(answer(count, json.loads(line)), flush=True)
+        print(answer(opened, json.loads(line)), flush=True)
 
 
 if __name__ == "__main__":

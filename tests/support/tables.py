@@ -14,15 +14,17 @@ from typing import Any
 import pytest
 
 
-def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def each(names: str, rows: Iterable[Any], heavy: Iterable[Any] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Call a test with each row of a table as the arguments `names`, like `pytest.mark.parametrize`, but as a single case.
+
+    The rows of `heavy` are another case, which is a heavy test.
 
     The rows of a mapping have its keys as names. Each row has its own `monkeypatch`, starts with nothing captured, and finds `tmp_path` as
     the fixtures left it; all rows share the other fixtures. A row that is skipped hides no row that fails.
     """
     fields = [name.strip() for name in names.split(",")]
-    table = list(rows.items()) if isinstance(rows, Mapping) else [(None, row) for row in rows]
-    assert table, "a table without rows tests nothing"
+    tables = {"quick": _named(rows), "heavy": _named(heavy)}
+    assert tables["quick"], "a table without rows tests nothing"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         assert not hasattr(test, "hypothesis"), "draw the rows with st.sampled_from"
@@ -33,6 +35,7 @@ def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Cal
         def walk(*args: Any, request: pytest.FixtureRequest, **fixtures: Any) -> None:
             if "request" in parameters:
                 fixtures["request"] = request
+            table = tables[fixtures.pop("rows_of_table", "quick")]
             folder = request.node.funcargs.get("tmp_path")
             before = None if folder is None else read_folder(folder)
             errors: list[BaseException] = []
@@ -60,10 +63,19 @@ def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Cal
                 pytest.skip(skips[0])
 
         fixture = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY)
-        walk.__signature__ = signature.replace(parameters=[*parameters.values(), *([] if "request" in parameters else [fixture])])  # type: ignore[attr-defined]
-        return walk
+        rest = [] if "request" in parameters else [fixture]
+        if tables["heavy"]:
+            rest.append(inspect.Parameter("rows_of_table", inspect.Parameter.KEYWORD_ONLY))
+        walk.__signature__ = signature.replace(parameters=[*parameters.values(), *rest])  # type: ignore[attr-defined]
+        if not tables["heavy"]:
+            return walk
+        return pytest.mark.parametrize("rows_of_table", ["quick", pytest.param("heavy", marks=pytest.mark.heavy)])(walk)
 
     return decorate
+
+
+def _named(rows: Iterable[Any]) -> list[tuple[object, Any]]:
+    return list(rows.items()) if isinstance(rows, Mapping) else [(None, row) for row in rows]
 
 
 def _entry(path: Path) -> tuple[int, str | bytes | None]:
