@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import UsageError, add_filters, open_files, verify
+from sbbf_tool import UsageError, add_filters, verify
 from sbbf_tool.reports.add import AddReport
 from support.samples import filter_at, places, write_events
 from support.tables import each
-
-ROW_GROUPS = 3
 
 
 @pytest.fixture
@@ -39,14 +37,6 @@ def make_empty(path: Path, column: str) -> None:
             num_bytes = filter_at(path, place).num_bytes
             data[place.end - num_bytes : place.end] = bytes(num_bytes)
     path.write_bytes(data)
-
-
-def test_filters_that_satisfy_the_request_stay(path: Path):
-    add_filters(path, ["id", "name"], in_place=True)
-    before = path.read_bytes()
-    for options in ({}, {"rebuild": "weak"}):
-        assert kinds(add_filters(path, ["id", "name"], in_place=True, **options)) == (0, 6, 0, 0, 0)
-    assert path.read_bytes() == before
 
 
 def test_filters_that_do_not_are_counted_and_stay(path: Path):
@@ -88,10 +78,3 @@ def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int
 def test_what_to_rebuild_is_weak_or_all(path: Path):
     with pytest.raises(UsageError, match="rebuild must be weak or all, not 'some'"):
         add_filters(path, ["id"], rebuild="some", in_place=True)
-
-
-def test_over_files(path: Path):
-    (report,) = open_files(path, jobs=1).add_filters("id", fpp=0.3, in_place=True)
-    (again,) = open_files(path, jobs=1).add_filters("id", in_place=True)
-    (rebuilt_report,) = open_files(path, jobs=1).add_filters("id", rebuild="weak", in_place=True)
-    assert [kinds(each) for each in (report, again, rebuilt_report)] == [(3, 0, 0, 0, 0), (0, 3, 3, 0, 0), (3, 0, 0, 0, 0)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import struct
 
 import pyarrow as pa
@@ -27,13 +26,13 @@ def i64(value: int) -> bytes:
 POWERS = {64 << n for n in range(22)}
 
 
-@each("fpp", [0.3, 0.1, 0.01, 0.001, 1e-6])
-@each("distinct", [1, 30, 1000, 20_000])
+@each("fpp", [0.3, 0.01, 1e-6])
+@each("distinct", [1, 95, 400, 20_000])
 def test_the_size_follows_from_the_values_and_the_rate_is_kept(tmp_path, distinct, fpp):
     path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64()))
     (row,) = build_elsewhere(path, ["v"], fpp=fpp).filters
     assert row.bitset_bytes in POWERS
-    assert row.fpp <= fpp * 1.25
+    assert row.fpp <= fpp
     half = sized_exactly(range(distinct), row.bitset_bytes // 2)
     assert row.bitset_bytes == 64 or half.fpp > fpp, "half the size would have done"
 
@@ -52,16 +51,6 @@ def test_the_filter_is_the_one_that_inserting_each_value_builds(tmp_path, distin
     (place,) = places(path).values()
     bloom = filter_at(path, place)
     assert bloom == sized_exactly(range(distinct), bloom.num_bytes)
-
-
-def test_absent_values_pass_at_about_the_stated_rate(tmp_path):
-    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
-    (row,) = add_filters(path, ["v"], in_place=True).filters
-    bloom = filter_at(path, next(iter(places(path).values())))
-    absent = random.Random(1).sample(range(10**6, 10**12), 20_000)
-    passed = sum(i64(value) in bloom for value in absent)
-    expected = row.fpp * len(absent)
-    assert abs(passed - expected) < 5 * math.sqrt(expected)
 
 
 def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
@@ -107,24 +96,3 @@ def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
     with pytest.raises(UsageError):
         add_filters(plain, ["id"], in_place=True, **size)
     assert listing(tmp_path) == before
-
-
-@each("count", [95, 97, 400])
-def test_the_filter_itself_reaches_the_target_without_a_limit(tmp_path, count):
-    """At these numbers of values the expected FPP is just below 1 %, and some filters of that size exceed it."""
-    for seed in range(20):
-        numbers = random.Random(seed).sample(range(10**9), count)
-        path = write_column(tmp_path / "v.parquet", pa.array(numbers, pa.int64()), use_dictionary=bool(seed % 2))
-        report = build_elsewhere(path, ["v"])
-        (row,) = report.filters
-        assert row.fpp <= 0.01
-        assert not any("false-positive rate" in warning for warning in report.warnings)
-        half = sized_exactly(numbers, row.bitset_bytes // 2)
-        assert half.fpp > 0.01, "half the size would have done"
-
-
-def test_a_warning_about_the_rate_gives_the_limit(tmp_path):
-    path = write_column(tmp_path / "v.parquet", pa.array(range(1000), pa.int64()))
-    for options, reason in (({"max_bytes": 300}, "limited to 256 bytes"), ({"ndv": 100}, "the size is for 100 distinct values")):
-        (warning,) = [text for text in build_elsewhere(path, ["v"], force=True, **options).warnings if "false-positive rate" in text]
-        assert warning.endswith(reason)

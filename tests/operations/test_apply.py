@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sbbf_tool import FilterSpec, Limits, Policy, UsageError, add_filters, apply, check, open_files, verify
+from sbbf_tool import FilterSpec, Limits, Policy, UsageError, add_filters, apply, check, verify
 from sbbf_tool.reports.apply import ApplyReport
 from support.samples import places, write_column, write_events
 from support.tables import each
@@ -117,21 +117,3 @@ def test_no_filter_satisfies_where_the_limit_allows_none_that_is_useful(tmp_path
 def test_a_file_without_a_declaration_is_an_error(path: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="no filters are declared for this file"):
         apply(path, policy(FilterSpec("id", paths="elsewhere/**", folder=str(tmp_path))))
-
-
-def test_over_files(path: Path, tmp_path: Path):
-    undeclared_file = write_events(tmp_path / "other.parquet")
-    declared = policy(FilterSpec("id", paths="events.parquet", folder=str(tmp_path)))
-    files = open_files([tmp_path], jobs=1)
-    assert [report.holds for report in files.apply(declared)] == [False]
-    assert [report.holds for report in files.apply(declared, in_place=True)] == [True]
-    assert not places(undeclared_file)
-    assert_nothing_to_do(path, declared)
-
-
-def test_a_state_has_the_outcomes_of_unchanged_files(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    declared = policy(FilterSpec("id", paths="events.parquet", folder=str(tmp_path)))
-    files = open_files(path, jobs=1)
-    assert [report.holds for report in files.apply(declared, in_place=True, state=tmp_path / "state")] == [True]
-    monkeypatch.delattr("sbbf_tool.operations.apply.apply_to_file")
-    assert [report.holds for report in files.apply(declared, in_place=True, state=tmp_path / "state")] == [True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.check import ensure_columns
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import Reads
-from sbbf_tool.runner import works
 from support.tables import each
 
 
@@ -58,12 +56,6 @@ class TestThreeStates:
         assert {rule for rule in slow if outcomes(report)[rule] == "not run"} == slow
         assert outcomes(report)["empty-boolean-filter"] == "failed"
 
-    def test_what_only_a_key_can_read_was_not_run(self, conformance: Path):
-        report = check(conformance / "encrypted" / "uniform_plainfooter.parquet")
-        assert outcomes(report)["false-negatives"] == outcomes(report)["saturated"] == "not run"
-        assert reason(report, "false-negatives") == "its column is encrypted"
-        assert outcomes(report)["missing-length"] == "passed"
-
     def test_columns_that_no_key_hides_are_checked(self, conformance: Path):
         report = check(conformance / "encrypted" / "columns_plainfooter.parquet")
         assert outcomes(report)["false-negatives"] == "passed"
@@ -83,12 +75,6 @@ class TestThreeStates:
         data[filters[1]] = 0
         path.write_bytes(data)
         assert outcomes(check(path))["saturated"] == "not run"
-
-    def test_limits_run_where_they_are_given(self, fixtures: Path):
-        path = fixtures / "pyarrow-filters.parquet"
-        assert outcomes(check(path))["fpp-above-limit"] == "not run"
-        assert outcomes(check(path, Policy(Limits(max_fpp=0.5))))["fpp-above-limit"] == "passed"
-        assert outcomes(check(path, Policy(Limits(max_fpp=0.001))))["fpp-above-limit"] == "failed"
 
     def test_pages_that_cannot_be_decoded(self, fixtures: Path, tmp_path: Path):
         path = Path(shutil.copy(fixtures / "spark-int96.parquet", tmp_path))
@@ -153,30 +139,17 @@ class TestFailure:
 
 class TestRequired:
     def test_filters_of_every_row_group_are_queried(self, fixtures: Path):
-        (finding,) = check(
-            fixtures / "duckdb-some-row-groups.parquet",
-            Policy(required("mixed"), select=("missing-filter",)),
-        ).findings
+        policy = Policy(required("mixed"), select=("missing-filter",))
+        (finding,) = check(fixtures / "duckdb-some-row-groups.parquet", policy).findings
         assert [evidence.row_group for evidence in finding.evidence] == [2, 3]
 
     def test_a_nested_column_has_short_names(self, fixtures: Path):
         path = fixtures / "duckdb-types.parquet"
         for name in ("words", "words.list.element", "point.x"):
-            assert not check(
-                path,
-                Policy(
-                    required(
-                        name,
-                    ),
-                    select=("missing-filter",),
-                ),
-            ).findings
+            assert not check(path, Policy(required(name), select=("missing-filter",))).findings
 
     def test_a_file_without_the_column_fails(self, lying: Path):
-        report = check(
-            lying,
-            Policy(required("flag", "nothere"), ignore=("correctness", "format", "efficiency")),
-        )
+        report = check(lying, Policy(required("flag", "nothere"), ignore=("correctness", "format", "efficiency")))
         (finding,) = report.findings
         assert (finding.column, finding.severity, finding.fix) == ("nothere", "error", None)
         assert report.failed
@@ -189,57 +162,8 @@ class TestRequired:
         with pytest.raises(UsageError, match="did you mean user_id"):
             ensure_columns([str(fixtures / "events.parquet")], policy)
 
-    def test_one_file_that_has_it_is_enough(self, fixtures: Path):
-        """Files that cannot be read are skipped, and no footer is read once each column was found in some file."""
-        names = ["nothere.parquet", "make.py", "events.parquet", "spark-boolean.parquet", "spark-plain.parquet"]
-        paths = (str(fixtures / name) for name in names)
-        ensure_columns(paths, Policy(required("user_id", "flag")))
-        assert list(paths) == [str(fixtures / "spark-plain.parquet")]
-
-    def test_a_column_is_not_missing_where_no_file_can_be_read(self, fixtures: Path):
-        name, policy = str(fixtures / "make.py"), Policy(required("user_id"))
-        ensure_columns([name], policy)
-        row = works.check(policy)(name)
-        assert (row.exit_code, row.report.findings) == (UnreadableError.exit_code, ())
-        assert "not a Parquet file" in row.report.unreadable[0]
-
-
-class TestOfMany:
-    def test_a_file_that_cannot_be_opened_has_a_report(self, tmp_path: Path, conformance: Path):
-        (tmp_path / "text").write_text("no Parquet file, but long enough")
-        row = works.check(Policy())(str(tmp_path / "text"))
-        assert (row.status, row.exit_code) == ("failed", UnreadableError.exit_code)
-        assert row.report.failed
-        assert set(outcomes(row.report).values()) == {"not run"}
-        row = works.check(Policy())(str(conformance / "encrypted" / "uniform_gcm.parquet"))
-        assert (row.status, row.exit_code) == ("refused", RefusedError.exit_code)
-        assert row.report.failed
-
-    def test_reports_travel_between_processes(self, fixtures: Path, tmp_path: Path):
-        for path in (fixtures / "spark-boolean.parquet", tmp_path / "nothere"):
-            row = works.check(Policy(required("flag")))(str(path))
-            there = pickle.loads(pickle.dumps(row))
-            assert there == row
-            assert there.report == row.report
-        assert pickle.loads(pickle.dumps(Policy(quick=True))) == Policy(quick=True)
-
-
-def test_a_filter_of_ours_meets_its_own_limits(tmp_path: Path):
-    path = tmp_path / "ours.parquet"
-    keys = pa.table({"key": [f"key {n * 7919 % 1_000_003}" for n in range(50_000)]})
-    pq.write_table(keys, path, row_group_size=20_000, use_dictionary=False, compression="none")
-    add_filters(path, ["key"], in_place=True, fpp=0.01)
-    limits = Limits(filters=FilterSpec("key", judge="existence"), max_fpp=0.0125, max_bytes_share=0.25, min_ndv=5000, min_chunk_bytes=1000)
-    assert check(path, Policy(limits, fail_on="info")).findings == ()
-
-
-def test_a_column_that_is_required_twice_is_looked_up_once(fixtures):
-    ensure_columns([fixtures / "pyarrow-filters.parquet"], Policy(required("id", "id")))
-
 
 def test_a_required_filter_of_a_boolean_column_has_no_fix(fixtures):
-    (finding,) = check(
-        fixtures / "pyarrow-filters.parquet",
-        Policy(select=("missing-filter",), limits=required("flag")),
-    ).findings
+    policy = Policy(select=("missing-filter",), limits=required("flag"))
+    (finding,) = check(fixtures / "pyarrow-filters.parquet", policy).findings
     assert (finding.rule, finding.fix) == ("missing-filter", None)

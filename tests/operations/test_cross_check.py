@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,14 +17,9 @@ import pytest
 
 from sbbf_tool import add_filters, check, explain, probe, repair, verify
 from sbbf_tool.cli import run
-from sbbf_tool.editing.edit import Edit
 from sbbf_tool.file.cross_check import TESTED, CrossChecks, is_tested
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import pack, works
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.samples import write_column
@@ -90,27 +83,10 @@ def test_one_chunk_of_each_kind_of_an_unknown_writer(tmp_path, created_by):
     assert add_filters(path, ["a"], output=tmp_path / "i.parquet").cross_checked == 1
 
 
-def test_the_version_of_the_pages_is_part_of_a_kind(tmp_path):
-    checks = CrossChecks()
-    counts = []
-    for version in ("1.0", "2.0", "1.0"):
-        path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False, data_page_version=version)
-        counts.append(add_filters(rename_writer(path), ["v"], in_place=True, cross_checks=checks).cross_checked)
-    assert counts == [1, 1, 0]
-
-
 @each("left_out", ["min_value", "max_value", "null_count"])
 def test_a_known_writer_that_states_too_little(tmp_path, left_out):
     path = state(write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False), **{left_out: None})
     assert add_filters(path, ["v"], in_place=True).cross_checked == 1
-
-
-def test_older_bounds_are_not_enough(tmp_path):
-    """`min` and `max` compare as each writer pleased; those of unsigned numbers are used by no reader."""
-    path = write_column(tmp_path / "g.parquet", NUMBERS.cast(pa.uint64()), use_dictionary=False)
-    state(path, min_value=None, max_value=None, min=(7).to_bytes(8, "little"), max=(8).to_bytes(8, "little"))
-    report = add_filters(path, ["v"], in_place=True)
-    assert (report.cross_checked, messages_of(report)) == (1, [])
 
 
 def test_the_known_writers_are_those_that_write_here():
@@ -138,27 +114,6 @@ def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
     output = capsys.readouterr().out
     assert "1 column chunk not cross-checked: pyarrow cannot decode it" in output
     assert "All values verified" not in output
-    outcome = works.add(FilterSpec(("v",)), Edit(in_place=True))(str(path))
-    assert (outcome.status, outcome.report.cross_checked, outcome.report.not_cross_checked) == ("ok", 0, 1)
-
-
-def test_an_object_that_is_sent_is_one_in_each_process():
-    checks = CrossChecks()
-    first, second = (pickle.loads(pickle.dumps(checks)) for _ in range(2))
-    assert first is second
-    assert pickle.loads(pickle.dumps(CrossChecks())) is not first
-
-
-@each("jobs", [1, 2])
-def test_many_files_are_cross_checked_once_in_each_process(tmp_path, monkeypatch, jobs):
-    whole = rename_writer(write_column(tmp_path / "_f", NUMBERS, use_dictionary=False)).read_bytes()
-    for number in range(30):
-        (tmp_path / f"{number}.parquet").write_bytes(whole)
-    monkeypatch.setattr(pack, "TASK_COST", 2 * len(whole))
-    work = works.add(FilterSpec(("v",)), Edit(in_place=True, jobs=1))
-    outcomes = list(LocalRunner(jobs).run(Selection(tmp_path), work))
-    assert [outcome.status for outcome in outcomes] == ["ok"] * 30
-    assert 1 <= sum(outcome.report.cross_checked for outcome in outcomes) <= jobs
 
 
 # Statistics
@@ -244,11 +199,6 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 # Wrongly read pages
 
 
-def add_by_runner(path: Path) -> None:
-    (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",)), Edit(in_place=True), rebuild="all"))
-    assert outcome.exit_code == 4, outcome
-
-
 def add(path: Path) -> None:
     add_filters(path, ["v"], in_place=True, rebuild="all")
 
@@ -279,18 +229,16 @@ def misread(monkeypatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("operation", [add, rebuild_bad, add_by_runner])
+@pytest.mark.parametrize("operation", [add, rebuild_bad])
 def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     """With the writer known, statistics show it; else pyarrow does."""
     path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
     if not is_known:
         rename_writer(state(path, min_value=None, max_value=None))
     add_filters(path, ["v"], in_place=True)
-    before = path.read_bytes()
     misread()
-    if operation in (add_by_runner, rebuild_bad):
+    if operation is rebuild_bad:
         operation(path)
-        assert operation is rebuild_bad or path.read_bytes() == before
     else:
         message = "its values cannot be read with certainty: pyarrow decodes 1 values"
         assert_refused(lambda: operation(path), tmp_path, message=message, hint="report", place="column v, row group 0")
@@ -307,10 +255,3 @@ def test_contradictions_that_pyarrow_cannot_decide_are_refused(tmp_path):
     path.write_bytes(data)
     message = "a value is above max_value, and pyarrow cannot decode it"
     assert_refused(lambda: add_filters(path, ["v"], in_place=True), tmp_path, message=message, hint="")
-
-
-def test_reports_count_the_chunks(tmp_path, capsys):
-    path = rename_writer(write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False))
-    assert run(["add-filter", str(path), "-c", "v", "--in-place", "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["cross_checked"], document["not_cross_checked"]) == (1, 0)

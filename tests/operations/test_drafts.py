@@ -10,20 +10,14 @@ import pytest
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.hints import Fix
-from sbbf_tool.operations.check import check
-from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.probe import probe
-from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
-from sbbf_tool.rules.check_policy import Policy
 from support.draft_files import write_draft
 from support.samples import write_column, write_events
 from support.tables import each
@@ -34,7 +28,6 @@ NAMES = [dialect.name for dialect in DRAFTS]
 DRAFT_DIALECTS = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
 """Drafts whose header is not today's."""
 COLUMNS = ("id", "name", "score", "point.x", "tags")
-PUBLIC_VALUES = ["hello", "parquet", "bloom", "filter"]
 
 
 @pytest.fixture
@@ -85,13 +78,6 @@ def test_a_file_of_each_dialect_is_inspected_and_verified(events, dialect):
     assert pq.read_table(path).equals(pq.read_table(events))
 
 
-def test_values_expose_a_draft_with_todays_header(events):
-    path = with_filters(events, "draft2-final", ("name",))
-    assert all(row.dialect is None and row.warnings == () for row in inspect(path).filters)
-    assert {result.cause for result in verify(path).filters} == {"block"}
-    assert {finding.rule for finding in verify(path).findings} == {"wrong-block"}
-
-
 @each("dialect", NAMES)
 def test_every_type(fixtures, tmp_path, dialect):
     source = fixtures / "pyarrow-types.parquet"
@@ -100,11 +86,6 @@ def test_every_type(fixtures, tmp_path, dialect):
     write_draft(source, columns, target, dialect)
     if dialect != "draft2-final":
         assert all(result.is_verified and result.dialect == dialect for result in verify(target).filters)
-
-
-def test_an_empty_name_is_refused(events):
-    with pytest.raises(UsageError, match="no dialect 'draft9'"):
-        probe(events, "id", [1], dialect="draft9")
 
 
 # Query
@@ -117,15 +98,6 @@ def test_a_draft_queried_in_its_dialect_answers_as_todays_does(events, dialect):
     assert not any(value.is_absent for value in probe(path, "name", names, dialect=dialect).values)
     absent = probe(path, "name", [f"nobody {n}" for n in range(100)], dialect=dialect)
     assert sum(value.is_absent for value in absent.values) > 90
-
-
-@each("dialect", DRAFT_DIALECTS)
-def test_an_unnamed_dialect_gives_no_answer(events, dialect):
-    path = with_filters(events, dialect, ("name",))
-    report = probe(path, "name", ["name 1", "nobody"])
-    assert {answer.answer for value in report.values for answer in value.row_groups} == {"cannot say"}
-    assert all("dialect" in (answer.reason or "") for value in report.values for answer in value.row_groups)
-    assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
 
 
 @each("dialect", ["current", *DRAFT_DIALECTS])
@@ -163,15 +135,6 @@ VALUES = [f"value {n}".encode() for n in range(200)]
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     return write_column(tmp_path / "texts.parquet", pa.array([value.decode() for value in VALUES]), use_dictionary=False)
-
-
-@each("with_length", {"with length": True, "without": False})
-@each("dialect", DRAFT_DIALECTS)
-def test_the_values_decide(texts, dialect, with_length):
-    put(texts, build_draft_header(find_dialect(dialect), 1024), build(dialect, VALUES, 1024), with_length=with_length)
-    (row,), (result,) = inspect(texts).filters, verify(texts).filters
-    assert (row.dialect, result.dialect, result.is_verified) == (dialect, dialect, True)
-    assert row.header_bytes == result.header_bytes == len(build_draft_header(find_dialect(dialect), 1024))
 
 
 def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
@@ -219,13 +182,6 @@ def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
     assert not probe(path, "v", [12345], dialect="branch-12").is_absent
 
 
-def test_a_chunk_without_values(tmp_path):
-    path = write_column(tmp_path / "nulls.parquet", pa.array([None, None], pa.int32()))
-    put(path, build_draft_header(find_dialect("draft1-raw"), 64), bytes(64))
-    (result,) = verify(path).filters
-    assert (result.dialect, result.verified_values, result.false_negatives) == (None, 0, 0)
-
-
 # Repair
 
 
@@ -239,29 +195,6 @@ def test_repair_brings_it_to_todays_form(events, dialect):
     assert all(result.is_verified and result.dialect is None for result in verify(path).filters)
     assert probe(path, "name", ["nobody"]).is_absent
     assert pq.read_table(path).equals(before)
-
-
-@each("dialect", DRAFT_DIALECTS)
-def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
-    path = with_filters(events, dialect, ("id", "name"))
-    report = repair(path, drop=True, in_place=True)
-    assert {step.fix for step in report.steps} == {"drop"}
-    assert inspect(path).filters == ()
-
-
-@each("dialect", NAMES)
-def test_removed_it_leaves_the_file_as_it_was(events, dialect):
-    path = with_filters(events, dialect)
-    remove_filters(path, in_place=True)
-    assert path.read_bytes() == events.read_bytes()
-
-
-@each("dialect", DRAFT_DIALECTS)
-def test_check_names_it_without_reading_the_data(events, dialect):
-    path = with_filters(events, dialect, ("name",))
-    (finding,) = check(path, Policy(select=("draft-dialect",))).findings
-    assert finding.fix == Fix("repair", (str(path),), ("name",))
-    assert all(dialect in evidence.fact for evidence in finding.evidence)
 
 
 # Files with wrong headers

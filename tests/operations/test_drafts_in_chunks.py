@@ -58,17 +58,6 @@ def test_inspect_verify_and_check(plain: Path, tmp_path: Path, dialect: str, in_
     assert pq.read_table(path).equals(pq.read_table(plain))
 
 
-def test_the_fixture(fixtures: Path, plain: Path, tmp_path: Path):
-    """The fixture is what its generator writes, and its filters are the first bytes of its chunks."""
-    fixture = fixtures / "drafts" / "draft1-page-in-chunks.parquet"
-    write_draft_in_chunks(plain, ["id", "k", "name"], tmp_path / "again.parquet", "draft1-page")
-    assert (tmp_path / "again.parquet").read_bytes() == fixture.read_bytes()
-    metadata = pq.read_metadata(fixture)
-    for row in inspect(fixture).filters:
-        chunk = metadata.row_group(row.row_group).column(metadata.schema.names.index(row.column))
-        assert row.offset + row.header_bytes + row.bitset_bytes == chunk.data_page_offset
-
-
 @SIZES
 @each("dialect", FIRST_DRAFTS)
 def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
@@ -95,17 +84,6 @@ def test_replace_and_rebuild_give_todays_filters(plain: Path, tmp_path: Path, di
         assert probe(path, "name", ["nobody"]).is_absent
         assert pq.read_table(path).equals(pq.read_table(plain))
         assert not {finding.rule for finding in check(path).findings} - {"large-for-chunk"}
-
-
-@SIZES
-@each("dialect", FIRST_DRAFTS)
-def test_replace_one_column(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
-    path = write(plain, tmp_path, dialect, in_size)
-    add_filters(path, ["k"], rebuild="all", in_place=True)
-    results = verify(path)
-    assert all(result.is_verified for result in results.filters)
-    assert {result.column: result.dialect for result in results.filters} == {"id": dialect, "k": None, "name": dialect, "maybe": dialect}
-    assert "overlapping-filter" not in {finding.rule for finding in check(path).findings}
 
 
 @SIZES

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool import add_filters, explain, inspect, probe, prune
-from support.samples import ROW_GROUP_ROWS, ROWS, write_column, write_events
+from support.samples import ROWS, write_column, write_events
 from support.tables import each
 
 REASON = "the filter is empty, but the column chunk has values"
@@ -45,11 +45,6 @@ def test_no_stored_value_is_absent(path: Path, count: int) -> None:
     assert answers(path, "id", range(count)) == {("cannot say", REASON)}
     report = probe(path, "id", range(count))
     assert [(each.row_groups, each.answer, each.reason) for each in report.inconclusive] == [((0,), "cannot say", REASON)]
-
-
-def test_other_row_groups_are_answered(path: Path) -> None:
-    (answer,) = probe(path, "id", [7 * ROW_GROUP_ROWS]).values
-    assert [each.answer for each in answer.row_groups][:2] == ["cannot say", "maybe"]
 
 
 def test_explain_and_prune_do_not_skip_its_row_group(path: Path) -> None:

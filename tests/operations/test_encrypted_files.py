@@ -430,13 +430,6 @@ class TestCommands:
         assert run(["repair", path, "--in-place"]) == 0
         assert not any(secret in text for secret in SECRET.values() for text in capsys.readouterr())
 
-    def test_locked_columns_are_reported(self, file, tmp_path, capsys):
-        (tmp_path / "some.json").write_text(json.dumps({"footer_key": SECRET["footer"]}))
-        assert run(["inspect", str(file("java-columns")), "--keys", str(tmp_path / "some.json")]) == 0
-        out = capsys.readouterr().out
-        assert "locked columns (their key was not given): name, nested.tag\n" in out
-        assert "encrypted: score\n" in out
-
     @each("argument", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
     def test_a_key_instead_of_a_file_name(self, file, capsys, argument):
         assert run(["inspect", str(file("java-columns")), "--keys", argument]) == 2
@@ -453,9 +446,6 @@ class TestCommands:
         assert done.returncode == 4
         assert [line for line in done.stderr.splitlines() if "can read the keys" not in line] == done.stderr.splitlines()[-1:]
         assert done.stderr.endswith("the package cryptography is not installed; pip install 'sbbf-tool[encryption]'\n")
-
-    def test_plain_files_take_keys_too(self, fixtures, keys_path):
-        assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), "--keys", keys_path]) == 0
 
 
 # The conformance files
@@ -538,12 +528,6 @@ class TestLockedColumns:
         } == {True}
         assert not check(path, Policy(quick=True), keys=keys_of(path.stem)).locked_columns
 
-    def test_without_any_other_filter_no_rule_runs(self, file):
-        path, keys = file("java-columns"), keys_of("java-columns", keys={"footer": SECRET["footer"]})
-        remove_filters(path, ["id", "score", "nested.code"], in_place=True, keys=keys)
-        reasons = {outcome.reason for outcome in check(path, keys=keys).rules if outcome.rule == "false-negatives"}
-        assert reasons == {"the filters of its locked columns cannot be located: name, nested.tag"}
-
     def test_commands_name_them(self, locked, tmp_path, capsys):
         path, keys, names = locked
         keys_path = tmp_path / "some.json"
@@ -564,17 +548,3 @@ class TestLockedColumns:
         for command in (["check"], ["repair", "--drop", "-n"]):
             assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(keys_path)]) == 0
             assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")
-
-
-@each("name", FILES)
-def test_changes_of_a_changed_file_leave_no_bytes(file, name):
-    """Encrypted filters that stay are moved as they are."""
-    path, keys = file(name), keys_of(name)
-    old = path.read_bytes()
-    add_filters(path, COLUMNS, in_place=True, rebuild="all", keys=keys)
-    size = path.stat().st_size
-    for fpp in (0.2, 0.01):
-        add_filters(path, COLUMNS[:1], in_place=True, rebuild="all", keys=keys, fpp=fpp)
-        assert verify(path, keys=keys).is_sound
-    assert path.read_bytes()[: len(old)] == old
-    assert path.stat().st_size <= size + 64

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import UsageError, add_filters, explain
+from sbbf_tool import add_filters, explain
 from support.advised import GROUP, write
 
 
@@ -33,14 +33,6 @@ def test_only_the_filter_excludes_a_value_within_min_and_max(path):
     assert [row.filter for row in report.row_groups].count("absent") >= 4
     assert steps(report, "duckdb") == ["filter" if row.filter == "absent" else "read" for row in report.row_groups]
     assert steps(report, "polars") == ["read"] * 5
-
-
-def test_every_engine_reads_the_row_group_that_holds_the_value(path):
-    value = pq.read_table(path, columns=["random_id"])["random_id"][2 * GROUP].as_py()
-    report = explain(path, "random_id", value)
-    assert not report.absent
-    assert not report.row_groups[2].is_absent
-    assert {engine.steps[2] for engine in report.engines} == {"read"}
 
 
 def test_sorted_row_groups_are_skipped_by_min_and_max(path):
@@ -69,12 +61,6 @@ def test_a_harmful_filter_is_reported_and_skips_nothing(path):
     assert (duckdb.harm, duckdb.skipped_by_filter) == ("loses rows", 0) if "harm" in duckdb.steps else (None, 0)
 
 
-def test_no_value_is_in_a_column_of_nulls(path):
-    report = explain(path, "nothing", 3)
-    assert report.absent
-    assert {row.statistics for row in report.row_groups} == {"absent"}
-
-
 @pytest.mark.parametrize(
     ("column", "value", "answers"),
     [
@@ -97,25 +83,7 @@ def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, a
     assert row.statistics == answers
 
 
-def test_without_statistics_there_is_no_answer(tmp_path):
-    write(tmp_path / "plain.parquet", write_statistics=False)
-    report = explain(tmp_path / "plain.parquet", "random_id", -1)
-    assert {(row.statistics, row.filter) for row in report.row_groups} == {("cannot say", "no filter")}
-    assert not report.absent
-
-
 def test_a_file_without_row_groups_holds_no_value(fixtures):
     report = explain(fixtures / "pyarrow-empty.parquet", pq.read_schema(fixtures / "pyarrow-empty.parquet").names[0], "1")
     assert report.absent
     assert {engine.share_skipped for engine in report.engines} == {0.0}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(("random_di", 1), "no column"), (("random_id", "x"), "not a value")],
-)
-def test_invalid_arguments_are_usage_errors(path, arguments, message):
-    with pytest.raises(UsageError, match=message):
-        explain(path, *arguments)
-    with pytest.raises(UsageError, match="unknown engine"):
-        explain(path, "random_id", 1, engine_name="duckbd")

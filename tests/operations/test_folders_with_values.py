@@ -61,12 +61,6 @@ def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, fold
     assert probe(write(tmp_path / "same" / "day=1" / "day=1" / "a.parquet"), "day", [4]).is_absent
 
 
-def test_many_values(path: Path) -> None:
-    report = probe(path, "day", [4, 1, 5])
-    assert [(each.answer, each.reason) for each in report.inconclusive] == [("cannot say", REASON.format("day=1"))]
-    assert probe(path, "day", [4, 5]).is_absent
-
-
 @each("folder, words", [("DAY=1", "DAY=1"), ("day=01", "day=01"), ("day=%31", "day=1")])
 def test_how_a_folder_states_a_value(tmp_path: Path, folder: str, words: str) -> None:
     path = write(tmp_path / folder / "a.parquet")

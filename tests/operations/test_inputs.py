@@ -92,13 +92,6 @@ def test_an_open_file_gives_the_same_answers_and_stays_open(read: Callable[..., 
             assert handle.tell() == 17
 
 
-def test_open_files_have_names() -> None:
-    with DATA.open("rb") as file, tempfile.TemporaryFile() as copy:
-        copy.write(DATA.read_bytes())
-        assert sbbf_tool.inspect(file).file == str(DATA)
-        assert sbbf_tool.inspect(copy).file == sbbf_tool.inspect(io.BytesIO(DATA.read_bytes())).file == "<open file>"
-
-
 @each("names", ["lake", "lake/", "lake/*.parquet", ["lake/a.parquet", "lake/day=1"]])
 def test_advise_and_prune_list_folders_and_globs(memory: Any, names: str | list[str]) -> None:
     memory.pipe_file("/lake/day=1/b.parquet", DATA.read_bytes())
@@ -112,14 +105,6 @@ def test_advise_and_prune_list_folders_and_globs(memory: Any, names: str | list[
     assert report.row_groups == files
     assert report.warnings == ()
     assert report.dataset().to_table().num_rows == 100 * files
-
-
-def test_advise_on_several_open_files() -> None:
-    streams = [io.BytesIO(DATA.read_bytes()) for _ in range(3)]
-    advice = sbbf_tool.advise([*streams, DATA])
-    assert advice.files == 4
-    assert len(set(advice.sampled_files)) == len(advice.sampled_files)
-    assert sbbf_tool.advise(streams[0]).files == 1
 
 
 def test_a_file_that_is_changed_while_it_is_read_is_an_error(memory: Any) -> None:
@@ -151,17 +136,6 @@ def test_missing_and_broken_files_are_named(memory: Any, read: Callable[..., Any
             read(path, filesystem=memory)
     with pytest.raises(UnreadableError, match=r"^<open file>: "):
         read(io.BytesIO(b"PAR1 no footer"))
-
-
-def test_no_file_beside_an_object_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Any) -> None:
-    """A journal in the working folder says nothing about a file with the same path in another file system."""
-    monkeypatch.chdir(tmp_path)
-    memory.pipe_file("/broken.parquet", b"PAR1 no footer")
-    paths: list[str] = []
-    monkeypatch.setattr(os, "open", lambda path, *rest, **options: paths.append(path))
-    with pytest.raises(UnreadableError, match=r"^/broken.parquet: "):
-        sbbf_tool.inspect("broken.parquet", filesystem=memory)
-    assert paths == []
 
 
 class Failing(fsspec.AbstractFileSystem):  # type: ignore[misc]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -57,21 +56,6 @@ def test_each_filter_is_measured_from_its_own_bits(filtered):
         assert row.warnings == ()
 
 
-def test_without_bitsets_only_headers_are_read(filtered, monkeypatch):
-    read = []
-    monkeypatch.setattr(LocalSource, "read", lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1])
-    whole = inspect(filtered)
-    bitsets = {(row.offset + row.header_bytes, row.bitset_bytes) for row in whole.filters}
-    assert bitsets <= set(read)
-    read.clear()
-    report = inspect(filtered, bitsets=False)
-    assert not bitsets & set(read)
-    no_measurements = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
-    assert report.filters == tuple(dataclasses.replace(row, **no_measurements) for row in whole.filters)
-    assert whole.unreferenced != ()
-    assert inspect(filtered, search=False) == dataclasses.replace(whole, unreferenced=())
-
-
 FIGURES_OF_BITS = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
 
 
@@ -97,29 +81,6 @@ def without_lengths(metadata: FileMetaData) -> None:
     for row_group in metadata.row_groups:
         for chunk in row_group.columns:
             chunk.meta_data.bloom_filter_length = None
-
-
-def test_a_draft_without_its_bits_has_no_dialect(fixtures):
-    row = inspect(fixtures / "drafts" / "draft1-thrift.parquet", bitsets=False).filters[0]
-    assert (row.dialects, row.dialect) == (("draft1-thrift", "draft2-thrift"), None)
-    assert any("the values of the column were not compared" in warning for warning in row.warnings)
-
-
-def test_estimates_come_near_the_truth(filtered):
-    distinct = {"id": 100, "name": 68, "nothing": 0}
-    rows = inspect(filtered).filters
-    assert {row.column for row in rows} == distinct.keys()
-    for row in rows:
-        assert row.estimated_ndv == pytest.approx(distinct[row.column], rel=0.1)
-
-
-def test_a_saturated_filter_has_no_estimate(filtered):
-    place = places(filtered)[0, "id"]
-    with open(filtered, "r+b") as stream:
-        stream.seek(place.offset + 16)
-        stream.write(b"\xff" * (place.length - 16))
-    row = inspect(filtered).filters[0]
-    assert (row.estimated_ndv, row.bits_per_value, row.fill_ratio, row.estimated_fpp) == (None, None, 1.0, 1.0)
 
 
 def test_chunks_without_a_filter_are_shown_on_request(filtered):
@@ -149,12 +110,6 @@ def test_some_columns_alone(filtered):
     assert [row.column for row in inspect(filtered, ["tags"], all_chunks=True).filters] == ["tags.list.element"] * 3
     with pytest.raises(UsageError, match="did you mean name"):
         inspect(filtered, ["nam"])
-
-
-def test_a_report_is_plain_values_all_the_way(filtered):
-    document = json.loads(json.dumps(dataclasses.asdict(inspect(filtered, all_chunks=True))))
-    assert set(document) == {field.name for field in dataclasses.fields(inspect(filtered))}
-    assert document["filters"][0]["estimated_fpp"] == inspect(filtered).filters[0].estimated_fpp
 
 
 # Bytes that nothing leads to
@@ -236,33 +191,7 @@ def test_an_offset_that_means_no_filter_is_reported(plain):
     assert inspect(plain, all_chunks=True).filters[0].warnings == ("bloom_filter_offset is 0, which means that there is no filter",)
 
 
-def test_sizes_of_spark_that_some_readers_refuse_are_reported(fixtures):
-    for name, words in (("spark-1000-bytes", "1000 bytes is not a whole number of blocks"), ("spark-96-bytes", "not a power of two")):
-        rows = inspect(fixtures / f"{name}.parquet").filters
-        assert rows
-        for row in rows:
-            assert any(words in warning for warning in row.warnings)
-
-
-def test_a_filter_without_a_length_is_reported(conformance):
-    without, with_length = (
-        inspect(conformance / "parquet-testing" / name)
-        for name in ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")
-    )
-    assert {row.stated_length for row in without.filters} == {None}
-    assert all("bloom_filter_length is missing" in row.warnings[0] for row in without.filters)
-    assert [row.warnings for row in with_length.filters] == [()]
-
-
 # Encrypted files
-
-
-@each("name", ["columns_plainfooter", "uniform_plainfooter"])
-def test_ciphertext_is_never_measured(conformance, name):
-    report = inspect(conformance / "encrypted" / f"{name}.parquet", all_chunks=True)
-    encrypted = [row for row in report.filters if "its column is encrypted" in row.warnings]
-    assert encrypted
-    assert {(row.fill_ratio, row.unreadable) for row in encrypted} == {(None, None)}
 
 
 def test_a_column_that_is_named_twice_counts_once(fixtures):

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool import add_filters, check, explain, probe, prune, repair, verify
+from sbbf_tool import add_filters, check, explain, probe, prune, verify
 from sbbf_tool.parquet.iso8601 import format_timestamp
 from support.defects import Edit, bloom_of
 from support.instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
@@ -137,18 +137,6 @@ def test_a_filter_of_stored_forms_alone_is_queried_for_both_forms(tmp_path: Path
     for instant, value in zip(INSTANTS, probe(path, "at", [text_of(instant) for instant in INSTANTS]).values, strict=True):
         assert expected[instant] <= {answer.row_group for answer in value.row_groups if answer.answer != "absent"}
     assert probe(str(path), "at", (text_of(ABSENT[0]),)).inconclusive == ()
-
-
-def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> None:
-    path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(towards_zero)))
-    report = verify(path)
-    assert report.is_sound
-    assert all(result.is_verified and result.excluded_instants for result in report.filters)
-    assert "int96-form-missing" in {finding.rule for finding in report.findings}
-    repair(path, in_place=True)
-    report = verify(path)
-    assert not any(result.excluded_instants for result in report.filters)
-    assert "int96-form-missing" not in {finding.rule for finding in report.findings}
 
 
 @each("form", KNOWN_FORMS)

@@ -136,13 +136,6 @@ def test_the_text_names_row_groups_without_an_answer(tmp_path, capfd):
     ]
 
 
-def test_the_text_names_the_option_for_filters_of_a_draft(fixtures, tmp_path, capfd):
-    values_file = tmp_path / "values"
-    values_file.write_text("".join(f"{value}\n" for value in VALUES))
-    assert run(["probe", str(fixtures / "drafts" / "draft1-thrift.parquet"), "id", "--values-file", str(values_file)]) == 0
-    assert "; name the dialect to query it)\n" in capfd.readouterr().out
-
-
 def test_formats_for_programs_are_complete(path, tmp_path, capfd):
     values = VALUES[: MANY_VALUES + 200]
     values_file = tmp_path / "values"

@@ -9,15 +9,10 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-import pytest
 
 import sbbf_tool
-from sbbf_tool.advice.queries import count_query, parse_query
-from sbbf_tool.errors import UsageError
-from sbbf_tool.file.parquet_file import ParquetFile
 from support.tables import each
 
 VALUES = {
@@ -87,15 +82,6 @@ def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
     assert hit.row_groups == (0, 1, 2, 3)
 
 
-@each("name", [name for name in VALUES if name != "half"])  # which pyarrow does not compare
-def test_a_value_is_still_absent_where_all_is_null(tmp_path, name):
-    path = write(tmp_path / "v.parquet", name, filters=False)
-    value = VALUES[name][1][0]
-    report = sbbf_tool.prune(path, "v", [value])
-    assert 0 not in report.files[0].row_groups
-    assert report.dataset().to_table(filter=pc.equal(ds.field("v"), pa.scalar(value, VALUES[name][0]))).num_rows > 0
-
-
 @each("rows", [[[1], []], [[1], None], [[1], [None]], [[1, 2], [3]]])
 def test_null_in_a_list_is_never_ruled_out(tmp_path, rows):
     path = tmp_path / "l.parquet"
@@ -121,17 +107,3 @@ def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
         (again,) = sbbf_tool.probe(path, "v", [text]).values
         assert (report.note == "nulls are never in a Bloom filter", again.note == report.note) == (not is_text, True)
         assert report.row_groups[0].statistics == ("absent" if is_text else "maybe")
-
-
-@each("name", ["int64", "double", "date", "bool"])
-def test_a_query_that_equals_null_is_refused_however_it_is_written(tmp_path, name):
-    path = write(tmp_path / "v.parquet", name, filters=False)
-    for text in ("v = NULL", "v = 'null'", "v IN ('null')", "v IN ('NULL', NULL)"):
-        with pytest.raises(UsageError, match="no value equals NULL"), ParquetFile.open(path) as file:
-            count_query(file, parse_query(text))
-
-
-def test_a_query_for_the_text_null_is_counted(tmp_path):
-    path = write(tmp_path / "v.parquet", "string", filters=False)
-    with ParquetFile.open(path) as file:
-        assert count_query(file, parse_query("v = 'null'")).after_statistics == 3

@@ -63,15 +63,6 @@ def test_ten_changes_take_the_bytes_of_one(plain, tmp_path, append):
     assert plain.read_bytes() == old
 
 
-def test_the_first_bytes_of_the_tail_stay_where_they_are(plain):
-    add_filters(plain, ["id"], in_place=True)
-    before = places(plain)
-    report = add_filters(plain, ["name"], in_place=True)
-    assert {key: place for key, place in places(plain).items() if key[1] == "id"} == before
-    assert {place.offset for key, place in places(plain).items() if key[1] == "name"} == {row.offset for row in report.filters}
-    assert_sound(plain)
-
-
 def test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it(plain):
     old_size = plain.stat().st_size
     assert add_filters(plain, ["id"], in_place=True, append=True).leftover_bytes == 0
@@ -83,29 +74,6 @@ def test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it(plain):
     assert report.leftover_bytes == 0
     assert report.undo is None
     assert [unused.offset + unused.length for unused in inspect(plain).unreferenced] == [old_size]
-    assert_sound(plain)
-
-
-def test_an_undo_that_is_offered_restores_the_old_bytes(plain):
-    add_filters(plain, ["id"], in_place=True)
-    first = plain.read_bytes()
-    report = add_filters(plain, ["name"], in_place=True)
-    assert report.undo is not None
-    remove_filters(plain, report.undo.columns, in_place=True)
-    assert plain.read_bytes() == first
-    assert add_filters(plain, ["id"], in_place=True, rebuild="all", fpp=0.3).undo is None
-
-
-def test_a_repair_keeps_the_other_filters(plain):
-    add_filters(plain, ["id", "name"], in_place=True)
-    name = {key: place.length for key, place in places(plain).items() if key[1] == "name"}
-
-    def forget_length(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.bloom_filter_length = None
-
-    edit_footer(plain, forget_length)
-    assert repair(plain, in_place=True).steps
-    assert {key: place.length for key, place in places(plain).items() if key[1] == "name"} == name
     assert_sound(plain)
 
 
@@ -172,16 +140,6 @@ def test_a_filter_with_a_broken_header_ends_the_tail(plain):
     assert plain.read_bytes()[: len(damaged_data)] == damaged_data
 
 
-def test_a_reference_into_an_old_footer_ends_the_tail(plain):
-    def point_at_old_footer(metadata: FileMetaData) -> None:
-        metadata.row_groups[0].columns[1].meta_data.bloom_filter_offset = first - 20
-
-    first = plain.stat().st_size
-    add_filters(plain, ["id"], in_place=True)
-    edit_footer(plain, point_at_old_footer)
-    assert tail_of(plain) == plain.stat().st_size
-
-
 @each("length", [104, 184, None])
 @each(
     "change",
@@ -206,11 +164,3 @@ def test_a_filter_whose_length_was_changed_later_is_not_cut(plain, length, chang
     filters = verify(plain).filters
     assert len(filters) >= 3
     assert not any(checked.false_negatives or checked.problem for checked in filters)
-
-
-def test_a_run_with_nothing_to_do_does_not_look_for_the_tail(plain, monkeypatch):
-    add_filters(plain, ["id"], in_place=True)
-    monkeypatch.setattr("sbbf_tool.editing.edit.find_own_tail", lambda file: pytest.fail("the tail was searched"))
-    assert add_filters(plain, ["id"], in_place=True).filters == ()
-    with pytest.raises(pytest.fail.Exception, match="the tail was searched"):
-        add_filters(plain, ["name"], in_place=True)

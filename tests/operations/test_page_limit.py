@@ -130,24 +130,6 @@ def test_a_dictionary_is_a_page_too_where_a_query_is_explained(tmp_path, capsys)
     assert "allow pages of" in capsys.readouterr().err
 
 
-def test_the_message_names_file_place_sizes_and_option(tmp_path, capsys):
-    path = bomb(tmp_path / "bomb.parquet", "GZIP", "third", GIB)
-    assert run(["verify", str(path)]) == 4
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"sbbf: {path}: column v, row group 0, page header at byte ")
-    assert f"states {GIB:,} uncompressed bytes" in line
-    assert line.endswith(f"allow pages of {GIB:,} bytes")
-
-
-def test_the_other_files_are_done(tmp_path, capsys):
-    bomb(tmp_path / "a.parquet", "ZSTD", "v1", GIB)
-    sound(tmp_path / "b.parquet")
-    assert run(["verify", str(tmp_path)]) == 4
-    assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filter verified\n"
-    assert run(["verify", str(tmp_path), "--jobs", "2"]) == 4
-    assert capsys.readouterr().out == "2 files: 1 done, 1 refused; 1 of 1 filter verified\n"
-
-
 @each("kind", KINDS)
 @each("codec", CODECS)
 def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):

@@ -13,20 +13,15 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.editing import build
-from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.resize import resize_filters
-from sbbf_tool.reports.rows import REFUSED, SKIPPED
-from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from support.tables import each
 
 pytestmark = pytest.mark.slow
 
-EDIT = Edit(in_place=True, jobs=1)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 ME, OTHER_USER = 20001, 20002
@@ -59,7 +54,7 @@ def imported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imported")
     first, second = folder / "a.parquet", folder / "b.parquet"
     shutil.copy(FIXTURES / "events.parquet", first)
-    assert works.add(FilterSpec(("user_id",)), EDIT)(str(first)).report.filters
+    assert add_filters(first, ["user_id"], in_place=True).filters
     resize_filters(first, ["user_id"], num_bytes=64, output=second, force=True)
     assert repair(second, in_place=True).is_sound
     remove_filters(second, in_place=True)
@@ -113,16 +108,6 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filte
     assert caught.value.file == str(path)
     assert path.read_bytes() == before
     assert os.listdir(folder) == ["a.parquet"]
-
-
-@needs_root
-def test_of_a_lake_too_and_a_file_that_has_every_filter_is_skipped(folder, filtered, no_work):
-    path = shared(folder, filtered, 0o1777)
-    with as_me():
-        row = works.add(FilterSpec(("amount",)), EDIT)(str(path))
-        assert (row.status, row.exit_code) == (REFUSED, 4)
-        assert "sticky" in str(row.reason)
-        assert works.add(FilterSpec(("user_id",)), EDIT)(str(path)).status == SKIPPED
 
 
 @needs_root
@@ -183,16 +168,3 @@ def test_a_working_folder_that_is_gone_is_one_clear_line(tmp_path, filtered, com
     assert len(errors) == 1
     assert "internal error" not in errors[0]
     assert filtered.read_bytes() == before
-
-
-def test_whole_paths_need_no_working_folder(tmp_path, filtered):
-    vanished = tmp_path / "gone"
-    vanished.mkdir()
-    program = "import os, sys; os.rmdir(sys.argv[1]); from sbbf_tool.cli import run; sys.exit(run(sys.argv[2:]))"
-    for words in (
-        ["add-filter", str(filtered), "-c", "amount", "-o", str(tmp_path / "out.parquet")],
-        ["verify", str(tmp_path / "out.parquet")],
-        ["remove-filter", str(tmp_path / "out.parquet"), "--in-place"],
-    ):
-        assert subprocess.run([sys.executable, "-c", program, str(vanished), *words], cwd=vanished, check=False).returncode == 0
-        vanished.mkdir()

@@ -50,12 +50,6 @@ def test_without_a_filter_the_answer_is_no_filter(filtered):
     assert not probe(filtered, "name", ["not there"]).is_absent
 
 
-def test_null_gets_no_answer_from_a_filter(filtered):
-    (value_answer,) = probe(filtered, "id", [None]).values
-    assert {answer.answer for answer in value_answer.row_groups} == {"cannot say"}
-    assert not value_answer.is_absent
-
-
 def test_a_file_without_rows_has_no_value(tmp_path):
     path = tmp_path / "empty.parquet"
     pq.ParquetWriter(path, pa.schema([("v", pa.int64())])).close()
@@ -82,28 +76,3 @@ def test_only_one_block_of_a_large_filter_is_read(tmp_path):
     assert probe(path, "v", [17]).bytes_read < footer + 200
     many = probe(path, "v", range(10**6, 10**6 + 5000))
     assert many.bytes_read < footer + place.length + 200
-
-
-def test_few_and_many_values_get_the_same_answers(filtered):
-    values = list(range(0, 3000, 5))
-    together = probe(filtered, "id", values).values
-    assert [value.row_groups for value in together] == [probe(filtered, "id", [value]).values[0].row_groups for value in values]
-
-
-def test_a_filter_with_an_unknown_header_gives_no_answer(filtered):
-    place = places(filtered)[1, "id"]
-    data = filtered.read_bytes()
-    header = data[place.offset : place.end]
-    # Another hash than XXH64: the second member of its union.
-    filtered.write_bytes(data.replace(header, header.replace(b"\x1c\x1c\0\0\x1c\x1c\0\0", b"\x1c\x1c\0\0\x1c\x2c\0\0", 1)))
-    (value_answer,) = probe(filtered, "id", [1]).values
-    assert [answer.answer for answer in value_answer.row_groups] == ["absent", "cannot say", "absent"]
-    assert "hash" in value_answer.row_groups[1].reason
-    assert not value_answer.is_absent
-
-
-def test_an_encrypted_filter_gives_no_answer_without_its_key(conformance):
-    path = conformance / "encrypted" / "uniform_plainfooter.parquet"
-    column = pq.read_schema(path).names[0]
-    (value_answer,) = probe(path, column, [None]).values
-    assert {answer.answer for answer in value_answer.row_groups} == {"cannot say"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,8 +13,6 @@ from sbbf_tool.errors import UsageError
 FIXTURES = sorted((Path(__file__).parent.parent.parent / "fixtures").glob("*.parquet"))
 # parquet-java writes filters of BOOLEAN columns that hold nothing; `probe` says that it cannot say.
 SIMPLE = (int, str, bytes, float)
-NUMBERS = {("INT64", None), ("INT64", "INT(64,signed)"), ("DOUBLE", None)}
-ABSENT_KEYS = 2000
 
 
 def columns_with_filters(path: Path) -> list[str]:
@@ -39,19 +36,3 @@ def test_no_stored_value_of_the_fixtures_is_absent(path):
                 queries += len(values)
     if path.stem.endswith("-filters"):
         assert queries > 0
-
-
-@pytest.mark.parametrize("path", [path for path in FIXTURES if path.stem.endswith("-filters")], ids=lambda path: path.stem)
-def test_absent_values_pass_at_about_the_estimated_fpp(path):
-    report = inspect(path)
-    columns = {row.column for row in report.filters if (row.physical_type, row.logical_type) in NUMBERS}
-    assert columns
-    for column in columns:
-        expected = passed = queries = 0
-        answers = probe(path, column, [10**15 + number for number in range(ABSENT_KEYS)]).values
-        rates = {row.row_group: row.estimated_fpp for row in report.filters if row.column == column}
-        for row_group, rate in rates.items():
-            queries += ABSENT_KEYS
-            expected += rate * ABSENT_KEYS
-            passed += sum(answer.row_groups[row_group].answer == "maybe" for answer in answers)
-        assert abs(passed - expected) <= 6 * math.sqrt(expected + 1), (column, passed, expected, queries)

@@ -23,7 +23,6 @@ from support.tables import each
 if not hasattr(pa, "uuid"):
     pytest.skip("pyarrow 18 is the first that has arrays of UUIDs", allow_module_level=True)
 
-UTC = dt.UTC
 NANOS = 1_767_225_600_123_456_789
 COLUMNS = {
     "int8": pa.array([1, -2, None], pa.int8()),
@@ -133,8 +132,3 @@ def test_nulls_of_every_library_are_null(path: Path, null: Any) -> None:
         assert [value.row_groups[0].answer for value in probe(path, name, [null]).values] == ["cannot say"]
         assert prune(path, name, [null]).files
         assert not explain(path, name, null).absent
-
-
-@each("dtype", ["str", "object", "category"])
-def test_text_that_is_missing_in_pandas_is_null(path: Path, dtype: str) -> None:
-    assert answers_of(path, "text", pd.Series(["a", None], dtype=dtype)) == ["cannot say", "maybe"]

@@ -37,21 +37,9 @@ def test_a_column_that_is_not_there(filtered, tmp_path, change):
     assert_refused(work, tmp_path, error=NoColumnError, message="no column 'idd'", hint="did you mean id?")
 
 
-def test_a_group(plain, tmp_path):
-    work = lambda: add_filters(plain, ["point"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, error=UsageError, message="'point' is a group", hint="name one of its leaf columns: point.x, point.y")
-
-
 def test_a_boolean_column(plain, tmp_path):
     work = lambda: add_filters(plain, ["flag"], in_place=True)  # noqa: E731
     assert_refused(work, tmp_path, message="a BOOLEAN column cannot have a filter", hint="leave the column out", place="column flag")
-
-
-def test_no_column_at_all(plain, tmp_path):
-    before = listing(tmp_path)
-    with pytest.raises(UsageError, match="no column was given"):
-        add_filters(plain, [], in_place=True)
-    assert listing(tmp_path) == before
 
 
 def test_nothing_to_remove(plain, filtered, tmp_path):
@@ -98,22 +86,6 @@ def test_a_column_under_a_key(plain, tmp_path):
     assert_refused(work, tmp_path, error=LockedError, message="column is encrypted", hint="would leak its values", place=place)
 
 
-ENCRYPTED = ["columns_encfooter", "columns_plainfooter", "uniform_gcm", "uniform_plainfooter"]
-
-
-@each("name", ENCRYPTED)
-def test_encrypted_files_of_parquet_java(conformance, tmp_path, name):
-    path = shutil.copy(conformance / "encrypted" / f"{name}.parquet", tmp_path)
-    column = "id" if "enc" in name or "gcm" in name else inspect(path, all_chunks=True).filters[0].column
-    for change in (add_filters, remove_filters):
-        before = listing(tmp_path)
-        with pytest.raises(RefusedError) as caught:
-            change(path, [column], in_place=True)
-        assert "encrypted" in caught.value.message or "signed" in caught.value.message
-        assert "key" in caught.value.hint
-        assert listing(tmp_path) == before
-
-
 # Where the result goes
 
 
@@ -150,12 +122,6 @@ def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_
     work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
     assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="or allow changes to files of tables")
     assert change(filtered, columns, dry_run=True).output == str(filtered)
-
-
-@each("out", ["nowhere/out.parquet", "nowhere/"])
-def test_a_target_in_a_folder_that_does_not_exist(plain, tmp_path, out):
-    work = lambda: add_filters(plain, ["id"], output=f"{tmp_path}/{out}")  # noqa: E731
-    assert_refused(work, tmp_path, message="the folder of the target does not exist", hint="create it first")
 
 
 # Tables that record the sizes of their files

@@ -34,10 +34,6 @@ def contents(path: Path) -> dict[tuple[int, str], bytes]:
     return {key: data[place.offset : place.end] for key, place in places(path).items()}
 
 
-def columns_with_filter(path: Path) -> set[str]:
-    return {column for _, column in places(path)}
-
-
 # Cutting back
 
 
@@ -61,22 +57,6 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     assert len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
 
 
-def test_filters_that_were_replaced_and_replaced_again_are_cut_off_too(plain):
-    old = plain.read_bytes()
-    for fpp in (0.3, 0.1, 0.01):
-        add_filters(plain, ["id"], in_place=True, fpp=fpp, rebuild="all")
-    assert remove_filters(plain, in_place=True).method == TRUNCATED
-    assert plain.read_bytes() == old
-
-
-def test_replacing_one_of_two_layers(plain):
-    old = plain.read_bytes()
-    add_filters(plain, ["id", "name"], in_place=True)
-    add_filters(plain, ["name"], in_place=True, fpp=0.2, rebuild="all")
-    assert remove_filters(plain, in_place=True).method == TRUNCATED
-    assert plain.read_bytes() == old
-
-
 @each("append, method", [(True, TRUNCATED), (False, NEW_FOOTER)])
 def test_the_last_layer_alone_is_cut_off(plain, append, method):
     add_filters(plain, ["id"], in_place=True)
@@ -84,14 +64,6 @@ def test_the_last_layer_alone_is_cut_off(plain, append, method):
     add_filters(plain, ["name"], in_place=True, append=append)
     assert remove_filters(plain, ["name"], in_place=True).method == method
     assert plain.read_bytes() == with_id
-
-
-@each("compact", [False, True])
-def test_cutting_back_is_preferred_whether_compacting_or_not(plain, compact):
-    old = plain.read_bytes()
-    add_filters(plain, ["id"], in_place=True)
-    assert remove_filters(plain, in_place=True, compact=compact).method == TRUNCATED
-    assert plain.read_bytes() == old
 
 
 def test_an_offset_that_meant_no_filter_is_restored(plain):
@@ -108,15 +80,6 @@ def test_an_offset_that_meant_no_filter_is_restored(plain):
     assert plain.read_bytes() == old
 
 
-def test_to_another_file_the_source_stays(plain, out):
-    old = plain.read_bytes()
-    add_filters(plain, ["id"], in_place=True)
-    with_filter = plain.read_bytes()
-    remove_filters(plain, output=out)
-    assert out.read_bytes() == old
-    assert plain.read_bytes() == with_filter
-
-
 def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
     add_filters(plain, ["id", "name"], in_place=True)
     before = listing(tmp_path)
@@ -129,17 +92,6 @@ def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
         assert (dry.filters, dry.new_bytes, dry.unreferenced_bytes) == (done.filters, done.new_bytes, done.unreferenced_bytes)
         assert (tmp_path / "out.parquet").stat().st_size == dry.new_bytes
         (tmp_path / "out.parquet").unlink()
-
-
-@each("writer", ["spark", "duckdb", "pyarrow"])
-def test_fields_go_another_way_where_a_writers_filters_precede_ours(fixtures, out, tmp_path, writer):
-    source = fixtures / f"{writer}-filters.parquet"
-    columns = sorted({row.column for row in inspect(source).filters})
-    add_filters(source, columns, output=out, rebuild="all")
-    back = tmp_path / "back.parquet"
-    assert remove_filters(out, output=back).method == NEW_FOOTER
-    assert places(back) == {}
-    assert pq.read_table(back).equals(pq.read_table(source))
 
 
 @each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
@@ -169,16 +121,6 @@ def test_one_of_several_columns_leaves_the_filters_of_the_others(plain, out):
     assert out.read_bytes()[:size] == plain.read_bytes()[:size]
 
 
-def test_bytes_that_lost_their_last_reference_are_reported_and_listed(plain, out):
-    """The footer of the file as it was before the first change stays, so that the change can be undone."""
-    data = plain.read_bytes()
-    add_filters(plain, ["id", "name"], in_place=True)
-    report = remove_filters(plain, ["id"], output=out)
-    assert report.unreferenced_bytes == len(data) - footer_start(data)
-    assert sum(unused.length for unused in inspect(out).unreferenced) == report.unreferenced_bytes
-    assert {unused.kind for unused in inspect(out).unreferenced} == {"superseded footer"}
-
-
 def test_filters_of_other_writers_are_taken_away(fixtures, out):
     for name in ("spark-filters", "duckdb-filters", "datafusion-filters", "pyarrow-filters", "spark-1000-bytes", "spark-boolean"):
         source = fixtures / f"{name}.parquet"
@@ -189,18 +131,6 @@ def test_filters_of_other_writers_are_taken_away(fixtures, out):
         assert pq.read_table(out).equals(pq.read_table(source))
         assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
         out.unlink()
-
-
-def test_a_broken_filter_can_be_taken_away(plain, out):
-    add_filters(plain, ["id", "name"], in_place=True)
-    place = places(plain)[1, "id"]
-    with open(plain, "r+b") as stream:
-        stream.seek(place.offset)
-        stream.write(b"\xff" * 8)
-    assert len(inspect(plain).unreadable_filters) == 1
-    remove_filters(plain, ["id"], output=out)
-    assert columns_with_filter(out) == {"name"}
-    assert inspect(out).unreadable_filters == ()
 
 
 # Truncating only where the old footer is verified

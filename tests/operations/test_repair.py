@@ -16,7 +16,6 @@ from sbbf_tool import (
     Policy,
     RefusedError,
     SbbfError,
-    UnreadableError,
     UsageError,
     add_filters,
     check,
@@ -32,13 +31,12 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.repair import FIXES
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.append import journal_of
 from support.corpus_edits import edit_footer
 from support.defects import DEFECTS, SOUND
-from support.samples import footer_start, listing, places
+from support.samples import listing, places
 from support.tables import each
 
 # Takes a key: see test_encrypted_files.
@@ -56,10 +54,6 @@ def path(tmp_path):
 
 def list_rules(path: Path) -> set[str]:
     return {finding.rule for finding in verify(path).findings} & FIXES.keys()
-
-
-def test_every_fix_belongs_to_a_rule():
-    assert FIXES.keys() <= {rule.name for rule in RULES}
 
 
 @each("rule", list(LIGHT))
@@ -190,16 +184,6 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_refused_requests(path, tmp_path):
-    DEFECTS["missing-length"].make(path)
-    with pytest.raises(UsageError, match="no target is given for the result"):
-        repair(path)
-    (tmp_path / "_delta_log").mkdir()
-    with pytest.raises(RefusedError, match="Delta table"):
-        repair(path, in_place=True)
-    assert repair(path, in_place=True, allow_table_files=True).steps
-
-
 def test_filters_of_other_files_are_not_ours_to_drop(path):
     """As in the `_metadata` of a folder: offsets mean places in the files that it speaks of."""
     shutil.copyfile(SOUND, path)
@@ -227,12 +211,6 @@ def test_where_pages_cannot_be_read_nothing_is_concluded(path):
     assert report.is_clean
 
 
-def test_names_that_no_file_has(path):
-    path.write_bytes(b"PAR1 and so on")
-    with pytest.raises(UnreadableError):
-        repair(path, in_place=True)
-
-
 def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatch):
     DEFECTS["missing-length"].make(path)
     before, splice = listing(tmp_path), patch.set_filters
@@ -253,11 +231,3 @@ def test_a_rebuilt_filter_that_lacks_values_is_not_published(path, tmp_path, mon
     with pytest.raises(SbbfError, match="are absent from the new filter"):
         repair(path, in_place=True)
     assert listing(tmp_path) == before
-
-
-def test_what_was_repaired_can_be_added_to(path):
-    DEFECTS["unreadable-filter"].make(path)
-    repair(path, in_place=True)
-    add_filters(path, ["name"], in_place=True)
-    assert all(result.is_verified for result in verify(path).filters)
-    assert footer_start(path.read_bytes()) > 0

@@ -9,9 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, probe, verify
-from sbbf_tool.advice.survey import survey
-from sbbf_tool.file.distinct import DICTIONARY, count_distinct
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
 from support.stored_values import stored
@@ -60,17 +57,6 @@ def test_an_unused_entry_below_min_value(tmp_path: Path) -> None:
     report = add_filters(path, ["v"], in_place=True)
     assert (len(report.filters), [warning for warning in report.warnings if "statistics" in warning]) == (1, [])
     assert verify(path).filters[0].problem is None
-
-
-def test_repeated_entries_are_no_distinct_values(tmp_path: Path) -> None:
-    path = tmp_path / "f.parquet"
-    write_repeated(path, ["aa", "ab", "ac", "ad"], "ab", "aa", [0, 1])
-
-    with ParquetFile.open(path) as file:
-        distinct = count_distinct(file, 0, file.footer.columns[0], 2)
-    assert (distinct.ndv, distinct.how) == (3, DICTIONARY)
-    (column,) = survey(path, ()).columns
-    assert [chunk.dictionary for chunk in column.chunks] == [2], "entries without a value are not counted"
 
 
 @pytest.mark.engines

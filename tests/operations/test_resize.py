@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import RefusedError, SbbfError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
-from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import OpenEdit
 from sbbf_tool.operations import resize
 from support.samples import events, filter_at, listing, places, write_events
@@ -73,22 +72,6 @@ def test_filters_that_cannot_be_folded_stay_and_are_reported(large, tmp_path):
     assert report.not_resized == tuple(f"column id, row group {n}: it has 64 bytes" for n in range(3))
 
 
-def test_only_the_requested_columns(large):
-    before = bits(large)
-    resize_filters(large, ["name"], num_bytes=64, in_place=True)
-    after = bits(large)
-    assert {key for key in before if before[key] != after[key]} == {(n, "name") for n in range(3)}
-
-
-def test_removing_cuts_back_through_it(plain):
-    old = plain.read_bytes()
-    add_filters(plain, ["id", "name"], in_place=True, ndv=3000)
-    resize_filters(plain, num_bytes=256, in_place=True)
-    resize_filters(plain, ["id"], num_bytes=64, in_place=True)
-    assert remove_filters(plain, in_place=True).method == "truncated"
-    assert plain.read_bytes() == old
-
-
 @each("name", ["spark-1000-bytes", "spark-96-bytes"])
 def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"
@@ -97,14 +80,6 @@ def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     repair(source, output=out)
     assert {len(bitset) & (len(bitset) - 1) for bitset in bits(out).values()} == {0}
     assert repair(out, dry_run=True).is_clean
-
-
-def test_an_even_number_of_blocks_folds_whatever_it_is(plain, tmp_path):
-    bloom = BloomFilter.empty(192)
-    for n in range(5):
-        bloom.insert_hash(n * 0x9E3779B97F4A7C15 % 2**64)
-    folded, why = resize.Target(fpp=0.01).fold(bloom)
-    assert (folded.num_bytes, why) == (96, None)
 
 
 @each(
@@ -135,11 +110,3 @@ def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypat
     with pytest.raises(SbbfError, match="is not the one that was built"):
         resize_filters(large, num_bytes=64, in_place=True)
     assert listing(tmp_path) == before
-
-
-def test_a_dry_run_writes_nothing(large, tmp_path):
-    before = listing(tmp_path)
-    report = resize_filters(large, num_bytes=64, dry_run=True)
-    assert listing(tmp_path) == before
-    done = resize_filters(large, num_bytes=64, in_place=True)
-    assert (report.filters, report.new_bytes) == (done.filters, done.new_bytes)

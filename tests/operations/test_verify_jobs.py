@@ -36,37 +36,11 @@ def test_the_report_is_the_same(path, jobs):
     assert check(path, jobs=jobs) == check(path, jobs=1)
 
 
-def test_progress_adds_up(path):
-    calls = []
-    verify(path, jobs=4, progress=lambda *step: calls.append(step))
-    assert len(calls) == 1 + 2 * GROUPS
-    assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
-    assert calls[-1][1] == calls[-1][2]
-
-
 @each("jobs", [1, 4])
 def test_the_first_error_in_the_order_of_the_chunks_is_raised(path, jobs):
     with pytest.raises(OversizedPageError) as caught:
         verify(path, jobs=jobs, max_page_bytes=100)
     assert "column id, row group 0" in str(caught.value)
-
-
-def test_no_more_than_so_many_are_in_memory(path):
-    running, most, lock = 0, 0, threading.Lock()
-
-    def verify_filter(file, stored, bloom):
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        time.sleep(0.01)
-        with lock:
-            running -= 1
-        return membership.verify_filter(file, stored, bloom)
-
-    with ParquetFile.open(path) as file:
-        gather(file, file.footer.columns, Reads.DATA, verify_filter, jobs=3)
-    assert most == 3
 
 
 @each("error", [KeyboardInterrupt, MemoryError])
@@ -85,11 +59,3 @@ def test_after_an_error_no_chunk_is_begun(path, error):
         gather(file, file.footer.columns, Reads.DATA, verify_filter, jobs=2)
     assert len(begun) < GROUPS
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("sbbf")]
-
-
-def test_a_small_file_starts_no_thread(path, monkeypatch):
-    monkeypatch.undo()
-    before = set(threading.enumerate())
-    calls = []
-    verify(path, jobs=4, progress=lambda *step: calls.append(set(threading.enumerate()) - before))
-    assert calls == [set()] * (1 + 2 * GROUPS)

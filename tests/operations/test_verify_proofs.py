@@ -16,11 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, probe, verify
-from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import build_tail
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.parquet.structs import parse_struct
+from support.corpus_edits import edit_footer
 from support.tables import each
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
@@ -138,38 +135,6 @@ def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
     assert (result.verified_values, result.false_negatives, result.absent_keys) == (246, 0, 10)
 
 
-def test_stored_keys_are_found_among_many_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A hundred of the random keys of four bytes are stored, among 200,000 other values, nearly all of which need no search."""
-    searched = []
-    search = np.searchsorted
-    monkeypatch.setattr(np, "searchsorted", lambda keys, hashes: searched.append(len(hashes)) or search(keys, hashes))
-    keys = np.frombuffer(hashlib.shake_128(b"keys that measure an error rate").digest(16_384 * 4), "<i4")
-    values = np.concatenate([np.arange(200_000, dtype="<i4"), keys[:100]])
-    path = tmp_path / "keys.parquet"
-    pq.write_table(pa.table({"n": values}), path)
-    add_filters(path, ["n"], in_place=True)
-    searched.clear()
-    (result,) = verify(path).filters
-    assert (result.verified_values, result.absent_keys) == (200_100, len(np.setdiff1d(keys, values)))
-    assert 100 <= sum(searched) < 2_000
-
-
-def test_only_the_named_columns():
-    report = verify(FIXTURES / "pyarrow-filters.parquet", ["tag", "id"])
-    assert {result.column for result in report.filters} == {"id", "tag"}
-    assert {finding.column for finding in report.findings} == {"tag"}
-    with pytest.raises(UsageError, match="did you mean tag"):
-        verify(FIXTURES / "pyarrow-filters.parquet", ["tagg"])
-
-
-def test_progress_ends_with_all_that_was_to_be_read():
-    calls: list[tuple[int, int]] = []
-    verify(FIXTURES / "spark-filters.parquet", progress=lambda stage, done, total: calls.append((done, total)))
-    assert len(calls) == 1 + 32
-    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-    assert calls[-1][0] == calls[-1][1]
-
-
 # Floating-point numbers
 
 
@@ -242,23 +207,10 @@ def test_undecodable_pages_are_reported_and_the_rest_is_verified(damaged_file: P
 
 def test_chunks_in_another_file_are_not_judged_here(tmp_path: Path):
     path = Path(shutil.copy(FIXTURES / "spark-int96.parquet", tmp_path))
-    with ParquetFile.open(path) as file:
-        metadata, start = parse_struct(FileMetaData, file.footer.raw), file.footer.start
-    metadata.row_groups[0].columns[0].file_path = "elsewhere.parquet"
-    raw = serialized(metadata)
-    path.write_bytes(path.read_bytes()[:start] + raw + build_tail(raw))
+    edit_footer(path, lambda metadata: setattr(metadata.row_groups[0].columns[0], "file_path", "elsewhere.parquet"))
     report = verify(path, ["id"])
     assert [(result.row_group, result.problem) for result in report.filters] == [(1, None), (2, None), (3, None)]
     assert report.findings == ()
-
-
-def serialized(metadata: object) -> bytes:
-    from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
-    from thrift.transport.TTransport import TMemoryBuffer
-
-    buffer = TMemoryBuffer()
-    metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
-    return buffer.getvalue()
 
 
 @each("zero", [False, True])

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, add_filters, check, inspect, open_files, repair, resize_filters, verify
+from sbbf_tool import RefusedError, add_filters, check, inspect, repair, resize_filters, verify
 from sbbf_tool.bloom import sizing
 from sbbf_tool.reports.findings import ERROR, WARNING
-from support.samples import places, write_events
+from support.samples import places
 from support.tables import each
 
 ROWS = 20_000
@@ -51,20 +51,12 @@ class TestAdd:
         assert {row.column for row in inspected.filters if row.saturated} == {"id"}
         assert all(any("saturated" in warning for warning in row.warnings) == row.saturated for row in inspected.filters)
 
-    def test_a_target_above_the_limit_is_an_order(self, path: Path):
-        assert add_filters(path, "id", in_place=True, fpp=0.6).saturated_filters == ()
-
     def test_the_old_filter_stays_where_the_new_one_is_left_out(self, path: Path):
         add_filters(path, "id", in_place=True)
         old = path.read_bytes()
         with pytest.raises(RefusedError):
             add_filters(path, "id", in_place=True, rebuild="all", ndv=10)
         assert path.read_bytes() == old
-
-    def test_over_many_files_the_file_counts_as_refused(self, path: Path):
-        (path.parent / "other.parquet").write_bytes(path.read_bytes())
-        reports = list(open_files(path.parent).add_filters(["id", "kind"], max_bytes=64, in_place=True))
-        assert [len(report.saturated_filters) for report in reports] == [2, 2]
 
 
 class TestOtherVerbs:
@@ -152,10 +144,3 @@ def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path, writer, rows):
     assert not report.saturated_filters
     findings = [finding for finding in check(path).findings if finding.severity in (ERROR, WARNING)]
     assert [(finding.rule, finding.column, finding.evidence[:2]) for finding in findings] == []
-
-
-def test_after_any_history_of_defaults_there_is_nothing_to_warn_of(tmp_path):
-    path = write_events(tmp_path / "events.parquet")
-    for _ in range(3):
-        add_filters(path, ["id", "name", "score", "tags"], in_place=True, rebuild="all")
-    assert [finding.rule for finding in check(path).findings if finding.severity in (ERROR, WARNING)] == []
