@@ -11,8 +11,6 @@ from sbbf_tool import add_filters
 from sbbf_tool.cli import run
 from support.lakes import small_files
 
-HINT = "--rebuild weak rebuilds them"
-
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
@@ -21,15 +19,6 @@ def lake(tmp_path: Path) -> Path:
     add_filters(folder / "part-00000.parquet", ["id"], fpp=0.4, in_place=True)
     add_filters(folder / "part-00001.parquet", ["id"], in_place=True)
     return folder
-
-
-def test_other_filters_are_counted_with_a_hint(lake: Path, capsys):
-    assert run(["add-filter", str(lake), "-c", "id", "--in-place"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert f"existing filters: 1 weaker; {HINT}" in lines
-    assert any(line.startswith("3 files: 1 done, 2 had every filter; 1 filter added") for line in lines)
-    assert run(["add-filter", str(lake / "part-00000.parquet"), "-c", "id", "--in-place"]) == 0
-    assert HINT in capsys.readouterr().out
 
 
 def test_ensure_rebuilds_them_once(lake: Path, capsys):

@@ -7,14 +7,11 @@ import shlex
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import UsageError, advise, inspect
 from sbbf_tool.cli import run
 from support.tables import each
-from support.terminals import run_on_terminal
 
 
 @pytest.fixture
@@ -92,20 +89,3 @@ def test_queries_are_read_from_a_file(events, tmp_path, capfd):
     assert [query["query"] for query in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
     verdicts = {column["column"]: column["verdict"] for column in document["columns"]}
     assert (verdicts["session"], verdicts["amount"]) == ("add", "no gain")
-
-
-def test_add_filter_changes_several_files(events, tmp_path):
-    other_path = shutil.copy(events, tmp_path / "a folder" / "other.parquet")
-    assert run(["add-filter", str(tmp_path / "a folder"), "-c", "user_id", "--in-place"]) == 0
-    assert sizes(events) == sizes(other_path) == {"user_id": {1024}}
-    assert run(["add-filter", str(events), str(other_path), "-c", "session", "-o", "x.parquet"]) == 2
-
-
-def test_columns_with_the_same_reason_share_a_line(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({f"c{number:03}": range(200) for number in range(300)}), "wide.parquet", row_group_size=100)
-    assert run(["advise", "wide.parquet"]) == 0
-    lines = capfd.readouterr().out.splitlines()
-    assert sum("c299" in line for line in lines) == 2
-    assert len(lines) < 320
-    assert len(run_on_terminal(["advise", "wide.parquet"], 80).lines) < 40

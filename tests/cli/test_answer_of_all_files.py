@@ -19,14 +19,6 @@ def test_in_this_process(case, jobs, tmp_path):
         assert run([*words(form, str(tmp_path), files), "--jobs", jobs]) == expected(case, form), form
 
 
-@each("case", list(CASES)[::3])
-def test_in_two_processes(case, tmp_path, monkeypatch):
-    monkeypatch.setattr("sbbf_tool.runner.local._FILES_WITHOUT_PROCESSES", 0)
-    files = write(tmp_path, case)
-    for form in ("probe of a folder", "explain of files"):
-        assert run([*words(form, str(tmp_path), files), "--jobs", "2"]) == expected(case, form), form
-
-
 @pytest.mark.engines
 @each("form", list(FORMS))
 def test_on_spark(form, tmp_path, spark):
@@ -51,23 +43,6 @@ def test_each_file_has_its_document_and_the_summary_the_answer(command, tmp_path
     assert summary["command"] == command
     assert (summary["files"], summary["done"], summary["failed"], summary["exit_code"]) == (3, 2, 1, 3)
     assert all(document["version"] == 0 for document in (first, unreadable, last, summary))
-
-
-def test_null_beside_values_and_in_their_place(tmp_path):
-    """A null is in no filter, so that no file excludes it."""
-    write(tmp_path, "none has it")
-    assert run(["probe", str(tmp_path), "id", str(VALUE)]) == 1
-    assert run(["probe", str(tmp_path), "id", str(VALUE), "--null"]) == 0
-    assert run(["probe", str(tmp_path), "id", "--null"]) == 0
-    assert run(["probe", str(tmp_path), "-c", "id", "--null"]) == 0
-
-
-def test_files_that_could_not_be_queried_are_counted_in_the_last_line(fixtures, tmp_path, capfd):
-    for name in ("a", "c"):
-        (tmp_path / f"{name}.parquet").write_bytes((fixtures / "pyarrow-filters.parquet").read_bytes())
-    (tmp_path / "b.parquet").write_bytes(b"x")
-    assert run(["probe", str(tmp_path), "-c", "id", "--value", "-5"]) == 3
-    assert capfd.readouterr().out.splitlines()[-1].endswith("filters exclude all of them; 1 more file could not be queried")
 
 
 SOME_READER_TAKES_IT = {

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import FilterSpec, Limits, Policy, add_filters, open_table
+from sbbf_tool import add_filters
 from sbbf_tool.cli import run
 from sbbf_tool.storage import places as places_of_files
 from support.lakes import partitioned, small_files
@@ -79,26 +78,11 @@ def test_paths_choose_among_the_declared_files(lake: Path, capsys):
     assert (code, "no declared file is there" in error) == (2, True)
 
 
-def test_a_failing_file_has_the_highest_code(lake: Path, capsys):
-    (lake / "events/dt=2026-01-01/region=eu/torn.parquet").write_bytes(b"PAR1")
-    code, rows, _ = call(capsys, "apply", "--in-place")
-    assert (code, rows[-1]["failed"], rows[-1]["done"]) == (3, 1, 6)
-
-
 def test_a_column_of_no_file_is_an_error(lake: Path, capsys):
     (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events"\ncolumns = ["id", "nam"]\n')
     code, _, error = call(capsys, "apply", "--in-place")
     assert (code, error) == (2, "sbbf: no file has the column: there is no column 'nam'; did you mean name?\n")
     assert {column for path in (lake / "events").rglob("*.parquet") for _, column in places(path)} == {"id"}
-
-
-def test_columns_that_differ_between_files_are_reported_once(lake: Path, capsys):
-    pq.write_table(pa.table({"id": ["a", "b"], "y": [1, 2]}), lake / "events/dt=2026-01-01/region=us/other.parquet")
-    assert run(["apply", "--in-place"]) == 0
-    assert capsys.readouterr().err == (
-        "sbbf: column id: INT64 in 6 files, BYTE_ARRAY STRING in 1 file\n"
-        "sbbf: column name: BYTE_ARRAY STRING in 6 files, missing in 1 file\n"
-    )
 
 
 def test_the_last_line_undoes_the_run(lake: Path, capsys):
@@ -114,32 +98,6 @@ def test_the_last_line_undoes_the_run(lake: Path, capsys):
     run(["apply", "--in-place"])
     line = "undo: no command restores filters by sbbf that were replaced; sbbf remove-filter --ours removes all filters by sbbf"
     assert capsys.readouterr().out.splitlines()[-1] == line
-
-
-def test_a_second_run_with_a_state_opens_no_file_that_the_first_changed(lake: Path, capsys):
-    add_filters(lake / "events/dt=2026-01-01/region=eu/part-00000.parquet", ["id", "x"], fpp=0.4, in_place=True)
-    call(capsys, "apply", "--in-place", "--remove-undeclared", "--state", "s")
-    _, *rows, summary = [{}, *call(capsys, "apply", "--in-place", "--remove-undeclared", "--state", "s")[1]]
-    assert (summary["unchanged"], summary["skipped"], summary["exit_code"]) == (6, 6, 0)
-    _, *actual_rows, _ = [{}, *call(capsys, "apply", "--in-place", "--remove-undeclared")[1]]
-    by_file = {row["file"]: row for row in actual_rows}
-    assert len(by_file) == 6
-    for row in rows:
-        actual = by_file[row["file"]]
-        assert {key: row[key] for key in ("columns", "holds", "new_bytes")} == {
-            key: actual[key] for key in ("columns", "holds", "new_bytes")
-        }
-
-
-def test_a_limit_that_removes_filters_is_shown_before(lake: Path, capsys):
-    path = lake / "events/dt=2026-01-01/region=eu/part-00000.parquet"
-    add_filters(path, ["id"], in_place=True)
-    (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events/dt=2026-01-01/region=eu"\ncolumns = "id"\nmax_bytes = 64\n')
-    code, rows, _ = call(capsys, "apply")
-    assert (code, rows[-1]["totals"]["too_large"], rows[0]["columns"][0]["fact"]) == (1, 1, "512 bytes; the limit is 64")
-    code, rows, _ = call(capsys, "apply", "--in-place")
-    assert (code, rows[-1]["totals"]["removals"], places(path)) == (0, 1, {})
-    assert call(capsys, "apply")[0] == 0
 
 
 def test_a_file_outside_the_partitions_fails_alone(lake: Path, capsys):
@@ -187,21 +145,6 @@ def test_a_declared_path_below_a_folder_names_no_table_of_a_catalog(lake: Path, 
         assert not any(word in error for word in ("catalog", "CATALOG", "DuckLake"))
 
 
-def test_a_file_whose_name_has_a_colon_is_a_file(lake: Path, capsys):
-    small_files(lake / "run:1.a", 1)
-    for path in ("run:1.a", "run:1.a/**", "run:*"):
-        (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = '{path}'\ncolumns = \"id\"\n")
-        code, rows, error = call(capsys, "apply")
-        assert (code, rows[-1]["files"], error) == (1, 1, "")
-
-
-def test_comparing_and_changing_share_a_state(lake: Path, capsys):
-    state = ("--state", lake / "s.parquet")
-    call(capsys, "apply", "--in-place", *state)
-    for options in ((), ("--in-place",), ()):
-        assert call(capsys, "apply", *options, *state)[1][-1]["unchanged"] == 6
-
-
 def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
     before = listing(lake / "events")
     replace, changes = places_of_files.replace, []
@@ -238,26 +181,6 @@ def test_errors_of_the_configuration(lake: Path, capsys, text: str, message: str
     assert (code, rows) == (2, [])
     assert message in error
     assert "Traceback" not in error
-
-
-def test_a_declared_path_that_does_not_exist_fails(lake: Path, capsys):
-    (lake / "sbbf.toml").write_text('[[filters]]\npaths = ["nowhere", "events"]\ncolumns = "id"\n')
-    code, rows, error = call(capsys, "apply")
-    assert (code, rows[-1]["failed"]) == (3, 1)
-    assert error.startswith("sbbf: nowhere: ")
-
-
-def test_a_named_configuration_may_lead_elsewhere(lake: Path, capsys):
-    below = lake / "conf"
-    below.mkdir()
-    (below / "filters.toml").write_text('[[filters]]\npaths = "../events/**"\ncolumns = "id"\n')
-    assert call(capsys, "apply", "--config", "conf/filters.toml", "--in-place")[0] == 0
-    assert call(capsys, "apply", "--config", "conf/filters.toml")[0] == 0
-
-
-def test_other_commands_ignore_the_declarations(lake: Path, capsys):
-    assert run(["inspect", "events"]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_check_reports_deviations(lake: Path, capsys):
@@ -327,14 +250,6 @@ class TestTables:
         assert (code, rows[-1]["totals"]["filters"], [commit["files"] for commit in rows[-1]["totals"]["commits"]]) == (0, 4, [2])
         assert iceberg_tables.ids_of(iceberg_tables.open_static(folder)) == list(range(200))
         assert call(capsys, "apply")[0] == 0
-
-    def test_in_python(self, table: Path):
-        policy = Policy(Limits(filters=(FilterSpec("id", paths="orders"),)))
-        assert [report.holds for report in open_table(table).apply(policy)] == [False] * 3
-        delta_table = open_table(table)
-        assert [report.holds for report in delta_table.apply(policy, in_place=True)] == [True] * 3
-        assert [commit.num_files for commit in delta_table.commits] == [3]
-        assert [report.holds for report in open_table(table).apply(policy)] == [True] * 3
 
 
 def test_a_configuration_that_others_may_write_is_refused(lake: Path, capsys):

@@ -63,13 +63,6 @@ def test_a_footer_that_lost_its_row_groups(path):
         inspect(path)
 
 
-def test_a_partition_whose_column_begins_with_an_underscore(tmp_path):
-    for name, value in (("a.parquet", 1), ("_p=1/b.parquet", 2), ("_temporary/c.parquet", 3)):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        pq.write_table(pa.table({"x": [value]}), tmp_path / name, bloom_filter_options={"x": {"ndv": 1}})
-    assert [run(["probe", str(tmp_path), "x", str(value), "--quiet"]) for value in (1, 2, 3)] == [0, 0, 1]
-
-
 def test_a_latest_snapshot_that_is_gone(fixtures, tmp_path):
     table = shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders")
     (table / "snapshot" / "snapshot-4").unlink()
@@ -86,30 +79,6 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
     assert capfd.readouterr() == (f"{path}: nothing to add, it has no row groups; nothing was written\n", "")
     assert (path.read_bytes(), path.stat().st_ino) == before
-
-
-def test_a_copy_of_a_file_without_row_groups_is_exact(tmp_path, capfd):
-    path, output = tmp_path / "empty.parquet", tmp_path / "out.parquet"
-    pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
-    message = f"{path}: nothing to add, it has no row groups; "
-    assert run(["add-filter", str(path), "-c", "x", "-o", str(output), "--dry-run"]) == 0
-    assert capfd.readouterr() == (f"{message}nothing was written\n", "")
-    assert not output.exists()
-    assert run(["add-filter", str(path), "-c", "x", "-o", str(output)]) == 0
-    assert capfd.readouterr().out == f"{message}{output} is an exact copy\n"
-    assert output.read_bytes() == path.read_bytes()
-
-
-@each("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"]])
-@each("rate", ["1e-300", "2e-19"])
-def test_an_fpp_that_no_filter_reaches(path, command, rate, capfd):
-    column = [] if "advise" in command else ["-c", "id"]
-    assert run([*command, str(path), *column, "--fpp", rate]) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("sbbf: fpp must be at least ")
-    assert f", not {float(rate)}; " in err
-    assert err.count("\n") == 1
 
 
 def test_what_people_read_is_printed_in_one_place():
@@ -188,17 +157,6 @@ def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
     assert err.startswith(("sbbf: the name of ", "sbbf: the path of "))
     assert "is empty" in err
     assert os.listdir(tmp_path) == ["a.parquet"]
-
-
-def test_a_file_without_columns(tmp_path, capfd):
-    path = tmp_path / "none.parquet"
-    pq.write_table(pa.table({}), path)
-    assert run(["inspect", str(path)]) == 0
-    out, err = capfd.readouterr()
-    assert (out.splitlines()[1:], err) == (["note: the file has no columns"], "")
-    for arguments in (["probe", str(path), "a", "1"], ["explain", str(path), "a", "1"], ["add-filter", str(path), "-c", "a", "-n"]):
-        assert run(arguments) in (2, 4)
-        assert capfd.readouterr().err == f"sbbf: {path}: there is no column 'a'; the file has no columns\n"
 
 
 GONE = {

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,6 @@ import pytest
 
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
-from sbbf_tool.parquet import chunk_index
 from support.tables import each
 
 
@@ -63,34 +61,6 @@ class TestProbe:
         assert [line.split() for line in out.splitlines()[1:3]] == [["value", "row", "group", "answer"], [str(value), "0", "maybe"]]
         assert err == ""
 
-    def test_no_filter_is_not_absence(self, events, capfd):
-        assert run(["probe", str(events), "user_id", "-1"]) == 0
-        assert "no filter" in capfd.readouterr().out
-
-    def test_stats_count_the_bytes(self, filtered, capfd):
-        capfd.readouterr()
-        assert run(["probe", "--stats", str(filtered), "user_id", "-1"]) == 1
-        out, err = capfd.readouterr()
-        footer = int.from_bytes(filtered.read_bytes()[-8:-4], "little") + 8
-        assert out
-        assert err == f"read {footer + 3 * (16 + 32):,} bytes of 1 file\n"
-
-    def test_values_of_a_file_and_of_standard_input(self, filtered, tmp_path, capfd, monkeypatch):
-        values_file = tmp_path / "keys"
-        values_file.write_text("-1\n\n-2\r\n")
-        capfd.readouterr()
-        assert run(["probe", str(filtered), "user_id", "--values-file", str(values_file), "--format", "json"]) == 1
-        assert json.loads(capfd.readouterr().out)["num_values"] == 2
-        for arguments in (["-"], ["--values-file", "-"]):
-            done = subprocess.run(
-                [sys.executable, "-m", "sbbf_tool", "probe", str(filtered), "user_id", *arguments, "--format", "json"],
-                input=f"{self.present(filtered)}\n",
-                capture_output=True,
-                text=True,
-            )
-            assert done.returncode == 0
-            assert [hit["value"] for hit in json.loads(done.stdout)["hits"]] == [str(self.present(filtered))]
-
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""
         monkeypatch.setattr("sbbf_tool.cli.probe.MAX_VALUES", 1000)
@@ -106,35 +76,6 @@ class TestProbe:
     )
     def test_negative_numbers_are_values(self, numbers, column, value, code):
         assert run(["probe", numbers, column, value]) == code
-
-    @each(
-        "arguments, message",
-        [
-            (["user_idd", "1"], "did you mean user_id?"),
-            (["user_id", "forty-two"], "it takes an integer from -9223372036854775808"),
-            (["user_id", "1.5"], "is not a value of INT64"),
-            (["user_id"], "no value to query"),
-            (["user_id", "--values-file", "nowhere"], "nowhere: no such file"),
-            (["user_id", "1", "--fromat"], "--format"),
-        ],
-    )
-    def test_a_wrong_request_ends_with_2(self, filtered, arguments, message, capfd):
-        capfd.readouterr()
-        assert run(["probe", str(filtered), *arguments]) == 2
-        assert message in one_error(capfd)
-
-    def test_a_folder_is_queried_file_by_file(self, filtered, tmp_path, capfd):
-        (tmp_path / "day=1").mkdir()
-        shutil.copy(filtered, tmp_path / "day=1" / "copy.parquet")
-        (tmp_path / "_hidden.parquet").write_text("passed over")
-        capfd.readouterr()
-        assert run(["probe", str(tmp_path), "user_id", "-1", "--format", "json"]) == 1
-        *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-        assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 2, 1)
-        assert [document["file"] for document in documents] == [str(tmp_path / "day=1" / "copy.parquet"), str(filtered)]
-        assert (
-            run(["probe", str(tmp_path / "**" / "*.parquet"), "user_id", str(self.present(filtered))]) == 3
-        )  # _hidden.parquet was named explicitly
 
 
 class TestAddAndRemove:
@@ -169,14 +110,6 @@ class TestAddAndRemove:
 
 
 class TestTheDoor:
-    def test_version_names_the_kernel_and_thrift(self, capfd):
-        assert run(["--version"]) == 0
-        _, kernel, thrift, footers = capfd.readouterr().out.splitlines()
-        assert kernel.startswith("kernel: ")
-        assert thrift.startswith("thrift: 0.")
-        assert ("with its C extension" in thrift) == (find_spec("thrift.protocol.fastbinary") is not None)
-        assert footers == "footers: indexed" or not chunk_index.has_walker
-
     def test_a_command_that_is_not_there(self, capfd):
         assert run(["inspct"]) == 2
         assert "did you mean inspect?" in one_error(capfd)
@@ -187,16 +120,6 @@ class TestTheDoor:
             err = capfd.readouterr().err
             assert err.startswith("Traceback")
             assert err.splitlines()[-1].startswith("sbbf: ")
-
-    def test_a_reader_that_goes_away_is_no_error(self, fixtures):
-        done = subprocess.run(
-            ["bash", "-c", f"{sys.executable} -m sbbf_tool inspect --all '{fixtures}/*.parquet' | head -n 1; echo ${{PIPESTATUS[0]}}"],
-            capture_output=True,
-            text=True,
-        )
-        # 0 where all was written before the reader went: never 0 for what was not.
-        assert done.stdout.splitlines()[-1] in ("0", "141")
-        assert done.stderr == ""
 
     def test_writing_continues_when_the_reader_stops(self, events):
         other_path = shutil.copy(events, events.with_name("other.parquet"))
@@ -216,10 +139,6 @@ class TestTheDoor:
             )
         assert done.returncode == 5
         assert done.stderr == "sbbf: standard output: no space left on device\n"
-
-    def test_alone_it_shows_its_help(self, capfd):
-        assert run([]) == 2
-        assert "\nChange:\n" in capfd.readouterr().err
 
     def test_a_terminated_process_leaves_nothing_behind(self, tmp_path):
         path = tmp_path / "large.parquet"

@@ -60,17 +60,3 @@ def test_filters_that_are_weaker_than_declared(lake, capfd, size, properties, co
     assert [finding.rule for report in open_table(lake.events).check(declared=True) for finding in report.findings] == (
         ["deviating-filter"] * code
     )
-
-
-def test_filters_of_the_configuration_file(fixtures, tmp_path, monkeypatch, capfd):
-    """No other rule runs, but for limits and selected rules."""
-    monkeypatch.chdir(tmp_path)
-    command = ["check", str(fixtures / "events.parquet"), "--declared"]
-    config = tmp_path / "sbbf.toml"
-    config.write_text(f'[[filters]]\npaths = "{fixtures}/*.parquet"\ncolumns = "user_id"\n')
-    assert run([*command, "--config", str(config), "--each-file"]) == 1
-    out = capfd.readouterr().out
-    assert "deviating-filter" in out
-    assert "rules: 0 passed, 0 noted, 1 failed" in out
-    assert run([*command, "--no-config"]) == 2
-    assert "the policy runs no rule" in capfd.readouterr().err

@@ -84,24 +84,6 @@ def test_strict_restores_the_error(line, code, capfd):
         assert capfd.readouterr().err.count("there is no column 'user_id'") == 2
 
 
-@each("line", ["probe lake dt 1", "explain lake dt 2", "probe lake -c dt --value 1 --value 7"])
-def test_a_partition_column_is_found(line, capfd):
-    assert run(line.split()) == 0
-    assert "missing" not in capfd.readouterr().err
-
-
-@each("line", ["probe lake dt 7", "explain lake dt 7"])
-def test_a_value_of_no_partition_is_absent(line):
-    assert run(line.split()) == 1
-
-
-def test_a_name_that_no_file_has_is_an_error_beside_one_that_exists(lake, capfd):
-    assert run(["add-filter", "lake", "-c", "id", "-c", "usr_id", "--in-place"]) == 2
-    out, err = capfd.readouterr()
-    assert "sbbf: no file has the column: there is no column 'usr_id'; did you mean user_id?" in err.splitlines()
-    assert "4 files: 4 done" in out
-
-
 @each("line", ["probe lake USER_ID 5", "verify lake -c usr_id", "add-filter lake -c usr_id --in-place"])
 def test_one_error_for_a_name_that_no_file_has(line, capfd):
     assert run(line.split()) == 2

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,23 +40,3 @@ def test_a_parquet_file(drafted, capfd):
     assert "fix: sbbf repair" in out
     assert run_sbbf(capfd, "repair", str(drafted), "--in-place")[0] == 0
     assert run_sbbf(capfd, "verify", str(drafted))[0] == 0
-
-
-def test_json_contains_the_dialect(drafted, capfd):
-    _, out, _ = run_sbbf(capfd, "inspect", str(drafted), "--format", "json")
-    for row in json.loads(out)["filters"]:
-        assert (row["dialects"], row["dialect"]) == (["draft1-page", "draft2-page"], "draft2-page")
-    _, out, _ = run_sbbf(capfd, "verify", str(drafted), "--format", "json")
-    assert [result["dialect"] for result in json.loads(out)["filters"]] == ["draft2-page"] * 3
-
-
-def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, drafted):
-    def loaded(*arguments: str) -> bool:
-        program = f"from sbbf_tool.cli import run; run({list(arguments)!r}); import sys; print('sbbf_tool.bloom.dialects' in sys.modules)"
-        return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.endswith("True\n")
-
-    path = str(fixtures / "pyarrow-filters.parquet")
-    assert not loaded("inspect", path)
-    assert not loaded("probe", path, "id", "1")
-    assert not loaded("add-filter", path, "-c", "id", "--rebuild", "all", "-n")
-    assert loaded("inspect", str(drafted))

@@ -7,7 +7,6 @@ import json
 from sbbf_tool.cli import run
 from sbbf_tool.operations.engines import engines
 from support.tables import each
-from support.terminals import run_on_terminal
 
 
 def printed(capfd, *arguments: str) -> str:
@@ -17,49 +16,11 @@ def printed(capfd, *arguments: str) -> str:
     return out
 
 
-def test_the_table_has_a_row_per_type_and_a_column_per_engine(capfd):
-    lines = printed(capfd, "--matrix").splitlines()
-    readers = [engine.id for engine in engines().engines if engine.uses_filters]
-    assert lines[0].split() == ["type", *readers]
-    rows = lines[1 : len(engines().families) + 1]
-    assert [row.startswith(family.name) for row, family in zip(rows, engines().families, strict=True)] == [True] * len(rows)
-    assert lines[-1].startswith("never use filters: pyarrow, Polars")
-
-
 def test_without_options_each_row_is_an_engine(capfd):
     header, *rows, hint = printed(capfd).splitlines()
     assert header.split()[:1] == ["engine"]
     assert [row.startswith(engine.name) for row, engine in zip(rows, engines().engines, strict=True)] == [True] * len(rows)
     assert hint.startswith("--type and --engine")
-
-
-def test_a_type_has_a_row_per_engine(capfd):
-    title, header, *rows = printed(capfd, "--type", "float16").splitlines()
-    assert title.endswith("FLOAT16:")
-    assert header.split() == ["engine", "filter", "explanation", "evidence"]
-    assert len(rows) >= len(engines().engines)
-    assert any(row.startswith("DuckDB") and "HARM" in row for row in rows)
-
-
-def test_harm_has_a_note_with_its_source(capfd):
-    header, row, note, _ = printed(capfd, "--type", "float16", "--matrix").splitlines()
-    assert row[header.index("duckdb") :].startswith("HARM 1")
-    assert note.startswith("1: DuckDB loses rows: ")
-    assert note.endswith("]")
-    assert "[https://github.com/duckdb/duckdb/" in note
-
-
-def test_notes_include_older_releases(capfd):
-    _, row, *notes, _ = printed(capfd, "--type", "FIXED_LEN_BYTE_ARRAY(*)", "--matrix").splitlines()
-    assert "used 1" in row
-    assert notes[0].startswith("1: DuckDB 1.5.0 to 1.5.6 loses rows: ")
-
-
-def test_a_single_engine_has_a_row_per_type_with_explanations(capfd):
-    out = printed(capfd, "--engine", "DuckDB")
-    assert out.startswith("DuckDB 2.0.0: =")
-    assert "\n  metrics: Row Groups Scanned" in out
-    assert len(out.splitlines()) > len(engines().families)
 
 
 def test_releases_are_shown_side_by_side(capfd):
@@ -89,26 +50,6 @@ def test_the_verdicts_on_releases_in_json(capfd):
     assert release["package"] == "duckdb 1.4.5"
 
 
-def test_an_engine_that_never_uses_filters_has_no_table(capfd):
-    out = printed(capfd, "--engine", "pandas")
-    assert out.startswith("pyarrow ")
-    assert "INT32" not in out
-
-
-@each("arguments", [[], ["--type", "decimal"], ["--engine", "spark"], ["--type", "uuid", "--engine", "polars"]])
-def test_json_is_one_deterministic_document(capfd, arguments):
-    out = printed(capfd, *arguments, "--format", "json")
-    assert out.count("\n") == 1
-    assert out == printed(capfd, *arguments, "--format", "json")
-    document = json.loads(out)
-    assert list(document) == ["schema", "version", "families", "engines"]
-    for engine in document["engines"]:
-        assert [verdict["family"] for verdict in engine["verdicts"]] == [family["id"] for family in document["families"]]
-        for verdict in engine["verdicts"]:
-            fields = {"engine", "verdict", "explanation", "source", "evidence", "effect", "fix", "since", "until", "older_verdict"}
-            assert fields <= verdict.keys()
-
-
 @each(
     "arguments, message",
     [
@@ -132,35 +73,12 @@ def test_inspect_prints_the_warnings(fixtures, capfd):
     assert "\nnote: column half: DuckDB loses rows: " in capfd.readouterr().out
 
 
-def test_add_filter_prints_the_warnings(fixtures, capfd):
-    assert run(["add-filter", str(fixtures / "pyarrow-types.parquet"), "-c", "half", "--dry-run"]) == 0
-    assert capfd.readouterr().err.startswith("sbbf: warning: column half: DuckDB loses rows: ")
-
-
-def test_the_matrix_fits_a_terminal():
-    for columns in (60, 80, 120):
-        lines = run_on_terminal(["engines", "--matrix"], columns).lines
-        assert len(lines) <= 60
-        assert lines[1].split()[:3] == ["INT32", "+", "+"]
-    output = run_on_terminal(["engines", "--matrix", "--type", "float16"], 200)
-    numbers = {name.split(" ", 1)[1]: name.split(" ", 1)[0] for name in output.lines[2].removeprefix("engines: ").split(", ")}
-    header, row = (line.split() for line in output.lines[:2])
-    assert row[header.index(numbers["DuckDB"])] == "!"
-
-
 class TestReleases:
-    def test_the_matrix_names_the_release(self, capfd):
-        header, *_ = printed(capfd, "--mine", "duckdb-1.4,duckdb-2.0", "--matrix").splitlines()
-        assert header.split() == ["type", "duckdb-1.4.5", "duckdb-2.0.0"]
-
     def test_a_release_that_was_not_run_is_named(self, capfd):
         first, *_ = printed(capfd, "--mine", "duckdb-99,duckdb-1.4").splitlines()
         assert first == "duckdb-99 was not run; shown is DuckDB 2.0.0, the newest release up to it that was"
         *_, last = printed(capfd, "--mine", "duckdb-1.4.9", "--matrix").splitlines()
         assert last == "duckdb-1.4.9 was not run; shown is DuckDB 1.4.5, the newest release up to it that was"
-
-    def test_a_name_that_is_repeated_is_shown_once(self, capfd):
-        assert printed(capfd, "--mine", "duckdb-1.4,duckdb-1.4") == printed(capfd, "--mine", "duckdb-1.4")
 
     @each(
         "names, message",

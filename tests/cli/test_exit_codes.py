@@ -178,11 +178,6 @@ def test_errors_of_each_stage(tmp_path):
     assert_70_and_a_line(at_each_stage(tmp_path, lambda row: {(3 * row) % 10, (3 * row + 5) % 10}))
 
 
-@pytest.mark.nightly(minutes=1)
-def test_every_error_of_each_stage(tmp_path):
-    assert_70_and_a_line(at_each_stage(tmp_path, lambda row: range(10)))
-
-
 def test_answers_without_an_error():
     for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2), (["paimon"], 2)):
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], capture_output=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,22 +23,6 @@ def test_exit_codes(numbers, value, code):
     assert run(["explain", numbers, "n", value]) == code
 
 
-def test_unreadable(tmp_path, capfd):
-    assert run(["explain", str(tmp_path / "none.parquet"), "n", "1"]) == 3
-    assert capfd.readouterr().err.count("\n") == 1
-
-
-def test_engines_with_the_same_results_are_counted(numbers, capfd):
-    capfd.readouterr()
-    assert run(["explain", numbers, "n", "500", "--format", "json"]) == 1
-    number = len(json.loads(capfd.readouterr().out)["engines"])
-    for files in ([numbers], [numbers, numbers]):
-        assert run(["explain", *files, "-c", "n", "--value", "500"]) == 1
-        assert re.search(rf"^all {number} engines +[1-9]", capfd.readouterr().out, re.MULTILINE)
-    assert run(["explain", numbers, "n", "500", "--engine", "duckdb"]) == 1
-    assert re.search(r"^DuckDB +[1-9]", capfd.readouterr().out, re.MULTILINE)
-
-
 def test_a_table_of_row_groups_and_a_table_of_engines(numbers, capfd):
     capfd.readouterr()
     assert run(["explain", numbers, "n", "51"]) == 1
@@ -52,38 +33,11 @@ def test_a_table_of_row_groups_and_a_table_of_engines(numbers, capfd):
     assert any("Polars" in line and line.split()[-2:] != ["100", "%"] for line in lines[5:])
 
 
-def test_a_single_engine_has_an_explanation(numbers, capfd):
-    capfd.readouterr()
-    run(["explain", numbers, "n", "51", "--engine", "polars"])
-    assert capfd.readouterr().out.splitlines()[-1] == "Polars: It prunes by min and max only."
-
-
-def test_json(numbers, capfd):
-    capfd.readouterr()
-    run(["explain", numbers, "n", "51", "--format", "json", "--engine", "duckdb"])
-    document = json.loads(capfd.readouterr().out)
-    assert document["absent"] is True
-    assert [engine["engine"] for engine in document["engines"]] == ["duckdb"]
-
-
-def test_the_empty_string_is_printed_as_a_bound(tmp_path, capfd):
-    pq.write_table(pa.table({"s": ["", ""]}), tmp_path / "s.parquet")
-    assert run(["explain", str(tmp_path / "s.parquet"), "s", ""]) == 0
-    header, row = capfd.readouterr().out.splitlines()[1:3]
-    assert header.split()[5:7] == ["min", "max"]
-    assert row.split()[3:5] == ["''", "''"]
-
-
 def test_two_values(fixtures, capfd):
     assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "43"]) == 2
     assert "user_id is not a file: explain takes one value after the column" in capfd.readouterr().err
     assert run(["explain", str(fixtures / "events.parquet"), "no.parquet", "user_id", "42"]) == 3
     assert "explain takes one value" not in capfd.readouterr().err
-
-
-def test_an_error_of_click_has_no_full_stop_before_its_hint(fixtures, capfd):
-    assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "--format", "yaml"]) == 2
-    assert "'parquet' (see sbbf explain --help)" in capfd.readouterr().err
 
 
 @each("seconds", ["-1", "0", "nan", "inf", "1e300"])

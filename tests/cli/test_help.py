@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 
@@ -56,12 +55,6 @@ def test_options_are_listed_by_section(name, capfd):
     assert {max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)} <= words
 
 
-@each("option", ["-V", "--version"])
-def test_both_spellings_of_version(option, capfd):
-    assert run([option]) == 0
-    assert capfd.readouterr().out.startswith("sbbf ")
-
-
 def test_what_a_bug_report_needs(capfd):
     for options in (["--version", "--verbose"], ["-v", "-V"]):
         assert run(options) == 0
@@ -71,20 +64,3 @@ def test_what_a_bug_report_needs(capfd):
         packages = ["pyarrow", "numpy", "click", "rich", "xxhash", "cramjam"]
         extras = [f"extra {name}" for name in ("encryption", "objects", "iceberg", "paimon", "report", "spark")]
         assert names == ["kernel", "thrift", "footers", "Python", "platform", *packages, *extras, "Java"]
-
-
-def test_a_java_that_does_not_answer(tmp_path, monkeypatch, capfd):
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "java"
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr("sbbf_tool.cli.versions._SECONDS_FOR_JAVA", 0.1)
-    assert run(["-vV"]) == 0
-    assert capfd.readouterr().out.splitlines()[-1] == f"Java: {program} does not answer"
-
-
-def test_no_line_of_help_is_broken_at_a_hyphen(capfd):
-    for name in (None, *COMMANDS):
-        assert run([*([] if name is None else [name]), "--help"]) == 0
-        assert [line for line in capfd.readouterr().out.splitlines() if re.search(r"\w-$| -$", line)] == []

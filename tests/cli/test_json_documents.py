@@ -11,13 +11,11 @@ from typing import Any
 import deltalake
 import pyarrow.parquet as pq
 import pytest
-from jsonschema import ValidationError
 
 from sbbf_tool.cli import run
 from sbbf_tool.cli.schema import documents as all_documents
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of
 from support.json_schemas import validate
-from support.tables import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
@@ -77,29 +75,6 @@ def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
             assert set(fields[document["schema"]]) <= document.keys(), words
             schemas.add(document["schema"])
     assert schemas == fields.keys() == {f"sbbf.{name}" for name in all_documents()}
-
-
-@each("name", OF_SEVERAL)
-def test_several_files_have_one_summary_which_comes_last(places, name, capsys):
-    printed = documents([name, OTHER_FILE, *WORKING[name]], places, capsys)
-    if name == "advise":
-        assert [document["schema"] for document in printed] == ["sbbf.advise"]
-        return
-    assert [document["schema"] for document in printed] == [f"sbbf.{name}"] * 2 + ["sbbf.summary"]
-    assert printed[-1]["command"] == name
-    assert (printed[-1]["files"], printed[-1]["done"]) == (2, 2)
-    assert len(documents([name, *WORKING[name]], places, capsys)) == 1
-
-
-def test_wrong_documents_are_found(fixtures, capsys):
-    assert run(["inspect", str(fixtures / "events.parquet"), "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    validate(document)
-    for wrong in ({"version": 1}, {"rows": "7"}, {"rows": None}, {"filters": [{}]}, {"no_such_field": 1}, {"columns": {}}):
-        with pytest.raises(ValidationError):
-            validate({**document, **wrong})
-    with pytest.raises(ValidationError):
-        validate({name: value for name, value in document.items() if name != "rows"})
 
 
 def test_schemas_are_printed_by_their_names(capsys):

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.cli.values import names_of
 from support.tables import each
 
 NAMES = ["plain.parquet", "two words.parquet", "größe.parquet", "-5.parquet", "'quoted'.parquet", "day=1/x.parquet", " .parquet"]
@@ -69,23 +68,6 @@ def test_names_of_every_kind(folder, give, capfd, piped, names, content):
     assert inspected(capfd, "--files-from", "-" if piped else str(folder / "list")) == names
 
 
-def test_a_byte_order_mark_is_part_of_a_name_that_ends_with_nul(folder, capfd):
-    name = b"\xef\xbb\xbf" + HARD[0]
-    os.link(HARD[0], name)
-    (folder / "list").write_bytes(name + b"\0")
-    assert inspected(capfd, "--files-from", str(folder / "list")) == [name]
-
-
-def test_a_list_may_name_folders_and_globs(folder, give, capfd):
-    give(b"day=1\n*ain.parquet\n")
-    assert inspected(capfd, "--files-from", "-") == [b"day=1/x.parquet", b"plain.parquet"]
-
-
-def test_where_chooses_among_the_files_of_a_list(folder, give, capfd):
-    give(b"day=1/x.parquet\n")
-    assert inspected(capfd, "--files-from", "-", "--where", "day = 1") == [b"day=1/x.parquet"]
-
-
 def test_a_list_of_one_file_is_several_files(folder, give, capfd):
     """A script that reads the output meets one form of it, however many names its list has."""
     give(b"plain.parquet\n")
@@ -119,11 +101,6 @@ def test_every_command_takes_a_list(folder, capfd, arguments):
     assert "2 files: " in out
 
 
-def test_a_list_without_names_ends(capfd):
-    assert run(["inspect", "--files-from", "/dev/zero"]) == 2
-    assert "list of files /dev/zero: 65,536 bytes have no name" in capfd.readouterr().err
-
-
 @each("content", [b"", b"\0", b"\0" * 3, b"\n" * 3])
 def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""
@@ -139,6 +116,8 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     "arguments, message",
     [
         (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
+        (["inspect", "--files-from", "/dev/zero"], "list of files /dev/zero: 65,536 bytes have no name"),
+        (["inspect", "--files-from", "long"], "a name has more than 1,048,576 bytes"),
         (["inspect", "--files-from", "."], "list of files .: is a directory"),
         (["inspect", "--files-from", ""], "list of files : no such file or directory"),
         (["inspect", "--files-from", "list", "plain.parquet"], "not both: plain.parquet"),
@@ -152,24 +131,11 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
 )
 def test_wrong_requests(folder, capfd, arguments, message):
     Path("list").write_text("plain.parquet\n")
+    Path("long").write_bytes(b"x" * (3 << 20))
     assert run(arguments) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
-
-
-def test_a_name_without_end_is_refused(folder, capfd):
-    (folder / "list").write_bytes(b"x" * (3 << 20))
-    assert run(["inspect", "--files-from", str(folder / "list")]) == 2
-    assert "a name has more than 1,048,576 bytes" in capfd.readouterr().err
-
-
-def test_a_missing_name_does_not_stop_the_others(folder, give, capfd):
-    give(b"missing.parquet\nplain.parquet\n")
-    assert run(["inspect", "--files-from", "-"]) == 3
-    out, err = capfd.readouterr()
-    assert "2 files: 1 done, 1 failed" in out
-    assert err == "sbbf: missing.parquet: no such file or directory\n"
 
 
 STDIN_CONFLICT = "only one of --files-from -, --values-file - and the value - can read standard input"
@@ -187,36 +153,3 @@ def test_only_one_reads_standard_input(folder, give, capfd, arguments):
     give(b"1\n")
     assert run(arguments) == 2
     assert STDIN_CONFLICT in capfd.readouterr().err
-
-
-@each(
-    "arguments, content",
-    {
-        "list, --value": (["probe", "--files-from", "-", "-c", "id", "--value", "2"], b"plain.parquet\n"),
-        "list, file of values": (["probe", "--files-from", "-", "-c", "id", "--values-file", "values"], b"plain.parquet\n"),
-        "--values-file": (["probe", "--files-from", "list", "-c", "id", "--values-file", "-"], b"2\n"),
-    },
-)
-def test_the_others_are_read_from_files(folder, give, capfd, arguments, content):
-    Path("list").write_text("plain.parquet\n")
-    Path("values").write_text("2\n")
-    give(content)
-    assert run(arguments) == 0
-    assert capfd.readouterr().out.startswith("plain.parquet: 2: row group 0\nQueried 1 value in 1 file")
-
-
-def test_closed_standard_input(folder, monkeypatch, capfd):
-    monkeypatch.setattr("sys.stdin", None)
-    assert run(["inspect", "--files-from", "-"]) == 2
-    assert "standard input is closed" in capfd.readouterr().err
-
-
-def test_long_lists_are_read_in_blocks(tmp_path, capfd):
-    """Names that lie across the blocks; a list whose kind changes is an error."""
-    names = [f"/nowhere/{number:060}.parquet" for number in range(3000)]
-    for end in ("\n", "\0"):
-        (tmp_path / "list").write_text(end.join(names))
-        assert list(names_of(str(tmp_path / "list"))) == names
-    (tmp_path / "list").write_text("\n".join(names) + "\0")
-    assert run(["inspect", "--files-from", str(tmp_path / "list")]) == 2
-    assert "the first names end with line feeds, a later one with a NUL byte" in capfd.readouterr().err

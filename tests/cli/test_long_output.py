@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -15,7 +14,6 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.cli.page import MOST_ROWS
 from sbbf_tool.cli.render import MOST_FILES
-from sbbf_tool.file.parquet_file import ParquetFile
 from support.every_command import COLUMN, FILE, WORKING, commands
 from support.tables import each
 from support.terminals import run_on_terminal
@@ -27,7 +25,6 @@ LISTS_ANSWERS = ("probe", "explain")
 SUMS_UP = ("inspect", "check", "advise", "report")
 """Commands that print no lines about single files."""
 MORE_FILES = re.compile(r"and ([\d,]+) more files?; --each-file shows them")
-MORE_ROWS = re.compile(r"and ([\d,]+) more rows?; --wide shows them")
 
 
 @pytest.fixture(scope="module")
@@ -74,23 +71,6 @@ def test_a_lake_fits_two_screens(name, lake):
         assert 0 < count_files(output.lines) <= MOST_FILES
 
 
-def test_a_long_table_begins_with_the_rows_that_matter(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = range(MOST_ROWS + 40)
-    options = {"id": {"ndv": 10}}
-    pq.write_table(pa.table({"id": rows}), "file.parquet", row_group_size=1, bloom_filter_options=options, use_dictionary=False)
-    last = len(rows) - 1
-    with ParquetFile.open("file.parquet") as file:
-        (stored,) = filter(None, [file.stored_filter(last, file.footer.columns[0])])
-    with open("file.parquet", "r+b") as stream:
-        assert run_on_terminal(["probe", "file.parquet", "id", str(last)], 100).lines[2].split() == [str(last), str(last), "maybe"]
-        assert run_on_terminal(["explain", "file.parquet", "id", str(last)], 100).lines[2].split()[0] == str(last)
-        stream.seek(stored.bitset_offset)
-        stream.write(bytes(stored.bitset_bytes))
-        stream.flush()
-        assert run_on_terminal(["verify", "file.parquet"], 100).lines[1].endswith("false negatives")
-
-
 @each("name", [name for name in OF_FILES if name not in ("inspect", "advise", "report")])
 def test_each_file_shows_all(name, lake):
     output = run_on_terminal([*arguments_of(name, lake, "id"), "--each-file"], 100)
@@ -123,19 +103,6 @@ def test_errors_of_many_files_fit_two_screens(name, tmp_path, capfd):
     assert codes == [3, 3]
 
 
-def test_errors_and_warnings_have_limits_of_their_own(tmp_path, capfd):
-    """Many warnings do not hide an error."""
-    from sbbf_tool.cli.output import complain, limit_complaints
-
-    with limit_complaints(2):
-        for number in range(5):
-            complain(f"sbbf: warning: {number}", kind="warning")
-        complain("sbbf: error")
-        complain("sbbf: interrupted", kind="note")
-    expected = ["sbbf: warning: 0", "sbbf: warning: 1", "sbbf: error", "sbbf: interrupted"]
-    assert capfd.readouterr().err.splitlines() == [*expected, "sbbf: and 3 more warnings; --each-file shows them"]
-
-
 @pytest.fixture(scope="module")
 def large_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Files of CHUNKS chunks, each with a filter."""
@@ -166,88 +133,6 @@ class TestALargeFile:
         # A table of 60 rows, and what is above and below it.
         assert len(run_name(name)) <= MOST_ROWS + 50
 
-    @each("name", ["inspect", "verify"])
-    def test_the_number_of_other_rows_is_shown(self, name, run_name, size):
-        (more,) = [match[1] for line in run_name(name) if (match := MORE_ROWS.search(line))] or ["0"]
-        rows = 10 if (name, size) == ("inspect", "many row groups") else CHUNKS
-        assert int(more.replace(",", "")) == max(rows - MOST_ROWS, 0)
-
-    @each("options", [("--row-groups",), ("--wide", "--row-groups")])
-    def test_all_rows_on_request(self, options, run_name):
-        assert len([line for line in run_name("inspect", *options) if " column_" in line]) >= CHUNKS
-
-    def test_wide_shows_all_rows(self, run_name):
-        lines = run_name("verify", "--wide")
-        assert len([line for line in lines if line.endswith(" verified")]) >= CHUNKS
-        assert not any("--wide" in line for line in lines)
-
     def test_a_pipe_gets_all_rows(self, size, large_files, capfd):
         assert run(["verify", str(large_files[size])]) == 0
         assert len([line for line in capfd.readouterr().out.splitlines() if line.endswith("  verified")]) == CHUNKS
-
-
-def test_a_command_that_is_too_long_is_not_cut(large_files):
-    """Half a command would do half of the work if it were copied."""
-    arguments = ["check", str(large_files["many columns"]), "--select", "under-64-bytes"]
-    text = " ".join(" ".join(run_on_terminal(arguments, 80).lines).split())
-    assert re.search(r"fix: sbbf add-filter \.\.\. \(\d{3} words; --wide shows them\)", text)
-    text = " ".join(run_on_terminal([*arguments, "--wide"], 80).lines)
-    assert text.count("-c column_") == CHUNKS
-
-
-@each("arguments", [["rule"], ["check", "--list-rules"], ["engines", "--engine", "duckdb"]])
-def test_wrapped_cells_count(arguments):
-    assert len(run_on_terminal(arguments, 80).lines) <= TWO_SCREENS
-
-
-@pytest.fixture
-def same_files(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a", "b", "c"):
-        shutil.copy(fixtures / "spark-boolean.parquet", tmp_path / f"{name}.parquet")
-    return tmp_path
-
-
-def test_inspect_groups_warnings_about_several_files(same_files, capfd):
-    assert run(["inspect", "."]) == 0
-    warnings = [line for line in capfd.readouterr().out.splitlines() if line.startswith("warning:")]
-    assert warnings == [
-        "warning: ./a.parquet and 2 more files: the bitset is smaller than 64 bytes: Impala reads past its end",
-        "warning: ./a.parquet and 2 more files: empty, but the column chunk has values: readers that use it find none of them",
-    ]
-
-
-def test_inspect_prints_a_line_per_file_on_request(same_files, capfd):
-    assert run(["inspect", ".", "--each-file"]) == 0
-    assert capfd.readouterr().out.splitlines()[:3] == [
-        f"./{name}.parquet: 3,695 bytes, 4 row groups, 4 filters in 1 column, 188 bytes" for name in "abc"
-    ]
-
-
-def test_the_note_about_bars_needs_bars(tmp_path):
-    path = tmp_path / "file.parquet"
-    pq.write_table(pa.table({"id": range(40)}), path, row_group_size=1, bloom_filter_options={"id": {"ndv": 10}})
-    for width, has_bars in ((120, True), (50, False)):
-        lines = run_on_terminal(["inspect", str(path)], width).lines
-        assert any("16 bars" in line for line in lines) == has_bars
-
-
-def test_the_severity_of_a_finding_has_a_colour(same_files, capfd):
-    run(["check", "a.parquet", "--color", "always"])
-    assert "a.parquet: \x1b[31m\x1b[1merror:\x1b[0m empty-boolean-filter" in capfd.readouterr().out
-
-
-def test_advise_shows_the_filters_that_it_keeps(tmp_path, capfd):
-    path = tmp_path / "file.parquet"
-    values = [number * 7919 % 100_003 for number in range(4000)]
-    pq.write_table(pa.table({"id": values}), path, row_group_size=1000, bloom_filter_options={"id": {"ndv": 1000, "fpp": 0.0001}})
-    assert run(["inspect", str(path), "--format", "json"]) == 0
-    (column,) = json.loads(capfd.readouterr().out)["columns"]
-    assert run(["advise", str(path), "--format", "json"]) == 0
-    (advice,) = json.loads(capfd.readouterr().out)["columns"]
-    assert advice["verdict"] == "keep"
-    assert advice["filter_bytes"] == column["filter_bytes"] != advice["cost_bytes"]
-    assert run(["advise", str(path)]) == 0
-    header, row = capfd.readouterr().out.splitlines()[1:3]
-    assert "bitset" not in header
-    assert f"  {column['filter_bytes']:,}  " in row

@@ -157,19 +157,6 @@ def test_help_fits(name):
     assert [word for word in words_of(output.lines) if word not in text] == []
 
 
-@each("columns", [60, 120])
-def test_wide_characters_shift_no_column(columns, run_case):
-    output = run_case(FOREIGN, ["inspect", FILE, "--color", "always"], columns)
-    screen = show(output.out, columns, cells=True)
-    (header,) = (line for line in screen if line.startswith("column"))
-    rows = [line for line in screen if " 3 of 3 " in line]
-    assert len(rows) == len(NAMES) + 1
-    assert {row.index("3 of 3") for row in rows} == {header.index("filters")}
-    # The units and the decimal points of a column of numbers are below each other.
-    assert len({re.search(r" k?B ", row).start() for row in rows}) == 1
-    assert len({row.index(" %") for row in rows}) == 1
-
-
 class TestColour:
     ARGUMENTS: ClassVar = ["verify", FILE]
 
@@ -207,23 +194,3 @@ class TestColour:
             monkeypatch.setenv(name, value)
         assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *options]) == 0
         assert ("\x1b[" in "".join(capfd.readouterr())) is expected
-
-
-@each("name", list(WORKING))
-def test_a_dumb_terminal_gets_no_codes(name, fixtures, tmp_path, monkeypatch):
-    """Not even those of the progress, which other tests turn off."""
-    shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "file.parquet")
-    shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders")
-    monkeypatch.chdir(tmp_path)
-    words = {FILE: "file.parquet", DATA_FILE: "file.parquet", TABLE: "orders", COLUMN: "id"}
-    output = run_on_terminal([*name.split(), *(words.get(word, word) for word in WORKING[name])], 80, TERM="dumb")
-    assert output.out + output.err
-    assert not output.has_codes
-    assert "\r" not in output.out + output.err
-
-
-def test_each_stream_has_its_own_width(fixtures):
-    """Errors fit the terminal they go to, also while the output goes to a file."""
-    name = "no/such/folder/anywhere and/therefore no/such/file/2026-01-01.parquet"
-    output = run_on_terminal(["inspect", name], 40, out_is_terminal=False)
-    assert max(map(len, output.all_lines)) <= 40

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +44,6 @@ def test_advice_leaves_sound_filters_alone(lake, capsys):
     assert all(new > old for new, old in zip(after[2:], before[2:], strict=True))
 
 
-def test_advice_on_partitions_names_them_in_its_command(lake, capsys):
-    where = "dt >= '2026-01-03'"
-    capsys.readouterr()
-    assert run(["advise", str(lake), "--where", where]) == 0
-    assert shlex.split(capsys.readouterr().out.splitlines()[-1])[-2:] == ["--where", where]
-    assert run(["advise", str(lake), "--where", where, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["fix"]["command"][-2:] == ["--where", where]
-
-
 def test_advice_over_several_schemas_reaches_each_file(lake, capsys):
     folder = lake / "dt=2026-01-05"
     folder.mkdir()
@@ -74,13 +64,3 @@ def test_a_removal_may_be_repeated(lake, capsys):
     assert (summary["done"], summary["skipped"]) == (0, 4)
     # Of one file that is named itself it is an error still.
     assert run(["remove-filter", str(lake / "dt=2026-01-01" / "part.parquet"), "--in-place"]) == 4
-
-
-def test_unchecked_rules_are_reported(lake, capsys):
-    capsys.readouterr()
-    assert run(["check", str(lake)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith("no rule ran on 2 files")
-
-
-def test_explain_takes_one_value(lake):
-    assert run(["explain", str(lake), "-c", "id", "--value", "5", "--value", "6"]) == 2

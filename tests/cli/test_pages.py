@@ -14,7 +14,6 @@ from sbbf_tool.cli.page import MarkdownPage, TextPage
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, Column
 from sbbf_tool.display import escape
-from support.tables import each
 
 HOSTILE = [
     "a|b",
@@ -78,12 +77,6 @@ def test_a_cell_shows_its_text(name, cell):
     assert shown_text == [plain(name), "n", plain(cell), "1", "end", "22"]
 
 
-@each("text", HOSTILE)
-def test_hostile_names_are_shown(text):
-    tokens = render(lambda page: page.table([Column(text, NAME)], [(text,)]))
-    assert [text_of(token) for token in tokens if token.type == "inline"] == [plain(text)] * 2
-
-
 @given(TEXTS)
 def test_a_line_is_a_paragraph(text):
     tokens = render(lambda page: [page.say("first"), page.say(text), page.say("last")])
@@ -99,45 +92,10 @@ def test_a_command_is_a_block_of_code(words):
     assert block.content == f"{escape(quote_command(words))}\n"
 
 
-def test_blocks_are_apart():
-    def fill(page: MarkdownPage) -> None:
-        page.say("before")
-        page.table([Column("a", NAME)], [("x",)])
-        page.say("after")
-
-    assert [token.type for token in render(fill) if token.level == 0 and token.nesting == 1] == [
-        "paragraph_open",
-        "table_open",
-        "paragraph_open",
-    ]
-
-
-def test_numbers_are_on_the_right():
-    (cell,) = (token for token in render(lambda page: page.table([Column("n", COUNT)], [(1,)])) if token.type == "td_open")
-    assert cell.attrGet("style") == "text-align:right"
-
-
-def test_a_table_without_rows_is_nothing():
-    assert render(lambda page: page.table([Column("a", NAME)], [])) == []
-
-
 class TestBars:
     @pytest.fixture
     def page(self):
         return TextPage(lambda line: None)
-
-    @given(st.floats(0, 1), st.integers(2, 60))
-    def test_a_bar_has_its_length_and_shows_each_part(self, share, cells):
-        bar = TextPage(lambda line: None).bar(share, cells)
-        assert len(bar) == cells
-        assert ("█" in bar) == (share > 0)
-        assert ("░" in bar) == (share < 1)
-
-    @given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=200), st.integers(1, 20))
-    def test_bars_never_exceed_their_number(self, ratios, most):
-        bars = TextPage(lambda line: None).bars(ratios, most)
-        assert len(bars) == min(len(ratios), most)
-        assert set(bars) <= set("·▁▂▃▄▅▆▇█")
 
     def test_examples(self, page):
         assert page.bars([0, 0.5, 1, None], 16) == "▁▅█·"

@@ -8,16 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
-from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
-from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.runner.progress import RunProgress
 from support.tables import each
-from tests.support.lakes import large_file, small_files
+from tests.support.lakes import small_files
 
 SLOW_PROGRAM = """
 import sys, time
@@ -101,33 +98,6 @@ def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     assert not any("of 5 files" in line for line in screen_of(received))
 
 
-def test_fast_work_is_not_shown(tmp_path):
-    folder = str(small_files(tmp_path / "lake", 3))
-    assert "\x1b[K" not in run_in_terminal(["inspect", folder], 0)
-
-
-def test_bytes_rate_and_time_left_of_work_that_reads_data(tmp_path):
-    for number in range(4):
-        large_file(tmp_path / "lake" / f"{number}.parquet", 1, 10_000)
-    status_lines = STATUS.findall(run_in_terminal(["verify", str(tmp_path / "lake"), "--jobs", "1"], 0.5))
-    assert any(re.fullmatch(r"[1-3] of 4 files, [\d.]+ kB of [\d.]+ kB, [\d.]+ kB/s, \d+ s left", line) for line in status_lines), (
-        status_lines
-    )
-
-
-def test_work_in_other_processes_is_shown_with_their_log(tmp_path):
-    folder = str(small_files(tmp_path / "lake", 120))
-    received = run_in_terminal(["add-filter", folder, "-c", "id", "--in-place", "--jobs", "2", "--no-config"], 0.02)
-    assert any(re.match(r"\d+ of 120 files", line) for line in STATUS.findall(received))
-    assert screen_of(received)[-2:] == [screen_of(received)[-2], ""]
-
-
-@each("arguments, settings", [(["-q"], {}), ([], {"environment": {"TERM": "dumb"}})])
-def test_nothing_is_drawn_where_it_is_not_wanted(tmp_path, arguments, settings):
-    folder = str(small_files(tmp_path / "lake", 3))
-    assert "\x1b[K" not in run_in_terminal(["inspect", folder, "--jobs", "1", *arguments], 0.4, **settings)
-
-
 def test_nothing_is_drawn_if_standard_error_is_no_terminal(tmp_path):
     folder = str(small_files(tmp_path / "lake", 3))
     with open(tmp_path / "stderr", "w+b") as errors:
@@ -135,16 +105,6 @@ def test_nothing_is_drawn_if_standard_error_is_no_terminal(tmp_path):
         assert "\x1b[K" not in received
         errors.seek(0)
         assert errors.read() == b""
-
-
-def test_progress_is_drawn_if_standard_output_is_no_terminal(tmp_path):
-    folder = str(small_files(tmp_path / "lake", 3))
-    with open(tmp_path / "stdout", "w+b") as output:
-        received = run_in_terminal(["inspect", folder, "--jobs", "1"], 0.4, stdout=output)
-        output.seek(0)
-        assert b"\x1b" not in output.read()
-    assert any("of 3 files" in line for line in STATUS.findall(received))
-    assert screen_of(received) == [""]
 
 
 def test_ctrl_c_leaves_a_clean_line(tmp_path):
@@ -160,31 +120,6 @@ def test_ctrl_c_leaves_a_clean_line(tmp_path):
     assert re.match(r"sbbf: interrupted; (so far \d+ files?: |no file is done yet)", lines[0])
     assert lines[-1] == ""
     assert not any(" of 20 files" in line for line in lines)
-
-
-def test_a_line_now_and_then_in_a_log(tmp_path, monkeypatch, capsys):
-    folder = str(small_files(tmp_path / "lake", 4))
-    monkeypatch.setattr(progress, "DELAY", 0.1)
-    monkeypatch.setattr(progress, "PERIOD_OF_LINES", 0.3)
-    slow_down(monkeypatch, 0.25)
-    assert run(["inspect", folder, "--jobs", "1", "--verbose"]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if " of 4 files" in line]
-    assert 1 <= len(lines) <= 3
-    assert all(re.match(r"sbbf: \d of 4 files", line) for line in lines)
-    assert run(["inspect", folder, "--jobs", "1"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def slow_down(monkeypatch, seconds: float) -> None:
-    from sbbf_tool.runner import works
-
-    fast_call = works.Work.__call__
-
-    def call_slowly(work, *arguments):
-        time.sleep(seconds)
-        return fast_call(work, *arguments)
-
-    monkeypatch.setattr(works.Work, "__call__", call_slowly)
 
 
 @each("numbers, line", [
@@ -203,29 +138,6 @@ def slow_down(monkeypatch, seconds: float) -> None:
     ])  # fmt: skip
 def test_the_line(numbers, line):
     assert ", ".join(describe(numbers, 10)) == line
-
-
-def test_files_that_the_run_has_changed_keep_the_size_of_their_first_listing():
-    numbers = RunProgress(True)
-    files = numbers.count(ListedFile(name, 100) for name in "abc")
-    next(files)
-    next(files)
-    numbers.finish_file()
-    numbers.count_ahead([ListedFile("a", 150), ListedFile("b", 100), ListedFile("c", 100)], lambda: False)
-    assert numbers.total == (3, 300)
-    assert len(list(files)) == 1
-    numbers.count_ahead([ListedFile(name, 150) for name in "abc"], lambda: False)
-    assert (numbers.total, numbers.bytes_done) == ((3, 300), 100)
-
-
-@each("name", ["check", "verify"])
-def test_bytes_of_a_single_file(tmp_path, monkeypatch, name):
-    path = large_file(tmp_path / "large.parquet", 4, 2000)
-    assert run(["add-filter", str(path), "-c", "id", "--in-place"]) == 0
-    lines: list[tuple[int, int]] = []
-    monkeypatch.setattr(RunProgress, "advance", lambda progress, step, done, total: lines.append((done, total)))
-    assert run([name, str(path)]) in (0, 1)
-    assert lines[-1][0] == lines[-1][1] > 0
 
 
 def test_a_line_of_other_output_is_not_overwritten(tmp_path):

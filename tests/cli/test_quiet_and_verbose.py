@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -51,14 +50,6 @@ def test_quiet(words, names, fixtures, capfd):
     assert capfd.readouterr().out == ""
 
 
-def test_columns_that_some_files_lack_are_no_error(names, fixtures, capfd):
-    Path("mixed").mkdir()
-    for name in ("events", "pyarrow-filters"):
-        (Path("mixed") / f"{name}.parquet").write_bytes((fixtures / f"{name}.parquet").read_bytes())
-    assert run(["verify", "mixed", "-c", "id", "--quiet"]) == 0
-    assert capfd.readouterr() == ("", "")
-
-
 def test_errors_are_printed(names, capfd):
     Path("torn.parquet").write_bytes(b"PAR1")
     for name in READING_FILES:
@@ -67,24 +58,6 @@ def test_errors_are_printed(names, capfd):
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1), name
         assert err.startswith("sbbf: "), name
-
-
-@each("name", list(REPORTS))
-def test_reports_are_saved(name, names, capfd):
-    report = Path("report.json")
-    code = run([*name.split(), *(names.get(word, word) for word in WORKING[name]), "--quiet", "--report", str(report)])
-    assert capfd.readouterr().out == ""
-    if code <= 1:
-        assert all(map(json.loads, report.read_text().splitlines()))
-
-
-def test_warnings_of_a_configuration_file(names, capfd):
-    Path("sbbf.toml").write_text("[inspect]\nall = true\n")
-    Path("sbbf.toml").chmod(0o666)
-    assert run(["inspect", "events.parquet"]) == 0
-    assert "sbbf: warning: " in capfd.readouterr().err
-    assert run(["inspect", "events.parquet", "-q"]) == 0
-    assert capfd.readouterr() == ("", "")
 
 
 @each("name", READING_FILES)
@@ -102,15 +75,6 @@ def test_verbose(name, names, capfd):
         assert any(line.startswith("sbbf: published events.parquet: ") for line in lines)
     run(arguments)
     assert "opened" not in capfd.readouterr().err
-
-
-def test_verbose_escapes_names(names, capfd):
-    name = "a\x1b[31m.parquet"
-    shutil.copy("events.parquet", name)
-    assert run(["inspect", name, "-v"]) == 0
-    out, err = capfd.readouterr()
-    assert r"sbbf: opened a\x1b[31m.parquet: " in err
-    assert "\x1b" not in out + err
 
 
 def test_verbose_redacts_signatures(names, capfd):

@@ -20,32 +20,6 @@ def sound(tmp_path, monkeypatch):
     shutil.copyfile(SOUND, "a.parquet")
 
 
-def test_smaller(capfd):
-    assert run(["resize", "a.parquet", "-c", "id", "--bytes", "1KiB", "--in-place"]) == 0
-    out, err = capfd.readouterr()
-    assert out.splitlines()[-2:] == [
-        "Resized 2 filters in a.parquet: bitsets of 4,096 bytes -> 2,048 bytes",
-        "undo: no command restores the old filters; sbbf add-filter --rebuild all builds new ones from the data",
-    ]
-    assert err == ""
-    assert run(["verify", "a.parquet"]) == 0
-
-
-def test_remaining_findings_are_reported(capfd):
-    assert run(["resize", "a.parquet", "--bytes", "256", "--force", "-o", "out.parquet"]) == 0
-    assert capfd.readouterr().err.splitlines() == [
-        f"sbbf: warning: a.parquet: column tag, row group {n}: it has 64 bytes; not resized" for n in (0, 1)
-    ]
-
-
-def test_larger(capfd):
-    assert run(["resize", "a.parquet", "--bytes", "4096", "--in-place"]) == 4
-    assert capfd.readouterr().err == (
-        "sbbf: a.parquet: column id, row group 0: folding does not reach the target: it has 2,048 bytes; "
-        "add a filter of that size in place of the old one\n"
-    )
-
-
 @each(
     "arguments, code",
     [
@@ -85,11 +59,3 @@ def test_a_dry_run_shows_the_rates_at_every_half_size(capfd):
     assert [line.split()[-5] for line in lines[header + 1 : header + 7]] == ["4,096", "2,048", "1,024", "512", "256", "128"]
     assert run(["resize", "a.parquet", "-c", "id", "--fpp", "0.5", "--in-place", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out)["sizes"] == []
-
-
-def test_a_dry_run_adds_up_the_filters_of_all_files(capfd):
-    shutil.copyfile("a.parquet", "b.parquet")
-    assert run(["resize", "a.parquet", "b.parquet", "--fpp", "0.5", "-n"]) == 0
-    present, smaller = 2 * (4 * 2048 + 2 * 64), 2 * (4 * 1024 + 2 * 64)
-    expected = f"all filters take {present:,} bytes; resized, they would take {smaller:,} bytes"
-    assert expected in capfd.readouterr().out.splitlines()

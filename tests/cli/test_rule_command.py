@@ -60,25 +60,6 @@ def test_without_a_name_all_rules_are_listed(capfd):
     assert capfd.readouterr().out == expected
 
 
-def test_formats(capfd):
-    assert run(["rule", "saturated", "--format", "csv"]) == 0
-    header, row = capfd.readouterr().out.splitlines()
-    assert header.startswith("name,group,severity,reads,message,why,")
-    assert row.startswith("saturated,efficiency,warning,")
-    assert run(["rule", "saturated", "--format", "json"]) == 0
-    (rule,) = json.loads(capfd.readouterr().out)["rules"]
-    assert rule["name"] == "saturated"
-    assert run(["rule", "saturated", "--format", "markdown"]) == 0
-    assert capfd.readouterr().out.startswith("## saturated: ")
-
-
 def test_unknown_names(capfd):
     assert run(["rule", "saturatd"]) == 2
     assert "did you mean saturated" in capfd.readouterr().err
-
-
-def test_sarif_has_the_explanation(fixtures, capfd):
-    assert run(["check", str(fixtures / "events.parquet"), "--format", "sarif"]) == 0
-    for rule in json.loads(capfd.readouterr().out)["runs"][0]["tool"]["driver"]["rules"]:
-        assert rule["help"]["text"].startswith(rule["shortDescription"]["text"])
-        assert "\n\n" in rule["help"]["markdown"]

@@ -12,7 +12,6 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
-from sbbf_tool.cli.formats import records
 from support.tables import each
 
 CHANGES = {
@@ -75,16 +74,6 @@ def test_a_single_file_too(command, capfd):
     assert (document["schema"], document["file"], document["status"]) == ("sbbf.file", "d/b.parquet", "failed")
 
 
-@each("path", ["d/a.parquet", "d"])
-def test_filters_that_are_left_out(path, capfd):
-    before = contents()
-    assert run(["resize", "--bytes", "64", path, "--in-place"]) == 4
-    err = capfd.readouterr().err
-    assert "left out, whose false-positive rate would be 100 % with 64 bytes; allow larger filters, or force that they are written\n" in err
-    assert "force=" not in err
-    assert contents() == before
-
-
 @each(
     "name, code, message",
     [
@@ -143,14 +132,6 @@ def test_wrong_destinations_are_reported_before_a_file_is_read(command, argument
     assert sorted(os.listdir()) == ["d"]
 
 
-def test_advice_is_not_sought_before_either(capfd, monkeypatch):
-    monkeypatch.setattr("sbbf_tool.runner.advise.advise_files", lambda *args, **options: pytest.fail("a file was read"))
-    assert run(["add-filter", "d", "--advise"]) == 2
-    assert WHERE in capfd.readouterr().err
-    assert run(["add-filter", "d", "--advise", "-o", "x"]) == 2
-    assert "--output is for one file" in capfd.readouterr().err
-
-
 @each(
     "arguments, message",
     [
@@ -180,17 +161,6 @@ def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, message, ca
     assert message in err
 
 
-@each("name", ["r.csv", "r.parquet", "r.md", "r.json"])
-def test_a_report_replaces_an_earlier_one(name):
-    Path(name).write_text("an older report, or another file")
-    command = ["add-filter", "-c", "session", "d/a.parquet", "-n", "--report", name]
-    assert run(command) == 0
-    first = Path(name).read_bytes()
-    assert b"older" not in first
-    assert run(command) == 0
-    assert len(Path(name).read_bytes()) > 70
-
-
 @each(
     "command",
     [
@@ -205,13 +175,3 @@ def test_a_report_does_not_replace_an_input(command, capfd):
     assert run(command) == 2
     assert "the report would replace a file that the command line names too" in capfd.readouterr().err
     assert Path("x.csv").read_text() == "d/a.parquet\n"
-
-
-def test_small_reports_share_a_row_group(monkeypatch):
-    assert run(["inspect", "d/a.parquet", "d/c.parquet", "--report", "r.parquet"]) == 0
-    assert pq.ParquetFile("r.parquet").num_row_groups == 1
-    assert [row["file"] for row in pq.read_table("r.parquet").to_pylist()] == ["d/a.parquet"] * 3 + ["d/c.parquet"] * 3
-    monkeypatch.setattr(records, "_ROWS_PER_BATCH", 3)
-    assert run(["inspect", "d/a.parquet", "d/c.parquet", "--report", "s.parquet"]) == 0
-    assert pq.ParquetFile("s.parquet").num_row_groups == 2
-    assert pq.read_table("s.parquet") == pq.read_table("r.parquet")

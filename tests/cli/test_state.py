@@ -15,9 +15,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import deltalake
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
@@ -193,12 +190,6 @@ def test_rows_of_files_that_no_longer_exist_are_dropped(capfd) -> None:
     ]
 
 
-def test_the_folder_of_the_command_does_not_matter(monkeypatch, capfd) -> None:
-    run(VERIFY)
-    monkeypatch.chdir("lake")
-    assert summary(["verify", ".", "--state", "../s.sqlite"], capfd)["unchanged"] == 4
-
-
 @each("kind", ["empty", "text", "data", "other database", "other application", "log of writes", "folder", "fifo"])
 def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None:
     path = Path("s.sqlite")
@@ -327,29 +318,6 @@ def test_apply_keeps_a_state_too(open_names, capfd) -> None:
     assert open_names == []
 
 
-def test_apply_drops_the_rows_of_files_that_no_longer_exist(capfd) -> None:
-    Path("sbbf.toml").write_text('[[filters]]\npaths = "lake/**"\ncolumns = "id"\n')
-    for number in range(4):
-        os.mkdir(f"lake/part={number}")
-        os.rename(f"lake/part-0000{number}.parquet", f"lake/part={number}/x.parquet")
-    time.sleep(0.06)
-    apply = ["apply", "--state", "s.sqlite"]
-    run(apply)
-    os.unlink("lake/part=0/x.parquet")
-    assert summary([*apply, "lake", "--where", "part = 1"], capfd, code=1)["files"] == 1
-    assert len(rows_of("path")) == 4
-    run(apply)
-    assert len(rows_of("path")) == 3
-
-
-def test_filters_that_a_limit_weakens_are_limited_in_the_first_run_and_from_the_state(capfd) -> None:
-    pq.write_table(pa.table({"id": range(20_000)}), "large.parquet")
-    Path("sbbf.toml").write_text('[[filters]]\npaths = "large.parquet"\ncolumns = "id"\nmax_bytes = 16384\n')
-    apply = ["apply", "--in-place"]
-    runs = [summary([*apply, *state], capfd) for state in (["--state", "s.sqlite"], ["--state", "s.sqlite"], [])]
-    assert [(run.get("unchanged"), run["totals"]["limited"]) for run in runs] == [(0, 1), (1, 1), (None, 1)]
-
-
 @each("name", ["lake/s.parquet", "lake/day/s.parquet"])
 def test_a_state_is_no_file_of_the_lake(name: str, capfd) -> None:
     Path("lake/day").mkdir()
@@ -357,16 +325,3 @@ def test_a_state_is_no_file_of_the_lake(name: str, capfd) -> None:
     assert "the state would be one of the files of lake" in capfd.readouterr().err
     assert run(["verify", "lake", "--state", "lake/_s.parquet"]) == run(["verify", "lake", "--state", "lake/s"]) == 0
     assert run(["verify", "lake", "--state", "-"]) == 2
-
-
-def test_another_process_finds_the_files_of_a_table(capfd) -> None:
-    """Sets of names have another order in each process."""
-    names = [f"c{number}" for number in range(8)]
-    deltalake.write_deltalake("orders", pa.table({name: [1, 2] for name in names}))
-    command = [sys.executable, "-m", "sbbf_tool", "verify", "orders", "--state", "s.sqlite", "--format", "json"]
-    counts = []
-    for seed in ("1", "2", "3"):
-        done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True)
-        counts.append(json.loads(done.stdout.splitlines()[-1])["unchanged"])
-        time.sleep(0.06)
-    assert counts == [0, 1, 1]

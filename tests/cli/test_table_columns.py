@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 
 import deltalake
@@ -12,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import explain, open_table, probe
+from sbbf_tool import explain, probe
 from sbbf_tool.cli import run
-from sbbf_tool.file.missing_column import MissingColumn
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.column_names import ColumnNames
 from support.tables import each
@@ -53,18 +50,6 @@ def test_a_file_without_the_column_answers_absent(table, capsys):
     assert (code, out.splitlines()[-1]) == (1, "2 files: 2 done; 1 file without the column")
 
 
-def test_null_is_in_a_file_without_the_column(table, capsys):
-    code, out, _ = call(capsys, "probe", table, "-c", "email", "--null")
-    assert code == 0
-    assert sum(line.endswith(": null: row group 0") for line in out.splitlines()) == 2
-
-
-def test_the_report_of_a_file_without_the_column(table):
-    reports = [report for report in open_table(table).probe("email", ["a@x", None]) if report.type is None]
-    assert [[answer.answer for value in report.values for answer in value.row_groups] for report in reports] == [["absent", "maybe"]]
-    assert reports[0].values[0].row_groups[0].reason == "the file does not have the column, so that all its rows are null"
-
-
 @each(
     "words, end",
     [
@@ -78,17 +63,6 @@ def test_the_report_of_a_file_without_the_column(table):
 def test_a_file_without_the_column_is_not_a_failure(table, capsys, words, end):
     code, out, _ = call(capsys, words[0], table, *words[1:])
     assert (code, out.splitlines()[-1].startswith(end)) == (0, True), out
-
-
-def test_a_required_column_need_not_be_in_all_files(table, capsys):
-    assert call(capsys, "check", table, "--require", "email")[0] == 1
-    call(capsys, "add-filter", table, "-c", "email", "--in-place")
-    code, out, _ = call(capsys, "check", table, "--require", "email", "--each-file", "--format", "json")
-    assert code == 0, out
-    outcomes = [
-        rule["outcome"] for line in out.splitlines() for rule in json.loads(line).get("rules", ()) if rule["rule"] == "missing-filter"
-    ]
-    assert sorted(outcomes) == ["not run", "passed"]
 
 
 @each("words", [("probe", "emial", "a"), ("verify", "-c", "emial"), ("check", "--require", "emial"), ("inspect", "-c", "emial")])
@@ -129,49 +103,10 @@ def test_a_column_of_a_partition_answers_by_its_values(partitioned, capsys):
     assert call(capsys, "explain", partitioned, "day", "2026-01-03")[0] == 1
 
 
-@each(
-    "stored, value, answer",
-    [
-        ("5", "5", "maybe"),
-        ("5", 5, "maybe"),
-        ("5", "05", "maybe"),
-        ("5", "6", "absent"),
-        ("0.1", "0.10000000149", "maybe"),
-        ("0.1", Decimal("0.2"), "absent"),
-        ("nan", float("inf"), "maybe"),
-        ("5", "1e9999999", "maybe"),
-        ("true", True, "maybe"),
-        ("true", False, "absent"),
-        ("2026-01-01", date(2026, 1, 1), "maybe"),
-        ("2026-01-01", date(2026, 1, 2), "absent"),
-        ("2026-01-01 00:00:00", "2026-01-01T01:00:00+01:00", "maybe"),
-        ("eu", "us", "absent"),
-        ("eu", "EU", "maybe"),
-        ("eu", b"us", "maybe"),
-        ("eu", "0x6575", "maybe"),
-    ],
-)
-def test_partition_values_are_compared_in_all_forms(stored, value, answer):
-    assert MissingColumn("c", "", stored).answer(value) == answer
-
-
 def test_a_partition_column_needs_no_filter(partitioned, capsys):
     code, _, err = call(capsys, "add-filter", partitioned, "-c", "day", "--in-place")
     line = f"sbbf: {partitioned}: day is a partition column: its values are in the table's metadata, and no filter is needed\n"
     assert (code, err) == (2, line)
-
-
-def test_a_second_run_says_that_there_is_nothing_to_do(partitioned, capsys):
-    call(capsys, "add-filter", partitioned, "-c", "id", "--in-place")
-    code, out, err = call(capsys, "add-filter", partitioned, "-c", "id", "--in-place")
-    assert (code, err.endswith("; nothing to do\n")) == (0, True), err
-    assert out.splitlines()[0] == "2 files: 2 had every filter; 0 filters added, 0 bytes"
-
-
-@each("options", [(), ("-o", "a.parquet")])
-def test_a_table_has_one_target(partitioned, capsys, options):
-    code, _, err = call(capsys, "add-filter", partitioned, "-c", "id", *options)
-    assert (code, err) == (2, "sbbf: a table changes in one commit; change it in place\n")
 
 
 def test_a_dry_run_reports_what_the_commit_would_refuse(partitioned, capsys):
@@ -180,10 +115,3 @@ def test_a_dry_run_reports_what_the_commit_would_refuse(partitioned, capsys):
     log.write_text(json.dumps({"protocol": protocol}) + "\n")
     code, _, err = call(capsys, "add-filter", partitioned, "-c", "id", "-n")
     assert (code, "unheardOf" in err) == (4, True), err
-
-
-def test_fixes_name_the_table(partitioned, capsys):
-    call(capsys, "add-filter", partitioned, "-c", "id", "--fpp", "0.4", "--in-place")
-    code, out, _ = call(capsys, "check", partitioned, "--max-fpp", "0.00001", "--select", "fpp-above-limit", "--each-file")
-    fixes = {line.strip() for line in out.splitlines() if line.startswith("    fix: ")}
-    assert (code, fixes) == (1, {f"fix: sbbf add-filter {partitioned} -c id --rebuild all --fpp 1e-05 --in-place"})

@@ -26,7 +26,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.display import escape, to_json
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from support.corpus_edits import edit_footer
-from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING, commands, formats_of, text_options
+from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING, commands, formats_of
 from support.tables import each
 
 _BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
@@ -158,21 +158,6 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
     assert printed or (name == "paimon build" and (":" in text or text.endswith("]")))
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("text", [TEXTS["command-behind-a-line-end"]], ids=["line-command"])
-@each("name", list(WORKING))
-def test_no_message_holds_what_is_obeyed(name, planted, text, fixtures, capfd):
-    """Names that are not there, given to each option in turn; with a traceback, which holds the message once more."""
-    working = [planted.get(word, word) for word in WORKING[name]]
-    for at, word in enumerate(WORKING[name]):
-        if word in planted:
-            said_by([*name.split(), *working[:at], f"no {text}", *working[at + 1 :], "--debug"], capfd)
-    for option in sorted({*text_options(commands()[name])} - {"--master", "--conf"}):
-        said_by([*name.split(), *working, f"{option}={text}", "--debug"], capfd)
-    said_by([*name.split(), *working, f"--{text}", text], capfd)
-    said_by([f"x{text}"], capfd)
-
-
 def test_what_files_beside_hold(planted, text, tmp_path, capfd):
     """Plans, settings, keys and lists of values."""
     beside = tmp_path / "beside"
@@ -192,20 +177,6 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
             ["advise", planted[FILE], "--queries", str(beside)],
         ):
             said_by([*arguments, "--debug"], capfd)
-
-
-def test_values_come_back_exactly(planted, text, capfd):
-    out = said_by(["probe", planted[FILE], f"s{text}", "--format", "json", f"b{text}"], capfd)
-    assert json.loads(out)["hits"][0]["value"] == f"b{text}"
-    assert escape(f"b{text}") in said_by(["probe", planted[FILE], f"s{text}", f"b{text}"], capfd)
-
-
-def test_a_saved_report_holds_the_exact_name(planted, text, tmp_path, capfd):
-    change = ["add-filter", planted[FILE], "-c", text, "--rebuild", "all", "--in-place", "--report"]
-    said_by([*change, str(tmp_path / "out.parquet")], capfd)
-    assert pq.read_table(tmp_path / "out.parquet")["path"].to_pylist() == [planted[FILE]]
-    said_by([*change, str(tmp_path / "out.json")], capfd)
-    assert json.loads((tmp_path / "out.json").read_text())["file"] == planted[FILE]
 
 
 def test_a_name_that_is_not_utf8_comes_back_from_json(fixtures, tmp_path, capfd):

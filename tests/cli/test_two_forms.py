@@ -81,14 +81,6 @@ def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
     assert run(["probe", *arguments]) == code
 
 
-def test_values_of_several_sources_come_in_their_order(monkeypatch, capfd):
-    Path("values").write_text("in the file\n")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"piped\n")))
-    assert run(["probe", "b.parquet", "s", "first", "-", "--null", "--value", "named", "--values-file", "values"]) == 0
-    rows = capfd.readouterr().out.splitlines()[2:]
-    assert [row[:11].strip() for row in rows] == ["null", "first", "piped", "named", "in the file"]
-
-
 HINT = ": quote the glob, or use -c COLUMN --value VALUE"
 
 
@@ -110,12 +102,6 @@ def test_a_glob_without_quotes_is_recognised(arguments, capfd):
     assert f"b.parquet{HINT}" in err
 
 
-def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
-    Path("n").touch()
-    assert run(["probe", "a.parquet", "n", "-5"]) == 2
-    assert run(["probe", "a.parquet", "-c", "n", "--value", "-5"]) == 0
-
-
 @each(
     "arguments, message",
     [
@@ -130,6 +116,7 @@ def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
         (["explain", "a.parquet", "n"], "no value to query: give "),
         (["explain", "a.parquet", "n", "--value", "1"], "name the column with -c COLUMN"),
         (["explain", "a.parquet", "-c", "n"], "no value to query: give "),
+        (["explain", *FILES, "-c", "n", "--value", "5", "--value", "6"], "value"),
         (["explain", "a.parquet", "n", "1", "--null"], "give VALUE or --null, not both"),
         (["explain", "a.parquet", "-c", "n", "--value", "1", "--null"], "give --value or --null, not both"),
         (["explain", "-c", "n", "--value", "1"], "no file was given"),
@@ -140,17 +127,3 @@ def test_wrong_requests(arguments, message, capfd):
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
-
-
-def test_many_files_list_those_that_may_hold_a_value(capfd):
-    assert run(["probe", *FILES, "-c", "n", "--value", "-5", "--value", "100", "--value", "77"]) == 0
-    assert capfd.readouterr().out.splitlines() == [
-        "a.parquet: -5: row group 0",
-        "b.parquet: 100: row group 0",
-        "Queried 3 values in 2 files: 2 files may hold 2 of the values",
-    ]
-    assert run(["explain", *FILES, "n", "-5"]) == 0
-    out = capfd.readouterr().out.splitlines()
-    assert out[0] == "a.parquet: -5: row group 0"
-    assert not any(line.startswith("b.parquet") for line in out)
-    assert out[-1].startswith("2 files: 2 done")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
@@ -89,31 +88,6 @@ def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
     assert contents(folder) != before
 
 
-@each(
-    "arguments",
-    [
-        ["add-filter", "events.parquet", "-c", "user_id", "-n"],
-        ["add-filter", "events.parquet", "-c", "user_id", "-o", "new.parquet"],
-        ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--in-place"],
-        ["remove-filter", "pyarrow-filters.parquet", "-n"],
-        ["resize", "pyarrow-filters.parquet", "--bytes", "64", "-n"],
-        ["repair", "pyarrow-filters.parquet", "--drop", "--in-place"],
-        ["inspect", "pyarrow-filters.parquet"],
-    ],
-)
-def test_no_line_if_nothing_was_changed_in_place(arguments, capfd):
-    assert run(arguments) in (0, 1)
-    assert "undo" not in capfd.readouterr().out
-
-
-def test_the_document_has_the_command(folder, capfd):
-    before = contents(folder)
-    assert run(["add-filter", "events.parquet", "-c", "user_id", "--in-place", "--format", "json"]) == 0
-    undo = json.loads(capfd.readouterr().out)["undo"]
-    assert run(undo["command"][1:]) == 0
-    assert contents(folder) == before
-
-
 def test_files_that_had_filters_before_are_not_named(folder, capfd):
     """With the PATHs of the command, their filters would go too."""
     before = contents(folder)
@@ -141,9 +115,3 @@ def test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means(arguments, f
         path = "orders"
     assert run(["remove-filter", path, "--ours", "--in-place", *arguments]) == 2
     assert len(capfd.readouterr().err.splitlines()) == 1
-
-
-def test_many_paths_are_not_repeated(folder, capfd):
-    names = [str(path) for path in small_files(folder / "more", 9).iterdir()]
-    line = undo_of(["add-filter", *names, "-c", "id", "--in-place"], capfd)
-    assert line == "with the same PATHs: sbbf remove-filter -c id --in-place"

@@ -64,38 +64,6 @@ def test_a_dash_after_two_dashes_is_a_value(probe, arguments, values):
     assert probe(*arguments, stdin=b"piped\n")[0] == values
 
 
-def test_a_dash_that_is_stored_is_found(path):
-    assert run(["probe", path, "s", "--", "-"]) == 0
-    assert run(["probe", path, "n", "--", "-"]) == 2
-
-
-def test_a_file_whose_name_looks_like_a_number(path, tmp_path, monkeypatch):
-    Path(path).rename(tmp_path / "-5.parquet")
-    monkeypatch.chdir(tmp_path)
-    assert run(["probe", "-5.parquet", "s", "plain"]) == 0
-    assert run(["probe", "--", "-5.parquet", "s", "-"]) == 0
-    assert run(["explain", "-5.parquet", "n", "-5"]) == 1
-
-
-def test_explain_takes_a_dash_as_it_is(path):
-    assert run(["explain", path, "s", "-"]) == 0
-    assert run(["explain", path, "s", "--", "-"]) == 0
-
-
-def test_the_empty_value_is_printed_in_quotes(path, capfd):
-    capfd.readouterr()
-    assert run(["probe", path, "s", ""]) == 0
-    lines = capfd.readouterr().out.splitlines()
-    assert lines[1].split()[0] == "value"
-    assert {line.split()[0] for line in lines[2:]} == {"''"}
-    assert run(["explain", path, "s", ""]) == 0
-    assert capfd.readouterr().out.splitlines()[0].endswith("value ''")
-    assert run(["probe", str(Path(path).parent), "--column", "s", "--value", "", "--jobs", "1"]) == 0
-    assert f"{path}: '': row group 0" in capfd.readouterr().out
-    assert run(["probe", path, "s", "", "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)["hits"][0]["value"] == ""
-
-
 FILES = {
     "lines of Unix": (b"plain\nabsent\n", ["plain", "absent"], ()),
     "no line end at the end": (b"plain\nabsent", ["plain", "absent"], ()),
@@ -159,15 +127,6 @@ def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
 def test_explain_queries_null(path, arguments, code, capfd):
     assert run(["explain", path, *arguments]) == code
     assert len(capfd.readouterr().err.splitlines()) == (code == 2)
-
-
-def test_explain_of_a_row_group_of_nulls(path, capfd):
-    capfd.readouterr()
-    assert run(["explain", path, "n", "--null", "--format", "json"]) == 0
-    report = json.loads(capfd.readouterr().out)
-    assert [row["statistics"] for row in report["row_groups"]] == ["maybe"] * 3 + ["absent"] * 4
-    assert (report["value"], report["absent"], report["note"]) == ("null", False, "nulls are never in a Bloom filter")
-    assert {engine["row_groups_read"] for engine in report["engines"]} == {3}
 
 
 KEYS = [hashlib.md5(bytes([number]), usedforsecurity=False).digest() for number in range(20)]

@@ -56,8 +56,6 @@ def test_each_file_answers_for_what_its_type_can_hold(arrays, value, code, files
         held = [int(Path(lookup["file"]).stem) for lookup in lookups if lookup["hits"] or lookup["inconclusive"]]
         assert held == files
     assert run(["explain", str(lake), "c", value]) == code
-    reports = [report for report in sbbf_tool.open_files(lake).probe("c", [value]) if not report.is_absent]
-    assert files is None or [int(Path(report.file).stem) for report in reports] == files
 
 
 def test_one_bad_key_is_reported_with_its_line_and_the_others_are_answered(tmp_path, capfd):

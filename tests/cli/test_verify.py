@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -40,18 +39,3 @@ def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert "the pages cannot be decoded" in out
     assert err.startswith(f"sbbf: {path}: column id, row group 0: the pages cannot be decoded")
-
-
-def test_a_file_without_filters_is_reported_as_such(fixtures, capfd):
-    path = fixtures / "events.parquet"
-    assert run(["verify", str(path)]) == 0
-    assert capfd.readouterr().out == f"{path}: no filter to verify\n"
-
-
-def test_a_folder_is_verified_file_by_file(fixtures, tmp_path, capfd):
-    for name in ("spark-filters", "duckdb-filters"):
-        shutil.copy(fixtures / f"{name}.parquet", tmp_path)
-    assert run(["verify", str(tmp_path), "--format", "json"]) == 0
-    *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert summary["totals"]["filters"] == summary["totals"]["verified"] == sum(len(document["filters"]) for document in documents)
-    assert [Path(document["file"]).stem for document in documents] == ["duckdb-filters", "spark-filters"]
