@@ -6,14 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sbbf_tool.advice.overlap import Reservoir, measure_overlap
-from sbbf_tool.advice.survey import SAMPLED_BOUNDS
+from sbbf_tool.advice.overlap import measure_overlap
 from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import COMPARED, EXACT, SKETCH_SIZE, STANDARD_ERROR, Distinct, Sketch, containment
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.statistics import Bounds
 from sbbf_tool.storage.local import LocalSource
-from support.advised import GROUP, advice, table, write
+from support.advised import advice, write
 from support.tables import each
 
 
@@ -56,13 +54,6 @@ def test_containment_is_estimated_for_large_sets(shared):
     assert containment(second, first) == pytest.approx(shared / 150_000, abs=0.07)
 
 
-def test_containment_of_small_sets_is_exact():
-    values = hashes(10, 1)
-    assert containment(build_distinct(values[:4]), build_distinct(values)) == 1
-    assert containment(build_distinct(values), build_distinct(values[:4])) == 0.4
-    assert containment(build_distinct(values[:0]), build_distinct(values)) is None
-
-
 @each("domain", [50, 20_000, 200_000, 2**62])
 def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
     """A tenth is read. The estimate is right if all values are distinct, and at most too high if values repeat."""
@@ -89,13 +80,6 @@ def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, dom
     assert ("extrapolated" in columns["n"].ndv_source) == (share < 1.0)
 
 
-def test_every_value_of_a_chunk_counts_towards_its_ndv(tmp_path):
-    path = write(tmp_path / "small.parquet", table().select(["random_id"]))
-    with ParquetFile.open(path) as file:
-        ndv = distinct.count_distinct(file, 0, file.footer.columns[0], GROUP)
-    assert (ndv.how, ndv.ndv, ndv.values) == (EXACT, GROUP, GROUP)
-
-
 @each(
     "ranges, share",
     [
@@ -113,15 +97,3 @@ def test_every_value_of_a_chunk_counts_towards_its_ndv(tmp_path):
 )
 def test_the_overlap_of_ranges_is_measured(ranges, share):
     assert measure_overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(share, abs=1e-6)
-
-
-def test_a_single_range_has_no_overlap():
-    assert measure_overlap([Bounds(1, 2)]) is None
-
-
-def test_a_reservoir_has_a_maximum_size_and_samples_uniformly():
-    reservoir = Reservoir(SAMPLED_BOUNDS)
-    for number in range(20 * SAMPLED_BOUNDS):
-        reservoir.offer(Bounds(number, number))
-    assert (len(reservoir.items), reservoir.total) == (SAMPLED_BOUNDS, 20 * SAMPLED_BOUNDS)
-    assert np.mean([bounds.low for bounds in reservoir.items]) == pytest.approx(10 * SAMPLED_BOUNDS, rel=0.15)

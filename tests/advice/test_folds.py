@@ -5,22 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool import add_filters, advise, inspect, resize_filters
-from sbbf_tool.advice.folds import Folds
-
-
-def test_sums_of_filters_with_different_numbers_of_folds() -> None:
-    folds = Folds(fpp=0.05)
-    folds.add(((256, 0.01), (128, 0.04), (64, 0.3)))
-    folds.add(((64, 0.2),))
-    folds.add(((128, 0.02), (64, 0.1)))
-    sizes = [(size.halvings, size.bytes, size.worst_fpp) for size in folds.sizes()]
-    assert sizes == [(0, 448, 0.2), (1, 256, 0.2), (2, 192, 0.3)]
-    assert [size.mean_fpp for size in folds.sizes()] == pytest.approx([0.23 / 3, 0.34 / 3, 0.6 / 3])
-    # The first can be halved once, the second misses the target as it is, and the third would miss it.
-    assert folds.bytes_at_target == 128 + 64 + 128
 
 
 def test_advise_gives_the_sizes_and_rates_that_resize_gives(tmp_path) -> None:
@@ -40,8 +26,3 @@ def test_advise_gives_the_sizes_and_rates_that_resize_gives(tmp_path) -> None:
     quarter = inspect(tmp_path / "quarter.parquet").filters
     assert column.sizes[2].bytes == 2 * sum(row.bitset_bytes for row in quarter)
     assert column.sizes[2].worst_fpp == max(row.estimated_fpp for row in quarter)
-
-
-def test_advise_without_filters_has_no_sizes(tmp_path) -> None:
-    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
-    assert advise(tmp_path / "a.parquet").filter_sizes == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from array import array
 from pathlib import Path
@@ -54,13 +53,6 @@ def test_an_empty_filter_holds_nothing() -> None:
     assert (bloom.bits_set, bloom.fill_ratio, bloom.fpp, bloom.estimated_ndv) == (0, 0, 0, 0)
 
 
-def test_a_saturated_filter_holds_everything_and_says_so() -> None:
-    bloom = BloomFilter(b"\xff" * 96)
-    assert b"anything" in bloom
-    assert (bloom.bits_set, bloom.fill_ratio, bloom.fpp) == (768, 1, 1)
-    assert bloom.estimated_ndv == math.inf
-
-
 def test_single_inserts_and_bulk_inserts_build_the_same_filter() -> None:
     hashes = some_hashes(100)
     singly = BloomFilter.empty(1000)
@@ -103,14 +95,6 @@ def test_a_filter_over_bytes_can_be_queried_but_not_changed() -> None:
     assert bytes(bloom) == before
 
 
-def test_the_bitset_is_held_not_copied_and_shown_read_only() -> None:
-    bits = bytearray(64)
-    bloom = BloomFilter(bits)
-    bloom.insert(b"x")
-    assert bloom.bitset == bits != bytes(64)
-    assert bloom.bitset.readonly
-
-
 def test_the_fpp_is_the_mean_over_blocks_of_the_product_over_words() -> None:
     half_full = b"\xff\xff\0\0" * 8  # each word finds a bit with probability 1/2
     assert BloomFilter(half_full).fpp == 2**-8
@@ -135,10 +119,6 @@ def test_an_uneven_number_of_blocks_does_not_fold() -> None:
     assert bloom.fold_to_fpp(1.0) is bloom
 
 
-def test_a_fold_drops_what_stands_behind_the_blocks() -> None:
-    assert BloomFilter(build(64, some_hashes(9)).bitset.tobytes() + b"abc").fold() == build(32, some_hashes(9))
-
-
 def test_fold_to_bytes() -> None:
     hashes = some_hashes(200)
     bloom = build(4096, hashes)
@@ -161,13 +141,6 @@ def test_fold_to_fpp_stops_before_the_rate_is_passed() -> None:
     assert bloom.fold_to_fpp(0.0) is bloom
 
 
-def test_fold_to_fpp_stops_at_64_bytes() -> None:
-    assert build(4096, some_hashes(1)).fold_to_fpp(0.5).num_bytes == 64
-    assert BloomFilter.empty(4096).fold_to_fpp(0.01).num_bytes == 64
-    small = build(32, some_hashes(1))
-    assert small.fold_to_fpp(1.0) is small
-
-
 @given(st.sampled_from([32, 96, 1000]), st.integers(0, 40), st.integers(0, 40))
 def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, first_count: int, second_count: int) -> None:
     a, b = some_hashes(first_count, 1), some_hashes(second_count, 2)
@@ -183,15 +156,6 @@ def test_filters_of_different_sizes_do_not_unite() -> None:
 # --- Compare and show ---
 
 
-def test_equality_is_that_of_the_bytes() -> None:
-    assert BloomFilter(bytes(40)) == BloomFilter(bytearray(40))
-    assert BloomFilter(bytes(40)) != BloomFilter(bytes(39) + b"x")
-    assert BloomFilter(bytes(40)) != BloomFilter(bytes(32))
-    assert BloomFilter(bytes(40)) != bytes(40)
-    with pytest.raises(TypeError):
-        hash(BloomFilter(bytes(32)))
-
-
 def test_identical_blocks() -> None:
     assert BloomFilter.empty(1000).has_identical_blocks
     assert BloomFilter(b"\xff" * 64).has_identical_blocks
@@ -199,10 +163,6 @@ def test_identical_blocks() -> None:
     assert not BloomFilter(bytes(range(32)) * 5000 + bytes(32)).has_identical_blocks
     assert not BloomFilter(bytes(32)).has_identical_blocks
     assert not build(1024, some_hashes(1)).has_identical_blocks
-
-
-def test_repr() -> None:
-    assert repr(BloomFilter(b"\xff" * 1024 + bytes(1024))) == "<BloomFilter: 2,048 bytes, 50.0% full>"
 
 
 # --- A filter that another writer made ---

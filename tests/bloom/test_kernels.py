@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 import sys
 from array import array
 from contextlib import nullcontext
 from functools import cache
-from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
@@ -28,18 +25,6 @@ def build(kernel: Kernel, num_blocks: int, hashes: list[int]) -> bytearray:
     bitset = bytearray(num_blocks * 32)
     kernel.insert(bitset, num_blocks, array("Q", hashes))
     return bitset
-
-
-def test_the_mask_sets_one_bit_in_each_word() -> None:
-    assert spec.mask(0) == [1] * 8
-    assert spec.mask(1) == [1 << (salt >> 27) for salt in spec.SALT]
-    assert all(word.bit_count() == 1 for word in spec.mask(0xDEADBEEF))
-
-
-def test_a_block_index_reaches_the_first_and_the_last_block() -> None:
-    assert spec.block_index(0, 31) == 0
-    assert spec.block_index(2**64 - 1, 31) == 30
-    assert spec.block_index(2**64 - 1, 2**31 - 1) == 2**31 - 2
 
 
 def test_where_the_bits_of_one_hash_go(kernel: Kernel) -> None:
@@ -83,16 +68,6 @@ def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
         bitset = build(kernel, num_blocks, MANY)
         assert bitset == many_in(num_blocks)
         assert kernel.count_missing(bitset, num_blocks, array("Q", MANY)) == 0
-
-
-def test_no_hashes(kernel: Kernel) -> None:
-    assert build(kernel, 2, []) == bytes(64)
-    assert kernel.check(bytes(64), 2, b"") == b""
-    assert kernel.count_missing(bytes(64), 2, b"") == 0
-
-
-def test_all_bits_set(kernel: Kernel) -> None:
-    assert kernel.measure(b"\xff" * 32 * 4000, 4000) == (256 * 4000, 4000 << 40)
 
 
 @pytest.mark.heavy
@@ -228,39 +203,3 @@ def test_without_the_extension_numpy_works_and_says_why(unchosen: pytest.MonkeyP
     unchosen.setenv("SBBF_KERNEL", "compiled")
     with pytest.raises(UsageError, match=r"^SBBF_KERNEL: the compiled kernel is not available: "):
         kernels.active()
-
-
-def test_the_compiled_kernel_says_what_it_runs_on(unchosen: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
-    assert kernels.name() == "compiled"
-    assert kernels.describe() in ("kernel: compiled (AVX-512)", "kernel: compiled (AVX2)", "kernel: compiled (plain)")
-
-
-def test_instructions_that_no_machine_has_are_refused() -> None:
-    _kernel = pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
-    before = _kernel.instructions()
-    for instructions in ("", "avx2", "SSE", "AVX-512 "):
-        with pytest.raises(ValueError, match="does not have these instructions"):
-            _kernel.use(instructions)
-    with pytest.raises(TypeError):
-        _kernel.use(None)
-    assert _kernel.instructions() == before
-
-
-def test_a_question_about_one_value_does_not_wait_for_numpy() -> None:
-    """With the compiled kernel, counting bits and folding do not, either."""
-    program = """if True:
-        import sys
-        from sbbf_tool.bloom.filter import BloomFilter, block_index, check_block
-        from sbbf_tool.bloom.hashing import hash_value
-        bloom = BloomFilter.sized_for(1000, 0.01)
-        bloom.insert(b"here")
-        assert b"here" in bloom and b"there" not in bloom
-        assert check_block(bloom.bitset[:32], hash_value(b"there")) is False
-        if "compiled" in sys.argv:
-            bloom.fpp, bloom.fold()
-        assert "numpy" not in sys.modules
-    """
-    built = find_spec("sbbf_tool.bloom._kernel") is not None
-    for name in ("numpy", *(["compiled"] if built else [])):
-        subprocess.run([sys.executable, "-c", program, name], env={**os.environ, "SBBF_KERNEL": name}, check=True, timeout=60)

@@ -42,20 +42,9 @@ def test_no_digits_are_lost(mean: str) -> None:
     assert sizing.fpp_of(float(per_block * 1024), 32 * 1024) == pytest.approx(expected, rel=1e-11)
 
 
-@each("ndv", [0, 1, 1e3, 1e6, 1e9, 1e15, 1e300, math.inf])
-def test_every_load_has_a_rate(ndv: float) -> None:
-    assert 0.0 <= sizing.fpp_of(ndv, 64) <= 1.0
-    assert sizing.fpp_of(0, 64) == 0.0
-    assert sizing.fpp_of(math.inf, 64) == 1.0
-
-
 @given(st.integers(0, 10**7), st.integers(1, 10**6), st.sampled_from([32, 96, 1000, 1 << 13, 1 << 20]))
 def test_more_values_mean_more_errors(ndv: int, more: int, num_bytes: int) -> None:
     assert sizing.fpp_of(ndv, num_bytes) <= sizing.fpp_of(ndv + more, num_bytes) * (1 + 1e-12)
-
-
-def test_bytes_that_make_no_block_do_not_count() -> None:
-    assert sizing.fpp_of(100, 1000) == sizing.fpp_of(100, 992)
 
 
 @given(st.integers(0, 10**8), st.floats(1e-6, 0.9))
@@ -67,12 +56,6 @@ def test_bytes_for_is_the_smallest_power_of_two_that_does(ndv: int, fpp: float) 
     assert size == sizing.MIN_BYTES or sizing.fpp_of(ndv, size // 2) > fpp
 
 
-def test_bytes_for() -> None:
-    assert sizing.bytes_for(0, 0.01) == 64
-    assert sizing.bytes_for(1_000_000, 0.01) == 2 * MIB
-    assert sizing.bytes_for(10**12, 0.01) == 128 * MIB
-
-
 @each("fpp", [0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9, sizing.LEAST_FPP, 1 - 2**-40, sizing.fpp_of(100, 128)])
 def test_a_size_is_the_smallest_one_whose_rate_is_low_enough(fpp: float) -> None:
     """Sizes are compared by values per block, whose limit is computed once for each rate."""
@@ -82,12 +65,6 @@ def test_a_size_is_the_smallest_one_whose_rate_is_low_enough(fpp: float) -> None
             size_of_filter = sizing.bytes_for(ndv, fpp)
             assert size_of_filter == sizing.MAX_BYTES or sizing.fpp_of(ndv, size_of_filter) <= fpp
             assert size_of_filter == sizing.MIN_BYTES or sizing.fpp_of(ndv, size_of_filter // 2) > fpp
-
-
-def test_a_rate_is_evaluated_only_for_the_first_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizing.bytes_for(1000, 0.0123)
-    monkeypatch.setattr(sizing, "_fpp_at", None)
-    assert [sizing.bytes_for(ndv, 0.0123) for ndv in (1, 4000, 10**12)] == [64, 8192, sizing.MAX_BYTES]
 
 
 def test_what_is_out_of_range_is_refused() -> None:

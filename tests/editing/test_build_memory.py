@@ -11,38 +11,6 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import HashMemory
 from support.tables import each
 
-RUN = memoryview(bytes(800)).cast("Q")
-
-
-def test_the_memory_keeps_all_runs_of_a_chunk():
-    memory = HashMemory()
-    memory.keep((0, 0), RUN)
-    memory.keep((0, 0), RUN)
-    assert memory.of((0, 0)) == [RUN, RUN]
-    assert memory.of((0, 1)) is None
-
-
-def test_a_chunk_that_does_not_fit_is_forgotten_and_makes_room(monkeypatch):
-    monkeypatch.setattr(HashMemory, "MOST_BYTES", 2000)
-    memory = HashMemory()
-    for _ in range(3):
-        memory.keep((0, 0), RUN)
-    assert memory.of((0, 0)) is None
-    memory.keep((0, 0), RUN)
-    assert memory.of((0, 0)) is None
-    memory.keep((1, 0), RUN)
-    assert memory.of((1, 0)) == [RUN]
-
-
-def test_a_finished_chunk_makes_room(monkeypatch):
-    monkeypatch.setattr(HashMemory, "MOST_BYTES", 1000)
-    memory = HashMemory()
-    memory.keep((0, 0), RUN)
-    memory.forget((0, 0))
-    assert memory.of((0, 0)) is None
-    memory.keep((1, 0), RUN)
-    assert memory.of((1, 0)) == [RUN]
-
 
 @each("most_bytes", [0, 9000, 96 << 20])
 def test_a_filter_with_false_negatives_is_not_appended(tmp_path, monkeypatch, most_bytes):

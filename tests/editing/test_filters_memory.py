@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +15,10 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import HashMemory, least_bytes
+from sbbf_tool.editing.build import HashMemory
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import works
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
@@ -222,23 +219,6 @@ def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch,
     assert many.read_bytes() == before
 
 
-@pytest.mark.usefixtures("small_disk")
-def test_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch):
-    monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
-    row = works.add(SPEC, EDIT)(str(many))
-    assert (row.status, row.exit_code) == ("refused", 4)
-    assert "bytes free" in row.reason
-
-
-@each("ndv, num_bytes", [(None, 3 * 64), (10_000, 3 * 16_384)])
-def test_filters_of_unknown_size_may_take_the_smallest(tmp_path, ndv, num_bytes):
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"v": range(30_000)}), path, row_group_size=10_000)
-    spec = FilterSpec(("v",), ndv=ndv)
-    with ParquetFile.open(path) as file:
-        assert least_bytes(file, request_filters(file, [spec]).sizes) == num_bytes
-
-
 @pytest.mark.usefixtures("refuse_to_hold")
 @each("append", [False, True])
 def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch, append):
@@ -272,34 +252,3 @@ def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
 def require_success(row: object) -> None:
     assert row.status == "failed"
     raise SbbfError(row.reason)
-
-
-# A whole process
-
-RUN = """
-import re, sys
-from sbbf_tool.cli import run
-assert run(sys.argv[1:]) == 0
-print(int(re.search("VmHWM:\\\\s*([0-9]+) kB", open("/proc/self/status").read())[1]) << 10, file=sys.stderr)
-"""
-
-
-@pytest.mark.heavy
-@each(
-    "command",
-    [
-        ["add-filter", "FILE", "--in-place"],
-        ["add-filter", "FILE", "--in-place", "--append"],
-        ["add-filter", "FOLDER", "--in-place", "--jobs", "1"],
-    ],
-)
-def test_a_process_takes_no_more_memory_for_five_times_the_filters(tmp_path, command):
-    peaks = []
-    for count in (40, 200):
-        path = write_row_groups(tmp_path / f"{count}.parquet", count)
-        places = {"FILE": str(path), "FOLDER": str(tmp_path)}
-        words = [*(places.get(word, word) for word in command), "-c", "v", "--ndv", "3000000"]
-        done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=True)
-        peaks.append(int(done.stderr.splitlines()[-1]))
-        path.unlink()
-    assert peaks[1] - peaks[0] < 16 << 20

@@ -8,13 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.editing.build import SpooledFilter
 from sbbf_tool.editing.edit import PrebuiltFilters
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.storage.spool import Spool
-
-FILTER = SpooledFilter(pieces=(b"header", b"bitset"), num_bytes=6, fpp=0.01, estimated_ndv=1.0, checksum=0)
 
 
 def offer(prebuilt: PrebuiltFilters, path: Path, *, rows: int) -> None:
@@ -22,19 +19,6 @@ def offer(prebuilt: PrebuiltFilters, path: Path, *, rows: int) -> None:
     pq.write_table(pa.table({"v": range(rows)}), path)
     with ParquetFile.open(path) as file:
         prebuilt.keep_filters_of(file)
-
-
-def test_filters_are_kept_for_the_same_version_and_forgotten_for_another(tmp_path):
-    path = tmp_path / "f.parquet"
-    with Spool(str(path)) as spool:
-        prebuilt = PrebuiltFilters(spool)
-        offer(prebuilt, path, rows=1)
-        prebuilt.filters[0, 0] = FILTER
-        with ParquetFile.open(path) as file:
-            prebuilt.keep_filters_of(file)
-        assert prebuilt.filters == {(0, 0): FILTER}
-        offer(prebuilt, path, rows=2)
-        assert prebuilt.filters == {}
 
 
 def test_a_file_that_changes_twice_is_refused(tmp_path):

@@ -107,15 +107,6 @@ def test_bytes_that_change_on_the_way_to_the_disk_are_detected(plain, tmp_path, 
     assert tampering.calls == 8
 
 
-def test_a_bitset_with_one_bit_cleared(plain, tmp_path, monkeypatch):
-    def lose_a_bit(data: bytes) -> bytes:
-        at = next(at for at, byte in enumerate(data) if byte)
-        return data[:at] + bytes([data[at] & data[at] - 1]) + data[at + 1 :]
-
-    monkeypatch.setattr(local, "write_all", Tampering(BITSET, lose_a_bit))
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not the one that was built")
-
-
 def lying_splice(raw: bytes, places, cipher=None, **options) -> bytes:
     """Sets the filters, and another byte of the footer."""
     spliced = splice(raw, places)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from base64 import b64encode
 
 import pytest
@@ -57,21 +55,5 @@ def test_keys_from_a_pipe_get_no_warning(fixtures, capfd):
     assert capfd.readouterr().err == ""
 
 
-@each("argument", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
-def test_a_key_instead_of_a_file_name_is_not_shown(argument):
-    with pytest.raises(UsageError, match="not on the command line") as caught:
-        read_keys(argument)
-    assert argument not in str(caught.value)
-
-
 def test_a_repr_shows_no_key():
     assert HEX not in repr(Edit(keys={"footer_key": HEX}))
-
-
-def test_without_keys_nothing_about_them_is_loaded(fixtures):
-    """Start-up is most of the time of a short command."""
-    program = "import sys; from sbbf_tool.cli import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    arguments = ["probe", str(fixtures / "pyarrow-filters.parquet"), "id", "1"]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], check=True, capture_output=True, text=True)
-    assert "sbbf_tool.operations.probe" in done.stderr.split()
-    assert not [name for name in done.stderr.split() if "encryption" in name or "cryptography" in name]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, inspect, remove_filters
@@ -62,12 +60,6 @@ def test_a_copy_behind_the_pages_is_referenced_and_stays(tmp_path):
     remove_filters(path, ["id"], in_place=True, compact=True)
     assert inspect(path).unreferenced == ()
     assert path.read_bytes()[: footer_start(data)] == data[: footer_start(data)]
-
-
-def test_a_copy_with_offsets_in_its_chunk_is_referenced(tmp_path):
-    path = tmp_path / "events.parquet"
-    pq.write_table(pa.table({"id": [1, 2, 3]}), path)
-    assert inspect(with_copies(path, relative=True)).unreferenced == ()
 
 
 def test_the_metadata_of_another_column_is_no_copy(tmp_path):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
-from array import array
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file import question as questions
 from sbbf_tool.file.question import question_of
-from sbbf_tool.file.texts import Texts, values_of
+from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
@@ -149,38 +147,6 @@ def test_each_odd_text_is_the_same_question_among_others(name):
         assert outcome_of(column, texts_of(values)) == outcome_of(column, tuple(values)), value
 
 
-@pytest.fixture
-def parses(monkeypatch):
-    """The values that became literals."""
-    values = []
-
-    def count(column, value):
-        values.append(value)
-        return parse(column, value)
-
-    parse = literals.parse_object
-    monkeypatch.setattr(questions.literals, "parse_object", count)
-    return values
-
-
-@each("name, special", [("INT64", ["null", "0x2a00000000000000"]), ("STRING", []), ("BYTE_ARRAY", [])])
-def test_only_special_values_become_literals(name, special, parses):
-    parses.clear()
-    values = [str(number) for number in range(20_000)]
-    values[5000:5000] = special
-    question = question_of(column_of(name), texts_of(values))
-    assert parses == special
-    assert len(question.row.special) == len([value for value in special if name == "INT64"])
-    assert [question.text(at) for at in (0, 4999, len(values) - 1)] == ["0", "4999", "19999"]
-    assert parses == special
-
-
-def test_one_hash_per_value_needs_no_list_of_owners():
-    row = question_of(column_of("INT64"), texts_of([str(number) for number in range(3000)])).row
-    assert isinstance(row.owners, range)
-    assert isinstance(row.hashes, array)
-
-
 @given(values=st.lists(st.sampled_from(EDGES), max_size=20), nulls=st.integers(0, 2))
 def test_a_block_of_text_has_its_values(values, nulls):
     texts = texts_of(values, nulls)
@@ -193,13 +159,3 @@ def test_a_block_of_text_has_its_values(values, nulls):
     assert [*sent] == expected
     with pytest.raises(IndexError):
         texts[len(texts)]
-
-
-def test_many_values_are_sent_to_other_processes_in_one_block():
-    values = [str(10**18 + number) for number in range(10_000)]
-    texts = values_of(values)
-    assert [*texts] == values
-    assert len(pickle.dumps(texts)) < 10_000 * (19 + 8) + 1000
-    assert values_of(values[:3]) == ("1000000000000000000", "1000000000000000001", "1000000000000000002")
-    assert values_of(range(2000)) == tuple(range(2000))
-    assert values_of(["\ud800"] * 2000) == ("\ud800",) * 2000

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sbbf_tool import add_filters, inspect, probe
+from sbbf_tool import probe
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import chunk_index, footer_structs
 from sbbf_tool.parquet.footer import Footer
@@ -183,46 +183,6 @@ def test_probe_parses_one_chunk_per_row_group(wide, work):
     assert len(probe(wide, "c0", [5]).values[0].row_groups) == ROW_GROUPS
     # The passes find what shares bytes with a filter, which then excludes nothing.
     assert work == {"FileMetaData": 1, "ColumnChunk": ROW_GROUPS, "walks": 1, "passes": 3}
-
-
-def test_inspect_parses_the_chunks_that_have_filters(wide, work):
-    assert len(inspect(wide).filters) == 2 * ROW_GROUPS
-    assert work == {"FileMetaData": 1, "ColumnChunk": 2 * ROW_GROUPS, "walks": 1, "passes": 3}
-
-
-def test_inspect_of_a_file_without_filters_parses_no_chunk(tmp_path, work):
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({f"c{number}": range(40) for number in range(50)}), path, row_group_size=10)
-    assert inspect(path).filters == ()
-    assert work == {"FileMetaData": 1, "walks": 1, "passes": 2}
-
-
-@each("append", [False, True])
-def test_add_filters_parses_the_chunks_of_its_column(wide, tmp_path, work, append):
-    path = tmp_path / "f.parquet"
-    path.write_bytes(wide.read_bytes())
-    work.clear()
-    assert len(add_filters(path, ["c7"], in_place=True, append=append).filters) == ROW_GROUPS
-    # In the old file, and in the new one to read the filters back.
-    assert work["ColumnChunk"] <= 2 * ROW_GROUPS
-    assert work["FileMetaData"] == work["walks"] == 2
-    assert work["RowGroup"] <= 2 * ROW_GROUPS
-    assert work["passes"] <= 3
-
-
-def test_when_many_chunks_are_looked_at_all_are_parsed_at_once(wide, work):
-    footer = Footer(footer_of(wide), 4)
-    for number in range(ROW_GROUPS):
-        for column in footer.columns:
-            assert footer.chunk(number, column.index).num_values == 10
-    assert work["FileMetaData"] == 2
-    assert work["ColumnChunk"] <= max(256, COLUMNS * ROW_GROUPS // 16)
-
-
-def test_chunks_of_a_row_group_are_parsed_together(wide, work):
-    footer = Footer(footer_of(wide), 4)
-    assert sum(meta.values or 0 for meta in footer.chunk_metas(3)) == 10 * COLUMNS
-    assert work == {"FileMetaData": 1, "RowGroup": 1, "walks": 1}
 
 
 def test_the_places_of_filters_are_the_same_of_few_columns_and_of_all(wide):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import NoColumnError
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.parquet.columns import find_column, leaf_columns
+from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, SchemaElement, Type
 
 OPTIONAL, REPEATED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REPEATED
@@ -39,16 +39,6 @@ def schema_of(*columns: list[SchemaElement]) -> list[SchemaElement]:
 
 def names_of(names: ColumnNames, *columns: list[SchemaElement]) -> list[str]:
     return [column.name for column in names.leaf_columns(schema_of(*columns))]
-
-
-def test_without_names_the_columns_are_those_of_the_file():
-    schema = schema_of([leaf("a")], a_list("tags", [leaf("element")]))
-    assert ColumnNames().leaf_columns(schema) == leaf_columns(schema)
-
-
-def test_a_field_id_finds_the_name_in_the_table():
-    names = ColumnNames({1: ("user",), 2: ("day",)})
-    assert names_of(names, [leaf("day", 1)], [leaf("user", 2)]) == ["user", "day"]
 
 
 def test_a_path_finds_the_name_in_a_file_without_field_ids():
@@ -90,14 +80,6 @@ def test_the_scaffolding_of_lists_and_maps_stays_in_the_path():
     assert [column.short_path for column in columns] == [("labels",), ("points", "px"), ("m", "key"), ("m", "value", "v")]
     assert find_column(columns, "labels").index == 0
     assert find_column(columns, "m.value.v").index == 3
-
-
-def test_a_leaf_named_like_scaffolding_is_renamed_and_the_scaffolding_is_not():
-    schema = schema_of(group("a", [[SchemaElement(name="list", type=Type.INT32, repetition_type=REPEATED)]]))
-    assert ColumnNames(by_path={("a", "list"): ("b", "items")}).leaf_columns(schema)[0].name == "b.items"
-    deep = schema_of(a_list("a", [leaf("list")]))
-    short = leaf_columns(deep)[0].short_path
-    assert ColumnNames(by_path={short: ("b",)}).leaf_columns(deep)[0].name == "b.list.list"
 
 
 @given(

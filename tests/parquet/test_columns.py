@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote, unquote
 from sbbf_tool.parquet.idl.ttypes import (
     ConvertedType,
     DecimalType,
     FieldRepetitionType,
     IntType,
-    ListType,
     LogicalType,
-    MapType,
     MicroSeconds,
     SchemaElement,
     StringType,
@@ -30,7 +25,6 @@ from sbbf_tool.parquet.idl.ttypes import (
 from support.tables import each
 
 REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType.REQUIRED, FieldRepetitionType.OPTIONAL, FieldRepetitionType.REPEATED
-LIST, MAP = LogicalType(LIST=ListType()), LogicalType(MAP=MapType())
 
 
 def leaf(name: str | None, repetition: int | None = OPTIONAL, *, type: int | None = Type.INT32, **more: object) -> SchemaElement:
@@ -43,13 +37,6 @@ def group(name: str, children: int, repetition: int | None = OPTIONAL, **more: o
 
 def columns_of(*elements: SchemaElement, top_level: int) -> tuple[Column, ...]:
     return leaf_columns([group("schema", top_level, None), *elements])
-
-
-def write_and_read_columns(tmp_path, schema: pa.Schema) -> tuple[Column, ...]:
-    path = tmp_path / "written.parquet"
-    pq.write_table(schema.empty_table(), path)
-    with ParquetFile.open(path) as file:
-        return file.footer.columns
 
 
 # Levels
@@ -102,16 +89,6 @@ def test_every_column_is_found_by_the_name_it_is_shown_with(paths):
         assert find_column(columns, column.name) is column
 
 
-@given(st.text("`.ab", max_size=8))
-def test_any_name_is_a_path_or_a_usage_error(name):
-    try:
-        path = unquote(name)
-    except UsageError:
-        assert "`" in name
-    else:
-        assert unquote(quote(path)) == path
-
-
 @each(
     "path, name",
     [
@@ -129,13 +106,6 @@ def test_names_are_written_as_spark_writes_them(path, name):
     assert unquote(name) == path
 
 
-def test_a_backtick_in_a_top_level_name_needs_no_quoting_where_it_is_clear():
-    columns = columns_of(leaf("`odd"), leaf("a"), top_level=2)
-    assert find_column(columns, "`odd").path == ("`odd",)
-    with pytest.raises(UsageError, match="not closed"):
-        find_column(columns, "`other")
-
-
 # Finding
 
 
@@ -147,45 +117,6 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
     alone = columns_of(dotted, top_level=1)
     assert find_column(alone, "a.b").path == ("a.b",)
     assert find_column(alone, "`a.b`").path == ("a.b",)
-
-
-def test_the_scaffolding_of_lists_and_maps_may_be_left_out(tmp_path):
-    columns = write_and_read_columns(
-        tmp_path,
-        pa.schema(
-            [
-                ("tags", pa.list_(pa.string())),
-                ("people", pa.list_(pa.struct([("name", pa.string()), ("born", pa.int32())]))),
-                ("counts", pa.map_(pa.string(), pa.list_(pa.int64()))),
-                ("deep", pa.list_(pa.list_(pa.list_(pa.int32())))),
-            ]
-        ),
-    )
-    full_names = {name: find_column(columns, name).name for name in ("tags", "people.name", "counts.key", "counts.value", "deep")}
-    assert full_names == {
-        "tags": "tags.list.element",
-        "people.name": "people.list.element.name",
-        "counts.key": "counts.key_value.key",
-        "counts.value": "counts.key_value.value.list.element",
-        "deep": "deep.list.element.list.element.list.element",
-    }
-    assert [column.max_repetition for column in columns] == [1, 1, 1, 1, 2, 3]
-
-
-def test_older_forms_of_lists_are_known_too():
-    columns = columns_of(
-        group("two_level", 1, converted_type=ConvertedType.LIST),
-        leaf("array", REPEATED),
-        group("hive", 1, converted_type=ConvertedType.LIST),
-        group("bag", 1, REPEATED),
-        leaf("array_element"),
-        group("spark_map", 1, converted_type=ConvertedType.MAP),
-        group("map", 2, REPEATED, converted_type=ConvertedType.MAP_KEY_VALUE),
-        leaf("key", REQUIRED),
-        leaf("value"),
-        top_level=3,
-    )
-    assert [column.short_path for column in columns] == [("two_level",), ("hive",), ("spark_map", "key"), ("spark_map", "value")]
 
 
 def test_groups_that_only_look_like_scaffolding_are_named_in_full():
@@ -209,12 +140,6 @@ def test_a_name_that_is_no_column_is_a_usage_error(name, message):
     columns = columns_of(group("a", 2), leaf("x"), leaf("y"), leaf("twice"), leaf("twice"), leaf("ID"), leaf("user_id"), top_level=5)
     with pytest.raises(UsageError, match=message):
         find_column(columns, name)
-
-
-def test_of_many_columns_the_first_are_listed():
-    many = columns_of(*(leaf(f"c{n}") for n in range(30)), top_level=30)
-    with pytest.raises(UsageError, match=r"c6, c7 and 22 more$"):
-        find_column(many, "quux")
 
 
 # Types

@@ -11,7 +11,6 @@ from sbbf_tool.parquet import compact
 from support import made_footers as made
 from support import wire
 from support.tables import each
-from support.wire import Field
 
 ENDS_TOO_SOON = (IndexError, UnreadableError)
 """What `skip` and `fields` raise; `footer.set_filters` makes one of both."""
@@ -45,14 +44,6 @@ def test_fields_are_where_the_other_reader_finds_them(struct):
     assert compact.skip(raw, 0, compact.STRUCT, 0, remembered) == compact.skip(raw, 0, compact.STRUCT, 0, remembered) == len(raw)
 
 
-@each("kind", [0, 14, 15])
-def test_kinds_that_do_not_exist_are_an_error(kind):
-    with pytest.raises(UnreadableError, match=f"type {kind}"):
-        compact.skip(b"\0" * 20, 0, kind)
-    with pytest.raises(UnreadableError, match=f"type {kind}"):
-        compact.skip(bytes([0x10 | kind]) + b"\0" * 20, 0, compact.LIST)
-
-
 @pytest.mark.timeout(10)
 @each("count", [2**31 - 1, 2**31, 2**62])
 @each("kind", [*range(compact.TRUE, compact.UUID + 1)])
@@ -80,23 +71,3 @@ DEEP = {
 def test_nesting_ends_in_an_error_before_it_ends_in_pythons(kind, raw):
     with pytest.raises(UnreadableError, match="nested more than 64 deep"):
         compact.skip(raw, 0, kind)
-
-
-# Splicing
-
-
-def test_edits_are_made_in_the_order_of_their_places():
-    edits = [compact.Edit(4, 5, b"<4>"), compact.Edit(0, 0, b"<0>"), compact.Edit(2, 4, b"")]
-    assert compact.apply(b"012345", edits) == b"<0>01<4>5"
-    assert compact.apply(b"012345", []) == b"012345"
-    with pytest.raises(ValueError, match="overlap"):
-        compact.apply(b"012345", [compact.Edit(0, 3, b""), compact.Edit(2, 4, b"")])
-
-
-def test_the_last_field_of_an_id_and_kind_counts():
-    raw = wire.write((Field(4, wire.I32, b"\2"), Field(4, wire.I32, b"\4"), Field(4, wire.I64, b"\6")))
-    fields, _ = compact.fields(raw, 0)
-    last = compact.last_field(fields, 4, compact.I32)
-    assert last is not None
-    assert raw[last.value : last.end] == b"\4"
-    assert compact.last_field(fields, 4, compact.BINARY) is None

@@ -12,9 +12,7 @@ from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TOD
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.draft_headers import FORMS, readings
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_draft_header, build_header, parse_header
-from support import wire
 from support.tables import each
-from support.wire import Field
 
 POWERS = [32 << n for n in range(23)]
 NAMES = {
@@ -65,13 +63,6 @@ def test_a_dialect_is_among_the_readings_of_its_header(dialect):
         assert dialect in [reading.dialect for reading in readings(header + BITSET)]
 
 
-def test_a_page_with_a_checksum_and_a_field_from_the_future():
-    inner = (Field(1, wire.I32, wire.number(64)), *(Field(n, wire.STRUCT, (Field(1, wire.STRUCT, ()),)) for n in (2, 3)))
-    sizes = (Field(2, wire.I32, wire.number(1)), Field(3, wire.I32, wire.number(999_999)), Field(4, wire.I32, wire.number(-1)))
-    raw = wire.write((Field(1, wire.I32, wire.number(4)), *sizes, Field(9, wire.STRUCT, inner), Field(30, wire.I32, wire.number(5))))
-    assert [(reading.length, reading.num_bytes) for reading in readings(raw + BITSET)] == [(len(raw), 64)] * 2
-
-
 # Ambiguous headers, and what decides between the readings
 
 
@@ -111,13 +102,6 @@ def test_the_stated_length_and_the_room_decide_between_them(room, stated_length,
 def test_sizes_that_the_branch_never_had(form, num_bytes):
     with pytest.raises(UnreadableError, match=f"whose size is a power of two from 32 to 134217728 bytes, not {num_bytes}$"):
         FORMS[form][0](num_bytes.to_bytes(4, "little") + bytes(12))
-
-
-def test_another_hash_or_algorithm_is_unsupported():
-    for at in (4, 8):
-        raw = bytearray(build_draft_header(find_dialect("draft1-raw"), 64) + BITSET)
-        raw[at] = 1
-        assert readings(bytes(raw)) == ()
 
 
 @st.composite

@@ -103,11 +103,6 @@ def test_bytes_that_are_no_footer_are_unreadable(raw):
     assert caught.value.place == "row group 0"
 
 
-def test_a_string_that_is_not_utf_8_does_not_hide_the_footer():
-    raw = wire.write((*made.file_metadata([GROUP], 1), Field(6, wire.BINARY, wire.text(b"writer \xff\xfe"))))
-    assert Footer(raw, 4).metadata.created_by.startswith("writer ")
-
-
 @pytest.mark.timeout(10)
 @each("count", [2**20, 2**31 - 1, 2**32 - 1, 2**62])
 def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
@@ -126,15 +121,6 @@ def test_a_filter_is_where_a_chunk_has_an_offset_above_0():
     for key in ((1, 0), (0, 1), (-1, 0), (0, -1)):
         with pytest.raises(UnreadableError, match="a column chunk to edit"):
             set_filters(made.footer_with_column(META), {key: FilterPlace(4, 80)})
-
-
-def test_a_chunk_with_encrypted_metadata_has_no_place_and_gets_no_filter():
-    raw = wire.write(made.file_metadata([made.row_group([(Field(2, wire.I64, b"\0"), Field(9, wire.BINARY, wire.text("cipher")))])], 1))
-    footer = Footer(raw, 4)
-    assert footer.chunk(0, 0) is None
-    assert footer.filter_place(0, 0) is None
-    with pytest.raises(UnreadableError, match="has no metadata"):
-        set_filters(raw, {(0, 0): FilterPlace(4, 80)})
 
 
 # Patch
@@ -165,12 +151,3 @@ def test_filters_are_appended_row_group_by_row_group_in_the_schemas_order():
         assert fresh.filter_place(*key) == place
         at = place.offset - 5000
         assert new_bytes[at : at + place.length] == b"".join(bytes(piece) for piece in filters[key])
-
-
-def test_a_patch_removes_the_filters_that_it_lists():
-    meta = column_metadata(Field(14, wire.I64, wire.number(9)), Field(15, wire.I32, wire.number(80)))
-    footer = Footer(wire.write(made.file_metadata([made.row_group([made.column_chunk(meta)] * 2)], 2)), 100)
-    patch = plan_append(footer, 300, {(0, 1): (b"x" * 47,)}, drop=[(0, 0)])
-    fresh = Footer(patch.footer, 347)
-    assert fresh.filter_place(0, 0) is None
-    assert fresh.filter_place(0, 1) == FilterPlace(300, 47)

@@ -79,26 +79,6 @@ def assert_generated_classes_read(old: bytes, new: bytes, places: Mapping[Key, F
     assert before == after
 
 
-# Every kind of unknown field, at every level
-
-LEVELS = {
-    "file": lambda extra: made.file_metadata([made.row_group([made.column_chunk(column_metadata())])], 1, extra),
-    "row group": lambda extra: made.file_metadata([made.row_group([made.column_chunk(column_metadata())], extra)], 1),
-    "chunk": lambda extra: made.file_metadata([made.row_group([made.column_chunk(column_metadata(), extra)])], 1),
-    "column": lambda extra: made.file_metadata([made.row_group([made.column_chunk(column_metadata(extra))])], 1),
-}
-
-
-@each("level", LEVELS)
-@each("kind, value", made.ONE_OF_EACH)
-@each("unknown_id", [31, 4000, -2])
-def test_an_unknown_field_of_any_kind_at_any_level_comes_back(level, kind, value, unknown_id):
-    raw = wire.write(level(Field(unknown_id, kind, value)))
-    spliced = set_filters(raw, {(0, 0): PLACE})
-    assert_only_these_filters_changed(raw, spliced, {(0, 0): PLACE})
-    assert set_filters(spliced, {(0, 0): None}) == raw
-
-
 # Where the two fields stand, and in which company
 
 COMPANY = {
@@ -148,13 +128,6 @@ PRESENT = {
 def test_fields_that_are_there_are_replaced_or_taken_away(present, place):
     raw = footer_with_column(column_metadata(*present))
     assert_only_these_filters_changed(raw, set_filters(raw, {(0, 0): place}), {(0, 0): place})
-
-
-def test_ids_that_ascend_still_ascend():
-    raw = footer_with_column(column_metadata(Field(13, wire.STRUCT, ()), Field(16, wire.STRUCT, ())))
-    meta = metadata_of(wire.read(set_filters(raw, {(0, 0): PLACE})), (0, 0))
-    assert [field.id for field in meta] == [1, 2, 3, 4, 5, 6, 7, 9, 13, 14, 15, 16]
-    assert not any(field.long for field in meta)
 
 
 def test_an_id_above_16_bits_is_the_id_that_thrift_takes_it_for():

@@ -7,11 +7,9 @@ the format says, or the two are right and the code still reads a real footer wro
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,27 +130,6 @@ def test_the_modules_have_every_field_of_the_definition() -> None:
     assert describe(ttypes) == defined()
 
 
-def test_every_field_says_whether_it_is_required() -> None:
-    """Thrift knows a third kind, neither required nor optional, which writers fill with defaults. The format has none."""
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", DEFINITION.read_text(), flags=re.DOTALL)
-    kinds = set()
-    for kind, name, body in re.findall(r"\b(struct|union)\s+(\w+)\s*\{(.*?)\}", text, flags=re.DOTALL):
-        for field in re.findall(r"\d+:\s*(\w+)", body):
-            assert (field in ("required", "optional")) == (kind == "struct"), name
-            kinds.add(kind)
-    assert kinds == {"struct", "union"}
-
-
-def test_the_modules_compile_and_load_without_a_warning(tmp_path: Path) -> None:
-    """In an interpreter of its own with an empty cache: the compiler's own warnings appear only when it runs."""
-    subprocess.run(
-        [sys.executable, "-W", "error", "-c", "import sbbf_tool.parquet.idl.ttypes, sbbf_tool.parquet.idl.constants"],
-        cwd=ROOT,
-        check=True,
-        env={**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""},
-    )
-
-
 # --- the definition is what the format says -------------------------------------------------------------------------
 
 FIELDS = [
@@ -192,9 +169,3 @@ def test_the_structs_end_where_the_format_ends() -> None:
     structs = (ColumnMetaData, ttypes.ColumnChunk, ttypes.RowGroup, FileMetaData, PageHeader)
     assert [len(struct.thrift_spec) - 1 for struct in structs] == [16, 9, 7, 9, 9]
     assert PageType._VALUES_TO_NAMES == {0: "DATA_PAGE", 1: "INDEX_PAGE", 2: "DICTIONARY_PAGE", 3: "DATA_PAGE_V2", 4: "BLOOM_FILTER_PAGE"}
-
-
-# --- the code reads and writes Bloom filter headers -----------------------------------------------------------------
-
-
-# --- the code reads real footers ------------------------------------------------------------------------------------

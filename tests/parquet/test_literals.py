@@ -227,27 +227,6 @@ def test_what_cannot_be_a_value_is_a_usage_error_that_says_what_can(leaf: Column
     assert len(error.message) < 200
 
 
-HINTS = {
-    "it takes an integer from -128 to 127": INT8,
-    "it takes an integer from 0 to 18446744073709551615": UINT64,
-    "it takes a number of half precision": HALF,
-    "it takes a decimal number of 9 digits, 2 of them behind the point": DECIMAL9,
-    "it takes a date as YYYY-MM-DD": DATE,
-    "it takes HH:MM:SS with fractions to nanos": time("NANOS"),
-    "it takes YYYY-MM-DDTHH:MM:SS with fractions to millis, without a zone": timestamp("MILLIS", utc=False),
-    "it takes an ISO 8601 duration to milliseconds, such as P1M2DT3.004S": INTERVAL,
-    "it takes 4 bytes in hexadecimal, as 0x.., or as text": FOUR_BYTES,
-    "it takes well-known binary (WKB) in hexadecimal, as 0x..": GEOMETRY,
-}
-
-
-@each("hint, leaf", HINTS.items())
-def test_the_hint_is_in_words_of_the_type(leaf: Column, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse(leaf, "?!")
-    assert caught.value.hint == hint
-
-
 @each(
     "leaf, texts, unit",
     [
@@ -304,20 +283,6 @@ def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> N
     assert parse(DECIMAL_BYTES, "0").forms[0] == b"\x00"
     assert parse(DECIMAL_BYTES, "1.28").forms[0] == b"\x00\x80"
     assert parse(decimal("BYTE_ARRAY", 100, 0), "1").forms[-1] == (1).to_bytes(42, "big")
-
-
-def test_plain_bytes_are_formatted_as_their_value() -> None:
-    assert parse(INT32, "0x07000000").note == "plain bytes, which stand for 7"
-    assert parse(timestamp("MILLIS"), "0x" + i64(1000).hex()).note == "plain bytes, which stand for 1970-01-01T00:00:01Z"
-    assert parse(INT8, "0x2c010000").note is None  # 300 is outside the type's range, but a file may hold it
-    assert parse(DECIMAL_BYTES, "0x" + "00" * 39 + "01").forms[0] == bytes(39) + b"\x01"
-
-
-def test_a_time_without_a_zone_is_read_as_utc_and_says_so() -> None:
-    assert parse(timestamp("MICROS"), "2024-01-01T00:00:00").note == "read as UTC"
-    assert parse(timestamp("MICROS"), "2024-01-01T00:00:00Z").note is None
-    assert parse(timestamp("MICROS", utc=False), "2024-01-01T00:00:00").note is None
-    assert parse(INT96, "2024-01-01T00:00:00").note == "read as UTC"
 
 
 @each(

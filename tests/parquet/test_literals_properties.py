@@ -93,14 +93,6 @@ def test_no_text_makes_a_column_fail_otherwise_than_by_saying_so(text: str) -> N
 # Against the standard library, where it can follow
 
 
-@given(st.dates())
-def test_dates_are_those_of_the_standard_library(date: dt.date) -> None:
-    days = (date - dt.date(1970, 1, 1)).days
-
-    assert iso8601.parse_date(date.isoformat()) == days
-    assert iso8601.format_date(days) == date.isoformat()
-
-
 @given(st.integers(-(2**31), 2**31 - 2))
 def test_the_next_day_is_the_next_date(days: int) -> None:
     """Neither a date twice nor one left out: the day of the month counts up, or a new month begins with 1."""
@@ -147,14 +139,6 @@ def test_durations_come_back(months: int, days: int, millis: int) -> None:
 
 
 # Against exact arithmetic
-
-
-@given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-9999999, max_value=9999999))
-def test_decimals_are_exact(value: Decimal) -> None:
-    unscaled = int(value * 100)
-
-    assert parse(leaf("INT32", "DECIMAL", precision=9, scale=2), str(value)).forms == (struct.pack("<i", unscaled),)
-    assert Decimal(format_plain(leaf("INT32", "DECIMAL", precision=9, scale=2), struct.pack("<i", unscaled))) == value
 
 
 @given(st.sampled_from(["<f", "<e"]), st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000))

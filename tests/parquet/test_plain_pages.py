@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import UnreadableError, add_filters
+from sbbf_tool import UnreadableError
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.idl.ttypes import Encoding
 from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
 from sbbf_tool.parquet.values import read_chunk
@@ -67,29 +66,6 @@ def test_the_dictionary_is_the_set_of_values(table, tmp_path, codec, version):
             column_names.add(column.name)
     assert column_names >= {"text", "int64", "int32", "float", "fixed", "list.list.element"}
     assert "plain" not in column_names
-
-
-def test_add_filter_reads_no_more_than_the_dictionaries(table, tmp_path):
-    path = tmp_path / "f.parquet"
-    pq.write_table(table.select(["text", "int64"]), path, row_group_size=2500)
-    with ParquetFile.open(path) as file:
-        metas = [file.footer.chunk(row_group, column) for row_group in range(3) for column in range(2)]
-    report = add_filters(path, ["text", "int64"], in_place=True)
-    dictionaries = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas)
-    # Besides: a look at its header twice, and at that of the only data page, which statistics make longer than a first look.
-    assert dictionaries <= report.data_bytes_read <= dictionaries + 6 * (2 * 64 + 64 + 256)
-    assert report.data_bytes_read < sum(meta.total_compressed_size for meta in metas) / 2
-
-
-def test_both_zeros_and_all_nans_of_a_dictionary_go_in(tmp_path):
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"x": [1.0, -0.0, float("nan")] * 100}), path)
-    with ParquetFile.open(path) as file:
-        column = file.footer.columns[0]
-        page = dictionary_of(file, 0, column)
-        assert len(page.hashes_of_equals) == 4
-        stream = list(read_chunk(file.source.open_arrow, file.footer, 0, column))
-        assert set(page.hashes_of_equals) == {h for run in stream for h in run.hashes_of_equals()}
 
 
 # --- Whole chunks ---
@@ -175,22 +151,6 @@ def test_a_dictionary_and_the_pages_behind_it_hold_the_same_set(many, tmp_path, 
     assert mixed >= 15
 
 
-def test_one_dictionary_is_read_once(table, tmp_path):
-    path = tmp_path / "f.parquet"
-    pq.write_table(table.select(["text"]), path)
-    with ParquetFile.open(path) as file:
-        column, meta = file.footer.columns[0], file.footer.chunk(0, 0)
-        page = dictionary_of(file, 0, column)
-        offsets = []
-
-        def read(offset: int, length: int) -> bytes:
-            offsets.append(offset)
-            return file.source.read_up_to(offset, length)
-
-        assert list(PlainChunk(read, column, meta).pages(page)) == [page]
-        assert min(offsets) >= meta.data_page_offset
-
-
 @each(
     "encoding, values",
     [
@@ -219,18 +179,6 @@ def test_other_pages_are_for_a_decoder(tmp_path, encoding, values):
 def chunk_equals(file: ParquetFile) -> list[int]:
     column = file.footer.columns[0]
     return [h for run in read_chunk(file.source.open_arrow, file.footer, 0, column) for h in run.hashes_of_equals()]
-
-
-def test_where_the_footer_is_silent_about_encodings_the_pages_decide(tmp_path):
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"x": range(100)}), path, use_dictionary=False, column_encoding={"x": "DELTA_BINARY_PACKED"})
-    with ParquetFile.open(path) as file:
-        meta = file.footer.chunk(0, 0)
-        meta.encodings, meta.encoding_stats = [Encoding.PLAIN, Encoding.RLE], None
-        assert may_be_plain(file.footer.columns[0], meta)
-        chunk = StoredValues(file, (0, 0))
-        assert Counter(h for run in chunk.hashes() for h in run) == stream_counts(file, 0, file.footer.columns[0])
-        assert chunk.count == 100
 
 
 @each("change", [-1, 1])

@@ -54,21 +54,6 @@ def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
     assert all(lower.high < upper.low for lower, upper in pairwise(intervals))
 
 
-@each(
-    "values, options",
-    [
-        (pa.array([1, 2]), {"write_statistics": False}),
-        (pa.array([None, None], pa.int64()), {}),
-        (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
-    ],
-)
-def test_no_statistics_where_none_are_stated(values: pa.Array, options: dict[str, bool], tmp_path: Path):
-    path = tmp_path / "none.parquet"
-    pq.write_table(pa.table({"c": values}), path, **options)
-    footer = footer_of(path)
-    assert bounds(footer, 0, footer.columns[0]) is None
-
-
 class TestDoubtful:
     """Bounds as some writers state them, put into a footer by hand."""
 

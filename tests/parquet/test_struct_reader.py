@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -103,13 +102,6 @@ def test_damaged_footers():
     assert refused > len(seeds)
 
 
-@EXTENSION
-@settings(max_examples=60)
-@given(made_footers.footers(with_filters=True))
-def test_footers_with_unknown_fields_and_other_kinds(footer):
-    assert assert_same(FileMetaData, wire.write(footer[0]))
-
-
 CLASSES = [cls for cls in vars(ttypes).values() if isinstance(cls, type) and hasattr(cls, "thrift_spec")]
 
 
@@ -164,26 +156,6 @@ def test_where_implementations_differ(parse, cls, fields, is_read):
             parse(cls, data)
 
 
-def test_a_struct_is_the_same_after_one_that_cannot_be_read(parse):
-    """thrift's Python code keeps its place in a struct that it could not finish, such as the value of a boolean."""
-    sound = wire.write((wire.Field(7, wire.FALSE, b""), wire.Field(8, wire.TRUE, b"")))
-    before = repr(parse(Statistics, sound))
-    for length in range(len(sound)):
-        with pytest.raises(UnreadableError):
-            parse(Statistics, sound[:length])
-        assert repr(parse(Statistics, sound)) == before
-    for raw in FOOTERS[:5]:
-        expected = by_python(FileMetaData, raw)
-        with pytest.raises(UnreadableError):
-            parse(FileMetaData, raw[: len(raw) // 2])
-        assert parse(FileMetaData, raw) == expected
-
-
-def test_structs_end_where_the_low_bits_of_a_byte_say_so():
-    data = wire.write((wire.Field(4, wire.BINARY, wire.text("x")),))[:-1] + b"\x50"
-    assert by_python(SchemaElement, data) == (SchemaElement(name="x"), len(data))
-
-
 @each("depth", [60, 63, 64, 65, 200, 100_000])
 def test_nested_structs(depth):
     nested = b"\x1c" * (depth - 1) + b"\0" * depth
@@ -203,34 +175,3 @@ def test_structs_of_the_definition_count_as_one_level_each(fields, depth):
     unknown = depth - 1 - len(fields)
     data = fields + b"\xfc" + b"\x1c" * (unknown - 1) + b"\0" * depth
     assert (by_python(PageHeader, data) is not None) == (depth == 64)
-
-
-WITHOUT = "import sys; sys.modules['thrift.protocol.fastbinary'] = None\n"
-
-
-def test_a_footer_with_text_that_is_not_utf_8_without_the_extension(tmp_path):
-    data = (FIXTURES / "pyarrow-filters.parquet").read_bytes()
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    path = tmp_path / "latin.parquet"
-    path.write_bytes(data[:start] + data[start:].replace(b"parquet-cpp-arrow", b"parquet-\xe9pp-arrow"))
-    program = f"from sbbf_tool import inspect; report = inspect({str(path)!r}); print(ascii(report.created_by), len(report.filters))"
-    with_extension = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    without = subprocess.run([sys.executable, "-c", WITHOUT + program], capture_output=True, text=True, check=True).stdout
-    assert without == with_extension
-    assert "parquet-\\ufffdpp-arrow" in with_extension
-
-
-def test_a_broken_installation_is_no_damaged_file():
-    program = """if True:
-        import sys
-        from thrift.protocol import TCompactProtocol
-        def broken(*args, **settings):
-            raise ImportError("no libstdc++", name="thrift.protocol.fastbinary")
-        TCompactProtocol.TCompactProtocolAccelerated.__init__ = broken
-        sys.argv = ["sbbf", "probe", sys.argv[1] + "/pyarrow-filters.parquet", "id", "-5"]
-        from sbbf_tool.__main__ import main
-        main()
-    """
-    done = subprocess.run([sys.executable, "-c", program, str(FIXTURES)], capture_output=True, text=True)
-    assert done.returncode == 70
-    assert done.stderr.startswith("sbbf: the Python package thrift cannot be imported (no libstdc++)")

@@ -42,7 +42,6 @@ def write(path: Path, values: pa.Array, **options: Any) -> Path:
 UTC = dt.UTC
 A_DAY, A_MOMENT = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)
 MICROS = 1_709_209_815_123_456
-JULIAN_DAY, NANOS_OF_DAY = 2_460_370, 45_015_123_456_000
 KEY = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 
 TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
@@ -89,15 +88,6 @@ def test_each_type(tmp_path: Path, kind: pa.DataType, values: list[Any], pack: C
     path = write(tmp_path / "f.parquet", array, use_dictionary=use_dictionary)
 
     assert stored(path) == [pack(value) for value in (values[0], *values, *values)]
-
-
-@each("use_dictionary", [True, False])
-def test_int96(tmp_path: Path, use_dictionary: bool) -> None:
-    array = pa.array([A_MOMENT, None, dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)], pa.timestamp("us", "UTC"))
-
-    path = write(tmp_path / "f.parquet", array, use_deprecated_int96_timestamps=True, use_dictionary=use_dictionary)
-
-    assert stored(path) == [struct.pack("<qi", NANOS_OF_DAY, JULIAN_DAY), struct.pack("<qi", 86_399 * 10**9, 2_440_587)]
 
 
 def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_and_all(tmp_path: Path) -> None:
@@ -166,33 +156,6 @@ def test_a_codec_that_cannot_be_had_is_an_answer_with_a_reason(tmp_path: Path) -
     assert caught.value.place == "column v, row group 0"
 
 
-def test_pages_that_hold_fewer_rows_than_the_footer_says(tmp_path: Path) -> None:
-    """Believed, they would make a filter that lacks what another reader may find."""
-
-    def claim_more(metadata: Any) -> None:
-        metadata.row_groups[0].num_rows = metadata.num_rows = 5
-        metadata.row_groups[0].columns[0].meta_data.num_values = 5
-
-    path = edit_footer(write(tmp_path / "f.parquet", pa.array([1, 2])), claim_more)
-
-    with pytest.raises(UnreadableError, match="cannot be decoded"):
-        stored(path)
-
-
-def test_only_the_chunks_own_bytes_are_read(tmp_path: Path) -> None:
-    """All others may be anything: here they are zeros."""
-    table = pa.table({"before": ["x" * 50_000], "v": ["wanted"], "after": ["y" * 50_000]})
-    path = tmp_path / "f.parquet"
-    pq.write_table(table, path, compression="none", use_dictionary=False)
-    group = pq.read_metadata(path).row_group(0)
-    content = bytearray(path.read_bytes())
-    for chunk in (group.column(0), group.column(2)):
-        content[chunk.data_page_offset : chunk.data_page_offset + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
-    path.write_bytes(content)
-
-    assert stored(path) == [b"wanted"]
-
-
 # What means the same and is not stored
 
 
@@ -226,10 +189,3 @@ def test_nans_with_a_payload_are_stored_as_they_are(tmp_path: Path) -> None:
 
     assert stored(path) == [struct.pack("<Q", int(value)) for value in bits]
     assert equals(path) == {hash_value(bytes.fromhex("000000000000f87f")), hash_value(bytes.fromhex("000000000000f8ff"))}
-
-
-@each("kind", [pa.int32(), pa.string(), pa.binary(2), pa.date32()])
-def test_other_types_have_nothing_of_the_kind(tmp_path: Path, kind: pa.DataType) -> None:
-    values = {pa.int32(): [0], pa.string(): ["0", "nan"], pa.binary(2): [b"\0\0"], pa.date32(): [dt.date(1970, 1, 1)]}[kind]
-
-    assert equals(write(tmp_path / "f.parquet", pa.array(values, kind))) == set()

@@ -105,23 +105,6 @@ def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject
     check(path, kind, rows)
 
 
-def test_nulls_at_each_level(tmp_path: Path) -> None:
-    kind = pa.list_(pa.map_(S, pa.struct([pa.field("a", pa.list_(S))])))
-    entries = [
-        ("none", None),
-        ("null", {"a": None}),
-        ("empty", {"a": []}),
-        ("nulls", {"a": [None, None]}),
-        ("some", {"a": ["x", None, "y"]}),
-    ]
-    rows = [None, [], [None], [[]], [None, entries, []], [entries[:2], entries[3:]]]
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"v": pa.array(rows, kind)}), path)
-
-    assert stored(path, "v.value.a") == [b"x", b"y", b"x", b"y"]
-    assert stored(path, "v.key") == [b"none", b"null", b"empty", b"nulls", b"some", b"none", b"null", b"nulls", b"some"]
-
-
 def test_an_empty_page_at_the_start_hides_no_value(tmp_path: Path) -> None:
     """pyarrow 26 writes such a page with a page size of one byte, reads no row of such a list, and reports no error."""
     path = tmp_path / "f.parquet"

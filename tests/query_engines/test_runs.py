@@ -15,16 +15,14 @@ from engine_matrix import outcomes, run, run_file
 from engine_matrix.environments import PACKAGES
 from engine_matrix.outcomes import EngineError, judge, put_questions
 from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
-from parts.engines import describe_change
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.engines import engines
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.query_engines.releases import find_release
-from sbbf_tool.query_engines.runs import Run, describe_predicates, numbers_of, read_runs
+from sbbf_tool.query_engines.runs import Run, numbers_of, read_runs
 from sbbf_tool.query_engines.table import parse_table, read_families
-from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, IN_MANY, LOSES_ROWS, NULL_SAFE, UNUSED, USED
+from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, LOSES_ROWS, UNUSED, USED
 from support.tables import each
 
 FAMILIES = [family.id for family in read_families()]
@@ -48,11 +46,6 @@ class TestQuestions:
         for question in questions:
             if question.filters == WITH and question.predicate == IN and question.kind not in ("boolean", "int96"):
                 assert probe(question.file, "v", question.texts).is_absent == (question.role == ABSENT), question
-
-    def test_filters_are_the_only_difference_between_two_files(self, questions):
-        for question in questions:
-            with ParquetFile.open(question.file) as file:
-                assert bool(list(file.footer.recorded_chunks())) == (question.filters == WITH)
 
 
 class TestCommittedRuns:
@@ -117,33 +110,6 @@ class TestScript:
         assert run.main(arguments) == 0
         assert capsys.readouterr().out.count(f"duckdb {version('duckdb')}: ") == 2
 
-    def test_a_release_that_cannot_be_installed_is_reported_and_the_others_run(self, tmp_path, capsys, monkeypatch):
-        def install(package: Any, release: str, folder: Path) -> Path:
-            if release == "1.2.0":
-                raise run.InstallationError("no such release")
-            folder.mkdir()
-            return folder
-
-        def answer(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> tuple[str, list[dict[str, Any]]]:
-            assert python.is_dir()
-            is_read = [question.role == ABSENT and question.filters == WITHOUT for question in questions]
-            return "1.2.2", [ERROR if fails else {"rows": question.rows} for question, fails in zip(questions, is_read, strict=True)]
-
-        monkeypatch.setattr(run, "install", install)
-        monkeypatch.setattr(run, "put_questions", answer)
-        output, cache = tmp_path / "runs.toml", tmp_path / "cache"
-        assert run.main(["--only", "duckdb-1.2.0", "duckdb-1.2.2", "--cache", str(cache), "--output", str(output)]) == 1
-        assert capsys.readouterr().out.splitlines()[0] == "duckdb 1.2.0: no such release"
-        assert [release["package"] for entry in tomllib.loads(output.read_text())["runs"] for release in entry["releases"]] == [
-            "duckdb 1.2.2"
-        ]
-        assert [path.suffix for path in sorted(cache.iterdir())] == [".answers", ".json"]
-
-    def test_an_unknown_name_is_an_error(self, capsys):
-        with pytest.raises(SystemExit):
-            run.main(["--only", "duckbd"])
-        assert "no engine or release has one of these names" in capsys.readouterr().err
-
 
 FAKE_ENGINE = """
 import json, os, sys, time
@@ -175,9 +141,6 @@ class TestProcesses:
         a, b, c, d = self.put(tmp_path, "x", "crash", "y", "crash")
         assert a == c == {"rows": [1]}
         assert b == d == {"error": "exit code 7: "}
-
-    def test_a_question_that_crashes_only_after_others_counts(self, tmp_path):
-        assert self.put(tmp_path, "x", "crash once", "y") == [{"rows": [1]}] * 3
 
     def test_a_question_without_an_answer_ends_at_the_time_limit(self, tmp_path, monkeypatch):
         monkeypatch.setattr(outcomes, "SECONDS", 1.0)
@@ -262,11 +225,6 @@ class TestTableFromRuns:
         assert report.verdicts[0].older_verdict.sentence == "DuckDB 1.1 to 1.2 loses rows: it hashed text; use 3.0"
         assert (report.verdicts[0].verdict, report.verdicts[0].since) == ("used", "1.3")
 
-    def test_harm_from_the_first_release_on_has_only_an_end(self):
-        report = table_of(made_run("1.0", LOSES_ROWS), made_run("1.1", USED), rows=[HARM])
-        assert report.verdicts[0].older_verdict.sentence.startswith("DuckDB up to 1.0 loses rows")
-        assert (report.verdicts[0].verdict, report.verdicts[0].since) == ("used", "1.1")
-
     def test_an_outcome_without_an_explanation_is_rejected(self):
         with pytest.raises(ValueError, match=r"duckdb 1.0: loses rows on int32, .* a row explains it"):
             table_of(made_run("1.0", LOSES_ROWS))
@@ -281,24 +239,6 @@ class TestTableFromRuns:
         next(row for row in data["engine"] if row["id"] == "duckdb")[fact] = "run"
         with pytest.raises(ValueError, match=f"duckdb: runs show {fact}"):
             parse_table(data, read_runs())
-
-    @each(
-        "runs, text",
-        [
-            ([made_run("1.0", USED)], "="),
-            ([made_run("1.0", USED, of_in=[IN, IN_MANY])], "= and IN"),
-            ([made_run("1.0", USED, of_in=[IN])], "= and IN"),
-            (
-                [made_run("1.0", USED), made_run("2.0", USED, of_in=[IN, IN_MANY, NULL_SAFE])],
-                "=, and since 2.0 IN and IS NOT DISTINCT FROM",
-            ),
-            ([made_run("1.0", USED, of_in=[IN]), made_run("2.0", USED, of_in=[IN, IN_MANY])], "= and IN, and since 2.0 IN of 30 values"),
-            ([made_run("1.0", USED, of_in=[IN]), made_run("2.0", USED), made_run("3.0", USED, of_in=[IN])], "=, and since 3.0 IN"),
-            ([made_run("1.0", UNUSED, int64=UNUSED)], None),
-        ],
-    )
-    def test_predicates_are_described(self, runs, text):
-        assert describe_predicates(runs) == text
 
 
 class TestReleases:
@@ -344,24 +284,3 @@ class TestReleases:
         assert (verdicts["1.4.5"]["float16"].effect, verdicts["1.4.5"]["int64"].predicates) == ("loses rows", (EQUAL,))
         assert all(verdict.older_verdict is None for verdict in old.verdicts)
         assert not find_release("duckdb-1.1").uses_filters
-
-    def test_engines_takes_releases(self):
-        report = engines("date", mine=["duckdb-1.4", "spark-3.5"])
-        assert [(engine.id, engine.verdicts[0].verdict) for engine in report.engines] == [("duckdb", "unused"), ("spark", "used")]
-        assert [engine.version for engine in engines(mine="duckdb-1.4").engines] == ["1.4.5"]
-        with pytest.raises(UsageError, match="either the name of an engine or releases"):
-            engines(engine_name="duckdb", mine="spark-4.0")
-
-
-class TestPage:
-    def test_changes_between_releases_are_described(self):
-        older, newer = made_run("1.0", UNUSED, int64=UNUSED), made_run("1.1", LOSES_ROWS)
-        assert (
-            describe_change(older, newer, read_families())
-            == "The first that uses filters. Uses filters on INT64. Loses rows or fails on INT32"
-        )
-        fixed = made_run("1.2", USED, of_in=[IN])
-        assert describe_change(newer, fixed, read_families()) == (
-            "Uses filters on INT32. No longer loses rows or fails on INT32. Uses filters in queries with IN"
-        )
-        assert describe_change(fixed, fixed, read_families()) == ""

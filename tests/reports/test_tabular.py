@@ -170,23 +170,6 @@ def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabu
     assert "<table>" in empty._repr_html_()
 
 
-def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular]) -> None:
-    names = {name: reports(name).to_arrow().column_names for name in MAKERS if not name.startswith("paimon")}
-    begin = {name for name, columns in names.items() if columns[0] == "file"}
-    assert names.keys() - begin == {
-        "tables.AbandonedReport",
-        "advise.AdviceReport",
-        "conformance.MadeCorpus",
-        "engine_runs.EngineRunsReport",
-        "engines.EnginesReport",
-        "report.PageReport",
-        "rules.RulesReport",
-        "size.SizeReport",
-    }
-    assert names["probe.ProbeReport"] == ["file", "column", "value", "row_group", "answer", "reason"]
-    assert names["findings.CheckReport"] == ["file", "rule", "severity", "column", "message", "row_groups", "fix"]
-
-
 def test_a_fix_is_a_call(reports: Callable[[str], Tabular]) -> None:
     report = reports("findings.CheckReport")
     assert isinstance(report, CheckReport)
@@ -245,16 +228,3 @@ def test_names_in_html_are_escaped() -> None:
 def test_bytes_of_names_that_are_no_utf8_are_escaped_in_arrow() -> None:
     report = replace(sbbf_tool.inspect(FILTERS), file="a\udcff")
     assert set(report.to_arrow()["file"].to_pylist()) == {"a\\udcff"}
-
-
-def test_a_notebook_shows_the_first_rows_and_how_many_more() -> None:
-    report = sbbf_tool.inspect(FILTERS)
-    rows = report.filters
-    page = replace(report, filters=tuple(rows[at % len(rows)] for at in range(1234)))._repr_html_()
-    cells = Cells(page)
-    assert cells.tags.count("tr") == 1 + 20 + 1
-    assert "and 1,214 more rows" in cells.text
-    assert len(page.partition('<div class="sbbf">')[0]) < 20_000
-    assert cells.tags.count("circle") + cells.tags.count("rect") <= 2 * 2000
-    assert "unreadable" not in cells.text, "columns without a value are left out"
-    assert "more" not in Cells(replace(report, filters=rows[:3])._repr_html_()).text

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect, remove_filters
+from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.layout import owned_ranges
 from sbbf_tool.file.membership import verify_filter
@@ -20,10 +18,6 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import (
-    AesGcmV1,
-    ColumnCryptoMetaData,
-    EncryptionAlgorithm,
-    EncryptionWithColumnKey,
     FileMetaData,
     KeyValue,
 )
@@ -31,10 +25,8 @@ from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
-from sbbf_tool.rules.file_facts import gather_file
 from support.corpus_edits import edit_footer
 from support.defects import Edit
-from support.samples import footer_start
 from support.tables import each
 
 ROW_GROUPS = 2
@@ -70,15 +62,6 @@ def set_key_values(footer: FileMetaData, entries: dict[str, str]) -> None:
     footer.key_value_metadata = [KeyValue(key, value) for key, value in entries.items()] or None
 
 
-def lock_first_column(footer: FileMetaData) -> None:
-    """Encrypt the metadata of the column with a key that is lost."""
-    footer.encryption_algorithm = EncryptionAlgorithm(AES_GCM_V1=AesGcmV1(aad_file_unique=bytes(8)))
-    for row_group in footer.row_groups:
-        (chunk,) = row_group.columns
-        chunk.meta_data, chunk.encrypted_column_metadata = None, MODULE
-        chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=EncryptionWithColumnKey(path_in_schema=["c"]))
-
-
 def shuffled(count: int) -> pa.Array:
     return pa.array(np.random.default_rng(3).permutation(count))
 
@@ -109,14 +92,6 @@ class TestTable:
                 looked_at = {reads: [rule.find(column, limits) for column in facts[reads]] for reads in Reads}
                 assert looked_at[rule.reads] == looked_at[Reads.DATA], rule.name
 
-    def test_quick_rules_load_no_pyarrow(self, fixtures):
-        program = (
-            "from sbbf_tool.cli import run\nimport sys\n"
-            f"assert run(['check', '--quick', {str(fixtures / 'duckdb-types.parquet')!r}]) == 0\n"
-            "assert not {'pyarrow', 'rich'} & set(sys.modules)"
-        )
-        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-
 
 class TestSorted:
     def has_finding(self, tmp_path: Path, values: pa.Array, groups: int = ROW_GROUPS) -> bool:
@@ -130,23 +105,12 @@ class TestSorted:
     def test_those_that_do_or_touch(self, values, tmp_path):
         assert not self.has_finding(tmp_path, pa.array(values))
 
-    def test_one_row_group_is_not_sorted(self, tmp_path):
-        assert not self.has_finding(tmp_path, pa.array([1, 2, 3]), groups=1)
-
     def test_unsigned_numbers_are_compared_as_such(self, tmp_path):
         assert self.has_finding(tmp_path, pa.array([1, 2, 2**64 - 2, 2**64 - 1], pa.uint64()))
         assert not self.has_finding(tmp_path, pa.array([1, 2**64 - 1, 2, 2**64 - 2], pa.uint64()))
 
     def test_a_row_group_of_nulls_is_skipped(self, tmp_path):
         assert self.has_finding(tmp_path, pa.array([1, 2, None, None, 3, 4]), groups=3)
-
-    def test_without_bounds_nothing_is_known(self, tmp_path):
-        path = write(tmp_path / "s.parquet", {"c": pa.array([1, 2, 3, 4])}, filters=("c",), write_statistics=False)
-        assert not findings(path, "sorted-column")
-
-    def test_a_chunk_without_a_filter_has_no_findings(self, tmp_path):
-        path = write(tmp_path / "s.parquet", {"c": pa.array([1, 2, 3, 4]), "d": shuffled(4)}, filters=("d",))
-        assert not [finding for finding in findings(path, "sorted-column") if finding.column == "c"]
 
 
 class TestWorth:
@@ -158,12 +122,6 @@ class TestWorth:
             bloom.insert(n.to_bytes(8, "little"))
         replace_filter(path, 0, bloom)
         assert bool(findings(path, "nearly-empty")) is is_reported
-
-    def test_an_empty_filter_of_no_values_is_nearly_empty_without_false_negatives(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": pa.nulls(10, pa.int64())}, groups=1, filters=("c",))
-        replace_filter(path, 0, BloomFilter.empty(1024))
-        assert findings(path, "nearly-empty")
-        assert not check(path, Policy(select=("correctness",))).findings
 
     def test_an_empty_filter_with_false_negatives_is_not_called_large(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
@@ -197,24 +155,6 @@ class TestWorth:
             path.write_bytes(body + raw + build_tail(raw))
             assert bool(findings(path, "only-some-row-groups")) is is_reported
 
-    def test_a_column_without_any_filter_is_no_matter(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": shuffled(8), "d": shuffled(8)}, filters=("d",))
-        assert not findings(path, "only-some-row-groups")
-
-    def test_large_and_larger_are_never_reported_together(self, fixtures):
-        large, larger = (
-            {
-                (path.name, finding.column, evidence.row_group)
-                for path in fixtures.glob("*.parquet")
-                for finding in findings(path, rule)
-                for evidence in finding.evidence
-            }
-            for rule in ("large-for-chunk", "larger-than-chunk")
-        )
-        assert large
-        assert larger
-        assert not large & larger
-
 
 class TestStructure:
     def test_structures_that_a_filter_overlaps_are_named(self, fixtures, tmp_path):
@@ -232,13 +172,6 @@ class TestStructure:
         (evidence,) = finding.evidence
         assert (finding.column, evidence.row_group) == ("id", 0)
         assert evidence.fact == "it shares bytes with the pages of column ratio, row group 2"
-
-    def test_neighbours_do_not_overlap(self, fixtures):
-        paths = sorted(fixtures.glob("*-filters.parquet"))
-        assert paths
-        for path in paths:
-            assert inspect(path).filters
-            assert not findings(path, "overlapping-filter")
 
     @each("by", [-1, 1, 16])
     def test_a_length_is_right_or_wrong_by_a_byte(self, by, tmp_path):
@@ -315,15 +248,6 @@ class TestPolicy:
         assert not findings(path, "fpp-above-limit", Limits(max_fpp=bits.fpp))
         assert findings(path, "fpp-above-limit", Limits(max_fpp=bits.fpp * 0.999))
 
-    def test_a_share_at_the_limit_is_allowed_and_one_above_is_not(self, tmp_path):
-        path = tmp_path / "f.parquet"
-        chunk = value_of(path, 5000).filters[0]
-        assert chunk.stored is not None
-        data_bytes = 64 * chunk.stored.length
-        assert value_of(path, 5000 + data_bytes - chunk.chunk_bytes).filters[0].chunk_bytes == data_bytes
-        assert not findings(path, "bytes-share-above-limit", Limits(max_bytes_share=1 / 64))
-        assert findings(path, "bytes-share-above-limit", Limits(max_bytes_share=1 / 65))
-
     def test_distinct_values_at_the_limit_are_enough_and_one_less_is_not(self, tmp_path):
         path = tmp_path / "f.parquet"
         bits = value_of(path, 100).filters[0].bits
@@ -396,17 +320,6 @@ class TestUnreferencedBytes:
         (finding,) = findings(path, self.RULE)
         assert (finding.column, finding.fix, finding.severity) == (None, None, "info")
 
-    def test_it_begins_at_one_percent(self, tmp_path):
-        dead = 64 << 10
-        size = self.make(tmp_path / "small.parquet", dead, rows=1000).stat().st_size
-        assert self.evidence(tmp_path / "small.parquet")
-        path = self.make(tmp_path / "large.parquet", dead, rows=1000 + (100 * dead - size) // 8 - 4000)
-        assert path.stat().st_size <= 100 * dead
-        assert self.evidence(path)
-        path = self.make(tmp_path / "large.parquet", dead, rows=1000 + (100 * dead - size) // 8 + 4000)
-        assert path.stat().st_size > 100 * dead
-        assert self.evidence(path) == []
-
     def test_a_filter_without_a_length_is_no_dead_filter(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(50_000)}, filters=("c",))
         with ParquetFile.open(path) as file:
@@ -424,20 +337,6 @@ class TestUnreferencedBytes:
         body[offset : offset + 8] = bytes(8)
         path.write_bytes(bytes(body) + raw + build_tail(raw))
         assert self.outcome(path) == ("not run", "the length of the filter of column c, row group 1, is unknown")
-
-    def test_nothing_is_known_beside_locked_columns(self, tmp_path):
-        path = self.make(tmp_path / "f.parquet", 128 << 10)
-        edit_footer(path, lock_first_column)
-        assert self.outcome(path) == ("not run", "the filters of its locked columns cannot be located: c")
-        with ParquetFile.open(path) as file:
-            facts = gather_file(file, gather(file, file.footer.columns, Reads.FILTERS))
-        assert facts.unknown == "the metadata of a column is encrypted, so its pages and filters cannot be located"
-        assert facts.unreferenced == ()
-
-    def test_a_file_without_filters_is_not_looked_at(self, tmp_path):
-        path = self.make(tmp_path / "f.parquet", 128 << 10)
-        remove_filters(path, in_place=True)
-        assert self.outcome(path) == ("not run", "the file has no filter")
 
     def test_what_a_key_value_entry_names_belongs_to_another_program(self, tmp_path):
         index = b"IDX1" + bytes(128 << 10)
@@ -462,12 +361,3 @@ class TestUnreferencedBytes:
         footers = [unused.length for unused in inspect(path).unreferenced]
         assert len(footers) == (3 if append else 1)
         assert [fact.rpartition(": ")[2] for fact in self.evidence(path)] == [f"superseded footer ({size:,})" for size in footers[1:-1]]
-
-    def test_footers_that_undo_nothing_are_dead(self, tmp_path):
-        """Another program wrote a footer with another version of the metadata after each of them."""
-        path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)}, filters=("c0",))
-        data = path.read_bytes()
-        successor = edit_footer(path, lambda footer: set_key_values(footer, {"changed": "yes"})).read_bytes()
-        path.write_bytes(data + successor[footer_start(data) :])
-        (fact,) = self.evidence(path)
-        assert fact.endswith(f": superseded footer ({sum(unused.length for unused in inspect(path).unreferenced):,})")

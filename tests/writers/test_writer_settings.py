@@ -7,7 +7,6 @@ import re
 import tomllib
 
 from sbbf_tool.bloom import sizing
-from sbbf_tool.cli.advise import WRITERS as WRITERS_OF_OPTION
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.reports.advise import WriterSettings
@@ -31,10 +30,6 @@ def comments(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(("#", "--"))]
 
 
-def test_the_option_lists_every_writer() -> None:
-    assert sorted(WRITERS_OF_OPTION) == sorted([*WRITERS, "paimon"])
-
-
 @each("writer", list(WRITERS))
 def test_notes_are_comments_in_the_text(writer: str) -> None:
     emitted = settings(writer)
@@ -54,13 +49,6 @@ def test_toml_can_be_parsed() -> None:
     name = 'o\'x "y" \\ é \u202e\n\x7f'
     document = tomllib.loads(settings("sbbf", column(name), column("place", "code"), column("a.b")).text)
     assert document == {"filters": [{"paths": "events/**", "columns": [name, "place.code", "`a.b`"], "fpp": 0.01}]}
-
-
-def test_each_path_has_an_entry() -> None:
-    request = Request((FilteredColumn(column("id"), 5, 5),), 0.001, ("a/**", "b.parquet"), 1)
-    document = tomllib.loads(build_settings("sbbf", request).text)
-    assert [entry["paths"] for entry in document["filters"]] == ["a/**", "b.parquet"]
-    assert {entry["fpp"] for entry in document["filters"]} == {0.001}
 
 
 def test_keys_of_properties_are_escaped() -> None:
@@ -90,10 +78,6 @@ def test_large_filters_need_a_larger_limit() -> None:
     assert "parquet.bloom.filter.max.bytes=16777216\n" in settings("parquet-java", ndv=10_000_000).text
     assert "'write.parquet.bloom-filter-max-bytes' = '131072'\n" in settings("iceberg", ndv=99_000).text
     assert "'write.parquet.bloom-filter-max-bytes' = '16777216'\n" in settings("iceberg", ndv=10_000_000).text
-
-
-def test_items_of_paimon_are_per_file() -> None:
-    assert "'file-index.bloom-filter.user_id.items' = '300000'" in settings("paimon", row_groups=3).text
 
 
 @each(
@@ -127,19 +111,6 @@ def test_columns_that_a_writer_cannot_be_given_are_notes(writer: str, rest: Colu
 def test_a_name_cannot_end_a_comment() -> None:
     emitted = settings("paimon", column("x,\nDROP TABLE t"))
     assert emitted.text.splitlines() == comments(emitted.text)
-
-
-def test_without_columns_the_text_has_only_comments() -> None:
-    for writer in WRITERS:
-        emitted = build_settings(writer, Request((), 0.01, ("x",), 0))
-        assert emitted.text.splitlines() == comments(emitted.text)
-        assert emitted.notes[-1] == "no column gets a filter"
-
-
-def test_what_a_writer_cannot_be_given_is_none() -> None:
-    emitted = {writer: settings(writer).columns[0] for writer in WRITERS}
-    assert {writer for writer, entry in emitted.items() if entry.ndv is None} == {"duckdb", "trino", "sbbf"}
-    assert {writer for writer, entry in emitted.items() if entry.fpp is None} == {"trino"}
 
 
 def test_duckdb_has_one_rate_for_all_columns() -> None:
