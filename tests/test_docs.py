@@ -30,14 +30,14 @@ NO_EXAMPLES = ("text", "pyi")
 """Kinds of formulas, pictures of bytes, names and signatures."""
 
 
+HEAVY = {"spark.md": [pytest.mark.engines, pytest.mark.heavy], "iceberg.md": [pytest.mark.heavy]}
+"""Pages whose blocks take long, and their marks."""
+
+
 def parameters(kind: str) -> list[object]:
     """Return the blocks of a kind as parameters of a test, named by page and line."""
     return [
-        pytest.param(
-            block,
-            id=f"{name_of(block.page)}:{block.line}",
-            marks=[pytest.mark.engines] if kind == "python" and "spark" in block.body else [],
-        )
+        pytest.param(block, id=f"{name_of(block.page)}:{block.line}", marks=HEAVY.get(block.page.name, []))
         for block in BLOCKS
         if block.kind == kind and block.reason is None
     ]

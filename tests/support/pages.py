@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 FIXTURES = REPOSITORY / "fixtures"
@@ -75,11 +80,28 @@ def run_console(body: str, folder: Path) -> str:
     lines = []
     for line in body.splitlines():
         if line.startswith("$ "):
-            done = subprocess.run(
-                ["bash", "-c", line[2:]], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-            lines += [line, *done.stdout.rstrip("\n").splitlines()]
+            needs_shell = not line.startswith("$ sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--runner", line)
+            output = run_in_shell(line[2:], folder) if needs_shell else run_in_process(shlex.split(line[2:])[1:], folder)
+            lines += [line, *output.rstrip("\n").splitlines()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def run_in_shell(command: str, folder: Path) -> str:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return str(subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), **options).stdout)  # type: ignore[call-overload]
+
+
+def run_in_process(arguments: list[str], folder: Path) -> str:
+    """Run `sbbf` here, which saves the start of Python."""
+    from sbbf_tool.cli import run
+
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile("w+") as output, redirect_stdout(output), redirect_stderr(output):
+        patch.chdir(folder)
+        for name, value in environment().items():
+            patch.setenv(name, value)
+        run(arguments)
+        output.seek(0)
+        return output.read()
 
 
 class Interpreter:
