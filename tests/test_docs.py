@@ -30,14 +30,16 @@ NO_EXAMPLES = ("text", "pyi")
 """Kinds of formulas, pictures of bytes, names and signatures."""
 
 
-HEAVY = {"spark.md": [pytest.mark.engines, pytest.mark.heavy], "iceberg.md": [pytest.mark.heavy]}
-"""Pages whose blocks take long, and their marks."""
+def marks_of(block: Block) -> list[pytest.MarkDecorator]:
+    if block.kind == "python" and "spark" in block.body:
+        return [pytest.mark.engines, pytest.mark.heavy]
+    return [pytest.mark.heavy] if block.page.name == "iceberg.md" else []
 
 
 def parameters(kind: str) -> list[object]:
     """Return the blocks of a kind as parameters of a test, named by page and line."""
     return [
-        pytest.param(block, id=f"{name_of(block.page)}:{block.line}", marks=HEAVY.get(block.page.name, []))
+        pytest.param(block, id=f"{name_of(block.page)}:{block.line}", marks=marks_of(block))
         for block in BLOCKS
         if block.kind == kind and block.reason is None
     ]
