@@ -80,3 +80,21 @@ def test_a_table_names_each_row_that_fails_and_each_finds_the_files_of_the_fixtu
     result = pytester.runpytest("-n", "0")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*2 of 3 rows*", "*row: two*", "*row: three*"])
+
+
+def test_rows_that_are_heavy_are_another_case(pytester) -> None:
+    pytester.makepyfile(
+        """
+        from support.tables import each
+
+        @each("outer", "ab")
+        @each("number", range(5), every=2)
+        def test_a_table(number, outer, request):
+            print("row", outer, number)
+        """
+    )
+    (pytester.path / "conftest.py").write_text("def pytest_configure(config):\n    config.addinivalue_line('markers', 'heavy: minutes')\n")
+    for marker, rows in (("not heavy", "024"), ("heavy", "01234")):
+        result = pytester.runpytest_inprocess("-n", "0", "-s", "-m", marker)
+        result.assert_outcomes(passed=1, deselected=1)
+        assert re.findall(r"row (\w) (\d)", str(result.stdout)) == [(outer, number) for outer in "ab" for number in rows]

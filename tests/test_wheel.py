@@ -56,6 +56,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
         assert {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"} <= names
 
 
+@pytest.mark.heavy
 def test_the_package_states_its_version(wheel: Path, python: Path) -> None:
     program = "import sbbf_tool; print(sbbf_tool.__version__, '__version__' in dir(sbbf_tool))"
     done = subprocess.run([python, "-c", program], cwd=wheel.parent, capture_output=True, text=True, check=True)
@@ -64,6 +65,7 @@ def test_the_package_states_its_version(wheel: Path, python: Path) -> None:
     assert wheel.name.startswith(f"sbbf_tool-{version}-")
 
 
+@pytest.mark.heavy
 def test_mypy_knows_the_types(python: Path, tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="mypy is not installed")
     shutil.copy(USER / "script.py", tmp_path)

@@ -19,6 +19,7 @@ def test_in_this_process(case, jobs, tmp_path):
         assert run([*words(form, str(tmp_path), files), "--jobs", jobs]) == expected(case, form), form
 
 
+@pytest.mark.heavy
 @pytest.mark.engines
 @each("form", list(FORMS))
 def test_on_spark(form, tmp_path, spark):

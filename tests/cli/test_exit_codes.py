@@ -135,6 +135,7 @@ IMPORTS = {
 }
 
 
+@pytest.mark.heavy
 def test_errors_of_imports():
     """Each import with one error; a command line of `probe`, whose code 1 is an answer, with all three."""
     assert_70_and_a_line(

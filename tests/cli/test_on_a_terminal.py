@@ -126,7 +126,9 @@ def assert_fits(output: Output) -> None:
     assert screen == [unicodedata.normalize("NFC", line.rstrip()) for line in output.lines]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.heavy] if name.startswith(("conformance", "report")) else []) for name in CASES]
+)
 def test_every_command_fits(name, run_case):
     for source in (PLAIN, FOREIGN) if name in CASES_OF_FILES else (PLAIN,):
         # Each run of `conformance` writes files or starts programs.

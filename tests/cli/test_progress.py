@@ -85,7 +85,7 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-@each("name", list(COMMANDS))
+@each("name", list(COMMANDS), every=3)
 def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     folder = str(small_files(tmp_path / "lake", 5))
     received = run_in_terminal([*COMMANDS[name](folder), "--jobs", "1"], 0.4)

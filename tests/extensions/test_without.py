@@ -47,7 +47,7 @@ ROOTS = [["probe", "table", "id", "1"], ["add-filter", "table", "-c", "id", "--i
 
 
 @pytest.mark.slow
-@each("name, command", COMMANDS.items())
+@each("name, command", COMMANDS.items(), every=3)
 def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
     brings = getattr(import_module(f"sbbf_tool.extensions.{name}"), "EXTENSION", Extension())
     shutil.copytree(PACKAGE, tmp_path / "sbbf_tool")

@@ -17,7 +17,7 @@ def befores(tmp_path_factory) -> dict[str, Before]:
     return {name: prepare(path, folder / name) for name, path in WRITE_PATHS.items()}
 
 
-OTHERS = {"remove, with a new footer", "repair", "repair, rebuilding", "resize"}
+OTHERS = {"add, copied by a thread", "remove, with a new footer", "repair", "repair, rebuilding", "resize"}
 """Write paths that publish by the same calls as `add`."""
 
 

@@ -51,7 +51,7 @@ def test_killed_at_every_call_that_writes(lake, killer: Killer, tmp_path):
         assert lake.is_done(folder), sorted(contents(folder))
 
 
-@each("code, lasting", [(errno.EIO, False), (errno.ENOSPC, True)])
+@each("code, lasting", [(errno.EIO, False)], heavy=[(errno.ENOSPC, True)])
 def test_any_call_that_fails(lake, tmp_path, code, lasting):
     calls = calls_of(lake, tmp_path / "it")
     for at, call in enumerate(calls):

@@ -53,7 +53,7 @@ def race(rounds: int, before: Before, folder: Path, options: tuple[str, ...]) ->
 
 @WAYS
 def test_two_that_add_to_one_file(befores, tmp_path, options):
-    race(3, befores["add"], tmp_path / "it", options)
+    race(2, befores["add"], tmp_path / "it", options)
 
 
 @pytest.mark.heavy

@@ -85,6 +85,7 @@ def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
     assert codes == {0, WriteError.exit_code}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.EPERM, marks=pytest.mark.heavy)])
 def test_any_call_that_fails(tmp_path: Path, number: int) -> None:
     calls = calls_of(tmp_path / "undisturbed", CALLS)

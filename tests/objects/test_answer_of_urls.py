@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import cycle
 
+import pytest
+
 from sbbf_tool.cli import run
 from support.three_files import CASES, FEW, FORMS, expected, words
 
@@ -15,6 +17,7 @@ def ask_of_urls(bucket, cases, *options):
             assert run([*words(form, bucket.url(f"{case}/"), urls), *options]) == expected(case, form), (case, form)
 
 
+@pytest.mark.heavy
 def test_of_a_prefix_and_of_urls(moto_bucket):
     ask_of_urls(moto_bucket, FEW)
 

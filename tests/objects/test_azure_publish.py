@@ -198,6 +198,7 @@ def test_a_write_with_a_lost_response_is_recognised(container, step):
     assert sbbf_tool.verify(url).is_sound
 
 
+@pytest.mark.heavy
 @each("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
 @each("answer", [500, "cut"])
 def test_a_step_that_fails_leaves_the_old_blob(container, step, answer):

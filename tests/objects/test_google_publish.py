@@ -209,6 +209,7 @@ def test_a_write_with_a_lost_response_is_recognised(google_bucket, data):
     assert google_bucket.names() == ["x.parquet"]
 
 
+@pytest.mark.heavy
 @each("step, data", [("Upload", small()), ("Upload", large()), ("Compose", large())])
 @each("answer", [500, "cut"])
 def test_a_step_that_fails_leaves_the_old_object_and_nothing_else(google_bucket, step, data, answer):

@@ -141,7 +141,7 @@ HARMLESS = ("null-count", "null-count-of-none", "null-count-above-all")
 
 
 @each("use_dictionary", [False, True])
-@each("case", list(COLUMNS))
+@each("case", list(COLUMNS), every=3)
 def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case, use_dictionary):
     values, statistics = COLUMNS[case]
     path = write_column(tmp_path / "f.parquet", values, use_dictionary=use_dictionary, data_page_version="2.0")

@@ -78,7 +78,7 @@ def test_a_file_of_each_dialect_is_inspected_and_verified(events, dialect):
     assert pq.read_table(path).equals(pq.read_table(events))
 
 
-@each("dialect", NAMES)
+@each("dialect", NAMES, every=3)
 def test_every_type(fixtures, tmp_path, dialect):
     source = fixtures / "pyarrow-types.parquet"
     columns = [column for column in pq.read_schema(source).names if column not in ("point", "words")]

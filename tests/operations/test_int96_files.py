@@ -65,7 +65,7 @@ def row_groups_of_pyarrow(path: Path, instant: int) -> set[int]:
 
 
 @each("pages", list(PAGES))
-@each("form", list(FORMS))
+@each("form", list(FORMS), every=2)
 def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callable[[int], bytes], pages: str) -> None:
     path = write_int96(tmp_path / "a.parquet", row_groups(form), **PAGES[pages])
     expected = found_by_pyarrow(path)

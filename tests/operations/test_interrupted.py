@@ -106,7 +106,7 @@ def usual(path, capfd) -> dict[str, tuple[int, str, str]]:
     return {command: run_sbbf(capfd, path, words) for command, words in READS.items()}
 
 
-@each("plant", list(PLANTS))
+@each("plant", list(PLANTS), every=2)
 def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path, contents, plant, usual, capfd):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")

@@ -59,7 +59,7 @@ def write(path: Path, name: str, *, nested: bool = False, filters: bool = True, 
 
 @each("nested", {"flat": False, "nested": True})
 @each("writer", list(WRITERS))
-@each("name", list(VALUES))
+@each("name", list(VALUES), every=4)
 def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
     path = write(tmp_path / "v.parquet", name, nested=nested, **WRITERS[writer])
     column = "v.w" if nested else "v"

@@ -34,7 +34,7 @@ def path(fixtures: Path, tmp_path: Path) -> Path:
 
 
 @each("second", list(CHANGES))
-@each("first", list(CHANGES))
+@each("first", list(CHANGES), every=3)
 def test_the_bytes_are_those_from_before_the_first_change(first: str, second: str, path: Path) -> None:
     old = path.read_bytes()
     CHANGES[first](path)

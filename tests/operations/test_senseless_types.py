@@ -151,7 +151,7 @@ def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
 
 
 @each("fields", [SENSELESS["precision -1"], SENSELESS["length 0"]])
-@each("name", list(COLUMNS))
+@each("name", list(COLUMNS), every=3)
 def test_every_command(plain, tmp_path, capfd, name, fields):
     assert_each_command_ends_well(with_types(plain, tmp_path / "it.parquet", fields), name, capfd)
 

@@ -130,7 +130,7 @@ def column_of(kind: str, values: list[object]) -> pa.Array:
     return pa.array(items, pa.int64()).cast(of_type) if kind.startswith("timestamp") else pa.array(items, of_type)
 
 
-@each("writer, rows", [*(("plain", rows) for rows in SIZES), *((writer, (500, 100)) for writer in WRITERS if writer != "plain")])
+@each("writer, rows", [*(("plain", rows) for rows in SIZES), *((writer, (500, 100)) for writer in WRITERS if writer != "plain")], every=3)
 def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path, writer, rows):
     kinds = [kind for kind in TYPES if writer != "delta" or kind in ("int32", "int64", "timestamp[us]")]
     columns = {

@@ -63,7 +63,7 @@ class TestCommittedRuns:
         assert all(engine.evidence != "run" or engine.releases or engine.id == "parquet-java" for engine in engines().engines)
 
     @pytest.mark.engines
-    @each("engine", FAST)
+    @each("engine", FAST[:2], heavy=FAST[2:])
     def test_an_installed_engine_does_what_its_run_says(self, engine, questions, tmp_path):
         pytest.importorskip(RUNNABLE[engine].module if engine in RUNNABLE else engine)
         check_installed(engine, Path(sys.executable), questions, tmp_path)
@@ -96,6 +96,7 @@ def check_installed(engine: str, python: Path, questions: Sequence[Question], fo
 
 
 class TestScript:
+    @pytest.mark.heavy
     @pytest.mark.engines
     def test_it_runs_an_installed_engine_from_end_to_end(self, tmp_path, capsys, monkeypatch):
         pytest.importorskip("duckdb")

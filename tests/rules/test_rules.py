@@ -347,7 +347,7 @@ class TestUnreferencedBytes:
         assert self.evidence(self.make(path, index, metadata={"index": f'{{"offset": {start}, "length": {len(index)}}}'})) == []
         assert self.evidence(self.make(path, index, metadata={"index": str(start - 1)})) == [fact]
 
-    @each("append", [False, True])
+    @each("append", [False, True], every=2)
     def test_footers_that_undo_a_change_are_not_dead(self, append, tmp_path):
         """The footer of 2,000 columns has more than 64 KiB, and is a large part of a file with few rows."""
         path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)})

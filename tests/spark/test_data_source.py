@@ -146,6 +146,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.heavy
 def test_one_frame_gives_the_rows_of_each_condition(spark, read, lake):
     """Spark plans a read once for a frame, so what it pushed for one condition would be there for the next."""
     order = ["file", "row_group", "column"]

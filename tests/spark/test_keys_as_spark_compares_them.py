@@ -18,7 +18,7 @@ from sbbf_tool.spark.causes import quiet_pyspark
 from sbbf_tool.spark.lookup import compare_in_spark
 from sbbf_tool.spark.rows import rows_of
 
-pytestmark = [pytest.mark.engines, pytest.mark.slow]
+pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 
 VALUES = {
     "tinyint": ("7", "0", "-1"),

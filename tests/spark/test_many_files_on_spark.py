@@ -24,7 +24,7 @@ from sbbf_tool.spark import pipeline, settled
 from sbbf_tool.spark.rows import bundle_units, rows_of
 from support.tables import each
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 
 FILES = 30
 ON_DRIVER = 10

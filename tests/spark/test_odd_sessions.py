@@ -50,6 +50,7 @@ def set_conf(spark):
         spark.conf.set(name, value)
 
 
+@pytest.mark.heavy
 def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     keys = spark.createDataFrame([(7,)], ["a`b"])
     set_conf("spark.sql.execution.arrow.useLargeVarTypes", "true")
@@ -62,6 +63,7 @@ def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     assert {row.status for row in pipeline.add_filters(spark, files, ["name"]).collect()} == {"ok"}
 
 
+@pytest.mark.heavy
 def test_paths_of_a_dataframe(spark, lake):
     path = str(lake / "part-00000.parquet")
     rows = pipeline.inspect(spark.createDataFrame([(path,), (None,), ("",)], "path string")).collect()
@@ -74,6 +76,7 @@ def test_paths_of_a_dataframe(spark, lake):
         pipeline.inspect(spark.range(1).withColumnRenamed("id", "path"))
 
 
+@pytest.mark.heavy
 def test_addresses_of_spark(spark, tmp_path):
     for name in ("a b", "c%20d", "e f", "e%20f"):
         (path,) = small_files(tmp_path / name, 1).iterdir()
@@ -119,6 +122,7 @@ def test_names_of_columns_do_not_depend_on_case(spark, lake):
         reader.schema("nope string").load(str(lake)).collect()
 
 
+@pytest.mark.heavy
 def test_names_that_are_not_text_and_linked_folders(spark, lake, tmp_path):
     odd = os.fsencode(str(lake)) + b"/odd-\xff.parquet"
     os.rename(lake / "part-00001.parquet", odd)

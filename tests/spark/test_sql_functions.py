@@ -88,6 +88,7 @@ def test_a_column_that_may_be_misspelt(sql, paths):
     assert sql(f"SELECT sbbf_may_contain('{paths[0]}', 'userid', 42) AS answer") == [{"answer": True}]
 
 
+@pytest.mark.heavy
 @each("zone", ["UTC", "America/New_York"])
 def test_times_are_compared_as_spark_compares_them(spark, sql, tmp_path, zone):
     """A stored time is never absent, whatever the zone of the session; text has an answer, with a zone or for a local column."""

@@ -26,6 +26,7 @@ from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
 
+@pytest.mark.heavy
 def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
     names = ColumnNames(by_path={("id",): ("user",), ("name",): ("id",)})
     table = make_table(tmp_path / "t", columns=names)

@@ -13,34 +13,38 @@ from typing import Any
 
 import pytest
 
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
-def each(names: str, rows: Iterable[Any], heavy: Iterable[Any] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+
+def each(names: str, rows: Iterable[Any], *, every: int = 1, heavy: Iterable[Any] = ()) -> Decorator:
     """Call a test with each row of a table as the arguments `names`, like `pytest.mark.parametrize`, but as a single case.
 
-    The rows of `heavy` are another case, which is a heavy test.
+    The rows of `heavy` are another case, which is a heavy test. With `every` the first case has one of so many rows, and the heavy one all.
 
     The rows of a mapping have its keys as names. Each row has its own `monkeypatch`, starts with nothing captured, and finds `tmp_path` as
     the fixtures left it; all rows share the other fixtures. A row that is skipped hides no row that fails.
     """
     fields = [name.strip() for name in names.split(",")]
-    tables = {"quick": _named(rows), "heavy": _named(heavy)}
+    table = _named(rows)
+    tables = {"quick": table[::every], "heavy": table if every > 1 else _named(heavy)}
     assert tables["quick"], "a table without rows tests nothing"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         assert not hasattr(test, "hypothesis"), "draw the rows with st.sampled_from"
         signature = inspect.signature(test)
         parameters = {name: parameter for name, parameter in signature.parameters.items() if name not in fields}
+        assert not tables["heavy"] or "rows_of_table" not in parameters, "two tables of a test have heavy rows"
 
         @functools.wraps(test)
         def walk(*args: Any, request: pytest.FixtureRequest, **fixtures: Any) -> None:
             if "request" in parameters:
                 fixtures["request"] = request
-            table = tables[fixtures.pop("rows_of_table", "quick")]
+            chosen = tables[fixtures.pop("rows_of_table")] if tables["heavy"] else table
             folder = request.node.funcargs.get("tmp_path")
             before = None if folder is None else read_folder(folder)
             errors: list[BaseException] = []
             skips: list[str] = []
-            for name, row in table:
+            for name, row in chosen:
                 values = dict(zip(fields, row if len(fields) > 1 else (row,), strict=True))
                 for capture in fixtures.keys() & {"capfd", "capsys", "capfdbinary", "capsysbinary"}:
                     fixtures[capture].readouterr()
@@ -58,7 +62,7 @@ def each(names: str, rows: Iterable[Any], heavy: Iterable[Any] = ()) -> Callable
             if len(errors) == 1:
                 raise errors[0]
             if errors:
-                raise BaseExceptionGroup(f"{len(errors)} of {len(table)} rows", errors)
+                raise BaseExceptionGroup(f"{len(errors)} of {len(chosen)} rows", errors)
             if skips:
                 pytest.skip(skips[0])
 

@@ -7,6 +7,7 @@ more than there are processors, as tests wait for disks, servers and processes; 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -38,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         weights: Counter[str] = Counter()
         for item, group in groups.items():
             weights[group] += _SLOW_TEST if item.get_closest_marker("slow") else 1
-        items.sort(key=lambda item: (groups[item] != ENGINES, -weights[groups[item]], groups[item]))
+        items.sort(key=lambda item: (groups[item] != SPARK, -weights[groups[item]], groups[item]))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
@@ -51,12 +52,12 @@ class Scheduling(LoadFileScheduling):
         return find_group(self.config.rootpath / super()._split_scope(nodeid))
 
 
-ENGINES = "engines"
+SPARK = "spark"
 
 
 @cache
 def find_group(file: Path) -> str:
-    """Return what the files have in common that one worker gets: query engines, the object store, or nothing but the one file."""
-    if "mark.engines" in file.read_text():
-        return ENGINES
+    """Return what the files have in common that one worker gets: the session of Spark, the object store, or nothing but the one file."""
+    if re.search(r'def \w+\([^)]*\bspark\b|getfixturevalue\("spark', file.read_text()):
+        return SPARK
     return "objects" if file.parent.name == "objects" else str(file)

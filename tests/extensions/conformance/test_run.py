@@ -33,6 +33,7 @@ def program(tmp_path: Path):
     return write
 
 
+@pytest.mark.heavy
 def test_sbbf_probe_is_a_reader_that_conforms(corpus_folder: Path) -> None:
     only = ["types/uint8*", "damaged/2-gib*", "nested/dotted*", "encrypted/column-key*"]
     report = run_conformance(str(corpus_folder), reader=f"{SBBF} probe {SINGLE} --keys {{keys}}", only=only, exact=True)

@@ -55,7 +55,7 @@ def broken(tmp_path: Path) -> Path:
 
 
 @engines
-@each("name", INSTALLED)
+@each("name", [name for name in INSTALLED if name != "spark"], heavy=[name for name in INSTALLED if name == "spark"])
 def test_a_type_that_engines_use(name: str) -> None:
     before = hashlib.sha256(WITH_FILTERS.read_bytes()).digest()
     report = run_engines(WITH_FILTERS, "id", absent_value(WITH_FILTERS, "id"), name)
@@ -98,6 +98,7 @@ def test_a_type_that_an_engine_gets_wrong() -> None:
     assert run.reason == "0 rows with filters, 1 without"
 
 
+@pytest.mark.heavy
 @engines
 @pytest.mark.slow
 def test_spark_leaves_out_columns_of_types_that_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +136,7 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @engines
-@each("column", ["u64", "day", "clock", "at_utc", "at_local", "dec38", "key16"])
+@each("column", ["u64", "day", "clock", "at_utc", "at_local", "dec38", "key16"], every=4)
 def test_stored_values_of_other_types(column: str) -> None:
     path = FIXTURES / "pyarrow-types-filters.parquet"
     report = run_engines(path, column, present_value(path, column), need("duckdb", "datafusion", "clickhouse", "polars", "pyarrow"))
@@ -144,7 +145,7 @@ def test_stored_values_of_other_types(column: str) -> None:
 
 
 @engines
-@each("name", sorted(PRUNING))
+@each("name", ["datafusion", "duckdb"], heavy=["clickhouse", "spark"])
 def test_false_negatives_are_found(name: str, broken: Path) -> None:
     value = present_value(broken, "id")
     report = run_engines(broken, "id", value, need(name))
@@ -201,6 +202,7 @@ def write_table_files(table: Path) -> None:
         add_filters(table / f"{step}.parquet", ["id"], in_place=True, fpp=1e-6)
 
 
+@pytest.mark.heavy
 @engines
 @each("name", ["clickhouse", "polars", "pyarrow"])
 def test_engines_read_delta_tables(name: str, tmp_path: Path) -> None:

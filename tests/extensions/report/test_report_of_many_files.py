@@ -152,6 +152,7 @@ def synthetic_files(numbers: range) -> Iterator[FileContents]:
         yield replace(contents, inspect=replace(contents.inspect, file=name, filters=filters), filters=columns)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_page_about_20_000_files_is_below_a_megabyte():
     page = Page(["/lake"], is_single=False)
@@ -175,6 +176,7 @@ def test_a_page_about_20_000_files_is_below_a_megabyte():
     assert any("and 4,900 more rows" in each for each in content.texts)
 
 
+@pytest.mark.heavy
 def test_a_file_of_many_row_groups_is_shown_in_bins(tmp_path):
     path, page = tmp_path / "many.parquet", tmp_path / "page.html"
     pq.write_table(pa.table({name: range(6000) for name in "ab"}), path, row_group_size=2, use_dictionary=False)

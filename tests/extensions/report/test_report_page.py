@@ -94,7 +94,7 @@ def test_folding_gives_the_rates_of_folded_filters(page):
     assert [(row[0], *row[2:]) for row in sizes.rows] == expected
 
 
-@each("defect", list(DEFECTS))
+@each("defect", list(DEFECTS), every=3)
 def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page):
     path = tmp_path / "defect.parquet"
     DEFECTS[defect].make(path)

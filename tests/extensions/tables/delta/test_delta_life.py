@@ -88,7 +88,7 @@ def history_of(path: Path) -> list[dict[str, object]] | None:
 
 
 @pytest.mark.slow
-@each("name", REAL)
+@each("name", REAL, every=4)
 def test_real_tables_have_the_same_rows_and_history(conformance: Path, tmp_path, name):
     path = copy_table(conformance / "delta" / name, tmp_path / "it")
     rows = read_rows(path)

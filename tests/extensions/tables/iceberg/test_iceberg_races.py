@@ -64,6 +64,7 @@ def finish(*processes):
     return [int(output or 0) for output, _ in answers]
 
 
+@pytest.mark.heavy
 def test_a_writer_of_pyiceberg_at_the_same_time(catalog, table, tmp_path):
     _, total = finish(start(APPENDER, tmp_path, 20, 30), start(CONVERTER, tmp_path, 12, "catalog"))
     assert total == 12
