@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
-import sys
 import urllib.parse
 import urllib.request
 
 import pytest
 
 import sbbf_tool
-from sbbf_tool.errors import ChangedError, RefusedError, WriteError
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.storage.objects import azure_blocks
-from support.azure_server import operation
-from support.large_files import ABSENT, PRESENT, large, small
+from support.azure_server import blocks_of, operation
+from support.large_files import large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
 
 MIB = 1 << 20
-
-
-def blocks_of(data: bytes, size: int = 2 * MIB, id_bytes: int = 8) -> list[tuple[str, bytes]]:
-    ids = [base64.b64encode(number.to_bytes(id_bytes, "big")).decode() for number in range(-(-len(data) // size))]
-    return [(block_id, data[number * size : (number + 1) * size]) for number, block_id in enumerate(ids)]
 
 
 def fault_of(name: str, answer: str | int, times: int | None = None):
@@ -41,26 +34,6 @@ def fault_of(name: str, answer: str | int, times: int | None = None):
     return fault
 
 
-def test_only_the_tail_of_a_blob_of_blocks_is_uploaded(container):
-    url = container.put_blocks("lake/large.parquet", blocks_of(large()), x_ms_meta_who="me", x_ms_blob_content_type="application/x-own")
-    container.proxy.forget()
-    report = sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert report.warnings == ()
-    new, tail = container.get("lake/large.parquet"), report.new_bytes - report.old_bytes
-    assert new[: len(large())] == large()
-    assert report.new_bytes == len(new)
-    assert container.proxy.uploaded < tail + 2000  # beyond the tail, the list of blocks
-    assert [container.count(name) for name in ("GetBlockList", "PutBlock", "PutBlockList", "PutBlob")] == [1, 1, 1, 0]
-    ids = container.block_ids("lake/large.parquet")
-    assert ids[:-1] == [block_id for block_id, _ in blocks_of(large())]
-    assert len(ids[-1]) == len(ids[0])
-    head = container.head("lake/large.parquet")
-    assert (head["x-ms-meta-who"], head["content-type"]) == ("me", "application/x-own")
-    assert sbbf_tool.verify(url).is_sound
-    assert sbbf_tool.probe(url, "id", [ABSENT]).is_absent
-    assert not sbbf_tool.probe(url, "id", [PRESENT]).is_absent
-
-
 def test_a_blob_without_blocks_is_uploaded_as_blocks_once(container):
     url = container.put("large.parquet", large())
     report = sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -69,16 +42,6 @@ def test_a_blob_without_blocks_is_uploaded_as_blocks_once(container):
     container.proxy.forget()
     report = sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
     assert container.proxy.uploaded < MIB
-    assert sbbf_tool.verify(url).is_sound
-
-
-def test_a_small_blob_is_put_in_one_request(container):
-    url = container.put("small.parquet", small(), x_ms_meta_a="1")
-    report = sbbf_tool.add_filters(url, ["id", "name"], in_place=True)
-    assert report.warnings == ()
-    assert [container.count(name) for name in ("PutBlob", "PutBlock", "PutBlockList", "GetBlockList")] == [1, 0, 0, 0]
-    assert container.get("small.parquet")[: len(small())] == small()
-    assert container.head("small.parquet")["x-ms-meta-a"] == "1"
     assert sbbf_tool.verify(url).is_sound
 
 
@@ -110,25 +73,6 @@ def test_attributes_go_along(container, blocks):
     assert container.send("GET", "x.parquet", {"comp": "tags"}).body == old_tags
 
 
-def test_an_inferred_tier_is_not_made_explicit(container):
-    url = container.put("x.parquet", small())
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert "x-ms-access-tier" not in next(e for e in container.proxy.exchanges if e.method == "PUT").headers
-
-
-def test_every_change_in_place(container):
-    url = container.put_blocks("large.parquet", blocks_of(large()))
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
-    assert {row.bitset_bytes for row in sbbf_tool.inspect(url).filters} == {16384}
-    assert sbbf_tool.repair(url, drop=True, in_place=True).steps == ()
-    container.proxy.forget()
-    assert sbbf_tool.remove_filters(url, in_place=True).method == "truncated"
-    assert container.get("large.parquet") == large()
-    assert container.count("PutBlock") == 0  # the old blocks are still whole
-    assert sorted(container.block_ids("large.parquet", "all")) == sorted(block_id for block_id, _ in blocks_of(large()))
-
-
 def test_a_block_that_is_cut_is_uploaded_in_part(container):
     """The tail was committed in one block with old bytes."""
     url = container.put("small.parquet", large())
@@ -139,88 +83,6 @@ def test_a_block_that_is_cut_is_uploaded_in_part(container):
     sbbf_tool.remove_filters(url, in_place=True)
     assert container.get("x.parquet") == large()
     assert container.proxy.uploaded < 3 * MIB + 2000
-
-
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
-def test_a_new_blob_beside_the_old_one(container, data):
-    url = container.put("old.parquet", data, x_ms_meta_a="1")
-    sbbf_tool.add_filters(url, ["id"], output=container.url("copies/new.parquet"))
-    assert container.get("old.parquet") == data
-    assert container.get("copies/new.parquet")[: len(data)] == data
-    assert container.head("copies/new.parquet")["x-ms-meta-a"] == "1"
-    assert sbbf_tool.verify(container.url("copies/new.parquet")).is_sound
-    with pytest.raises(RefusedError, match="the target exists"):
-        sbbf_tool.add_filters(url, ["id"], output=container.url("copies/new.parquet"))
-
-
-@each("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
-def test_a_blob_that_changes_meanwhile_keeps_the_change(container, step):
-    container.proxy.forget()
-    theirs = small(600)
-    url = container.put("x.parquet", small()) if step == "PutBlob" else container.put_blocks("x.parquet", blocks_of(large()))
-    done: list[object] = []
-
-    def rival(exchange):
-        if operation(exchange) == step and not done:
-            done.append(exchange)
-            container.put("x.parquet", theirs)
-
-    container.proxy.fault = rival
-    with pytest.raises(ChangedError, match=f"{url}: the object changed while it was worked on; run the command again"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert done
-    assert container.get("x.parquet") == theirs
-
-
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
-def test_a_blob_that_comes_to_exist_meanwhile_is_not_overwritten(container, data):
-    url = container.put("old.parquet", data)
-    done: list[object] = []
-
-    def rival(exchange):
-        if operation(exchange) in ("PutBlob", "PutBlockList") and not done:
-            done.append(exchange)
-            container.put("new.parquet", b"theirs")
-
-    container.proxy.fault = rival
-    with pytest.raises(RefusedError, match="the target exists"):
-        sbbf_tool.add_filters(url, ["id"], output=container.url("new.parquet"))
-    assert container.get("new.parquet") == b"theirs"
-
-
-@each("step", ["PutBlob", "PutBlockList"])
-def test_a_write_with_a_lost_response_is_recognised(container, step):
-    container.proxy.forget()
-    url = container.put("x.parquet", small()) if step == "PutBlob" else container.put_blocks("x.parquet", blocks_of(large()))
-    container.proxy.fault = fault_of(step, "lose answer", times=1)
-    assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
-    container.proxy.forget()
-    assert sbbf_tool.verify(url).is_sound
-
-
-@pytest.mark.heavy
-@each("step", ["GetBlockList", "PutBlock", "PutBlockList", "PutBlob"])
-@each("answer", [500, "cut"])
-def test_a_step_that_fails_leaves_the_old_blob(container, step, answer):
-    container.proxy.forget()
-    data = small() if step == "PutBlob" else large()
-    url = container.put("x.parquet", data) if step == "PutBlob" else container.put_blocks("x.parquet", blocks_of(data))
-    container.proxy.fault = fault_of(step, answer)
-    with pytest.raises(WriteError, match="the old object is untouched"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    container.proxy.fault = fault_of(step, answer, times=1)
-    assert container.get("x.parquet") == data
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    container.proxy.forget()
-    assert sbbf_tool.verify(url).is_sound
-    assert container.block_ids("x.parquet", "uncommitted") == []  # what the failed run left is gone
-
-
-def test_a_denied_write_is_refused(container):
-    url = container.put("x.parquet", small())
-    container.proxy.fault = fault_of("PutBlob", 403)
-    with pytest.raises(RefusedError, match="the object cannot be written: access denied"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
 
 
 def test_a_leased_blob_is_refused(container):
@@ -296,31 +158,6 @@ def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch)
     assert "the service did not copy old bytes itself, so they were uploaded (access denied" in warning
     assert "sig=" not in warning
     assert container.get("x.parquet")[: len(large())] == large()
-
-
-@pytest.mark.nightly(minutes=1)
-@pytest.mark.parametrize("step", ["PutBlock", "PutBlockList"])
-def test_a_kill_leaves_a_whole_blob_and_the_next_run_removes_the_rest(container, step):
-    url = container.put_blocks("x.parquet", blocks_of(large()))
-    running: list[subprocess.Popen[bytes]] = []
-
-    def kill(exchange):
-        if operation(exchange) == step and running and running[0].poll() is None:
-            running[0].kill()
-            return 500  # the request does not arrive
-        return None
-
-    container.proxy.fault = kill
-    command = [sys.executable, "-m", "sbbf_tool", "add-filter", url, "-c", "id", "--in-place"]
-    with container.proxy.draining():
-        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        assert running[0].wait(timeout=120) == -9
-    container.proxy.forget()
-    assert container.get("x.parquet") == large()
-    assert len(container.block_ids("x.parquet", "uncommitted")) == (step == "PutBlockList")
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert container.block_ids("x.parquet", "uncommitted") == []
-    assert sbbf_tool.verify(url).is_sound
 
 
 @each(

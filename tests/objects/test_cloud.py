@@ -76,12 +76,6 @@ def test_errors_are_one_line(put, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_local_copy_with_filters(put, tmp_path):
-    url = put("x.parquet", small())
-    sbbf_tool.add_filters(url, ["id"], output=tmp_path / "x.parquet")
-    assert sbbf_tool.verify(tmp_path / "x.parquet").is_sound
-
-
 @pytest.fixture
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith(("GOOGLE_", "AZURE_", "AZURITE_"))]:

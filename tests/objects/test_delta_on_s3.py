@@ -7,12 +7,15 @@ from pathlib import Path
 
 import deltalake
 import pytest
+from obstore.store import MemoryStore
 
 from sbbf_tool.errors import RefusedError, UncertainWriteError
 from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
+from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.folders import ObjectFolders
+from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.places import open_folders
 from support.buckets import Bucket
 from support.counting_proxy import Exchange, Fault
@@ -195,3 +198,17 @@ def test_old_copies_of_dead_runs_are_found_by_the_time_of_their_objects(moto_buc
     assert find_unreferenced(table, OLD_SECONDS)[0] == []
     delete_abandoned(table, find_unreferenced(table, -3600)[0], -3600)
     assert find_unreferenced(table, -3600)[0] == []
+
+
+def test_creation_by_obstore():
+    """As for Google Cloud Storage and Azure, here in memory."""
+    store = CloudStore.__new__(CloudStore)
+    store._service, store.service_name, store._store, store._retries = "gs", "a store in memory", MemoryStore(), Retries()
+    store.create("log/1.json", b"first")
+    with pytest.raises(FileExistsError):
+        store.create("log/1.json", b"second")
+    store.create("log/2.json", b"third")
+    assert list(store.keys("log/", after="log/1.json")) == ["log/2.json"]
+    assert store.tail("log/1.json", 100)[0] == b"first"
+    store.remove("log/1.json")
+    assert list(store.keys("log/")) == ["log/2.json"]

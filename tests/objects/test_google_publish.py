@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -15,7 +11,7 @@ from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from sbbf_tool.storage.objects import google_publish
 from sbbf_tool.storage.objects.crc32c import combine, parse_checksum
 from support.google_server import operation
-from support.large_files import ABSENT, PRESENT, large, small
+from support.large_files import large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
@@ -32,35 +28,6 @@ def fault_of(name: str, answer: str | int, times: int | None = None):
         return None
 
     return fault
-
-
-def test_only_the_tail_of_a_large_object_is_uploaded(google_bucket):
-    url = google_bucket.put("lake/large.parquet", large(), metadata={"who": "me"}, contentType="application/x-own")
-    report = sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert report.warnings == ()
-    new, tail = google_bucket.get("lake/large.parquet"), report.new_bytes - report.old_bytes
-    assert new[: len(large())] == large()
-    assert report.new_bytes == len(new)
-    assert google_bucket.proxy.uploaded < tail + 2000
-    assert [google_bucket.count(name) for name in ("Upload", "Compose", "Delete")] == [1, 1, 1]
-    assert google_bucket.names() == ["lake/large.parquet"]
-    metadata = google_bucket.metadata("lake/large.parquet")
-    assert (metadata["metadata"], metadata["contentType"]) == ({"who": "me"}, "application/x-own")
-    assert metadata["componentCount"] == 2
-    assert "md5Hash" not in metadata
-    assert sbbf_tool.verify(url).is_sound
-    assert sbbf_tool.probe(url, "id", [ABSENT]).is_absent
-    assert not sbbf_tool.probe(url, "id", [PRESENT]).is_absent
-
-
-def test_a_small_object_is_uploaded_in_one_request(google_bucket):
-    url = google_bucket.put("small.parquet", small(), metadata={"a": "1"})
-    report = sbbf_tool.add_filters(url, ["id", "name"], in_place=True)
-    assert report.warnings == ()
-    assert [google_bucket.count(name) for name in ("Upload", "Compose", "Delete")] == [1, 0, 0]
-    assert google_bucket.get("small.parquet")[: len(small())] == small()
-    assert google_bucket.metadata("small.parquet")["metadata"] == {"a": "1"}
-    assert sbbf_tool.verify(url).is_sound
 
 
 @each("data", [small(), large()])
@@ -122,34 +89,6 @@ def test_a_warning_reports_an_access_list(google_bucket):
     assert "access list was not kept" in warning
 
 
-def test_every_change_in_place(google_bucket):
-    url = google_bucket.put("large.parquet", large())
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
-    assert {row.bitset_bytes for row in sbbf_tool.inspect(url).filters} == {16384}
-    assert sbbf_tool.repair(url, drop=True, in_place=True).steps == ()
-    google_bucket.proxy.forget()
-    assert sbbf_tool.remove_filters(url, in_place=True).method == "truncated"
-    assert google_bucket.get("large.parquet") == large()
-    # Google composes whole objects only.
-    assert len(large()) < google_bucket.proxy.uploaded < len(large()) + 3000
-    assert google_bucket.names() == ["large.parquet"]
-
-
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
-def test_a_new_object_beside_the_old_one(google_bucket, data):
-    url = google_bucket.put("old.parquet", data, metadata={"a": "1"})
-    report = sbbf_tool.add_filters(url, ["id"], output=google_bucket.url("copies/new.parquet"))
-    assert google_bucket.get("old.parquet") == data
-    assert google_bucket.get("copies/new.parquet")[: len(data)] == data
-    assert google_bucket.metadata("copies/new.parquet")["metadata"] == {"a": "1"}
-    if data is large():
-        assert google_bucket.proxy.uploaded < report.new_bytes - report.old_bytes + 2000
-    assert google_bucket.names() == ["copies/new.parquet", "old.parquet"]
-    with pytest.raises(RefusedError, match="the target exists"):
-        sbbf_tool.add_filters(url, ["id"], output=google_bucket.url("copies/new.parquet"))
-
-
 def test_more_parts_than_one_request_composes(google_bucket, monkeypatch):
     monkeypatch.setattr(google_publish, "UPLOAD_PART", 20_000)
     monkeypatch.setattr(google_publish, "MOST_SOURCES", 8)
@@ -158,71 +97,6 @@ def test_more_parts_than_one_request_composes(google_bucket, monkeypatch):
     assert google_bucket.count("Compose") > 2
     assert google_bucket.get("x.parquet")[: len(large())] == large()
     assert google_bucket.names() == ["x.parquet"]
-    assert sbbf_tool.verify(url).is_sound
-
-
-@each("step, data", [("GetMetadata", small()), ("Upload", small()), ("GetMetadata", large()), ("Upload", large()), ("Compose", large())])
-def test_an_object_that_changes_meanwhile_keeps_the_change(google_bucket, step, data):
-    google_bucket.proxy.forget()
-    theirs = small(600)
-    url = google_bucket.put("x.parquet", data)
-    count = []
-
-    def rival(exchange):
-        # The first request for metadata comes before the object is read.
-        if operation(exchange) == step:
-            count.append(exchange)
-            if len(count) == (2 if step == "GetMetadata" else 1):
-                google_bucket.put("x.parquet", theirs)
-
-    google_bucket.proxy.fault = rival
-    with pytest.raises(ChangedError, match=f"{url}: the object changed while it was worked on; run the command again"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert google_bucket.get("x.parquet") == theirs
-    assert google_bucket.names() == ["x.parquet"]
-
-
-@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
-def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(google_bucket, data):
-    url = google_bucket.put("old.parquet", data)
-
-    def rival(exchange):
-        if operation(exchange) == ("Compose" if data is large() else "Upload"):
-            google_bucket.proxy.fault = None
-            google_bucket.put("new.parquet", b"theirs")
-
-    google_bucket.proxy.fault = rival
-    with pytest.raises(RefusedError, match="the target exists"):
-        sbbf_tool.add_filters(url, ["id"], output=google_bucket.url("new.parquet"))
-    assert google_bucket.get("new.parquet") == b"theirs"
-    assert google_bucket.names() == ["new.parquet", "old.parquet"]
-
-
-@each("data", [small(), large()])
-def test_a_write_with_a_lost_response_is_recognised(google_bucket, data):
-    google_bucket.proxy.forget()
-    url = google_bucket.put("x.parquet", data)
-    google_bucket.proxy.fault = fault_of("Compose" if data is large() else "Upload", "lose answer", times=1)
-    assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
-    google_bucket.proxy.forget()
-    assert sbbf_tool.verify(url).is_sound
-    assert google_bucket.names() == ["x.parquet"]
-
-
-@pytest.mark.heavy
-@each("step, data", [("Upload", small()), ("Upload", large()), ("Compose", large())])
-@each("answer", [500, "cut"])
-def test_a_step_that_fails_leaves_the_old_object_and_nothing_else(google_bucket, step, data, answer):
-    google_bucket.proxy.forget()
-    url = google_bucket.put("x.parquet", data)
-    google_bucket.proxy.fault = fault_of(step, answer)
-    with pytest.raises(WriteError, match="the old object is untouched"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert google_bucket.get("x.parquet") == data
-    assert google_bucket.names() == ["x.parquet"]
-    google_bucket.proxy.fault = fault_of(step, answer, times=1)
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    google_bucket.proxy.forget()
     assert sbbf_tool.verify(url).is_sound
 
 
@@ -264,52 +138,6 @@ def test_concurrent_changes_of_one_object(google_bucket):
     assert {row.column for row in sbbf_tool.inspect(url).filters} == {"payload"}
     assert sbbf_tool.verify(url).is_sound
     assert google_bucket.names() == ["x.parquet"]
-
-
-def killed_at(google_bucket, url: str, step: str, number: int) -> int:
-    """Run a command and send it this signal when it requests this step, whose answer is delayed; return its exit code."""
-    running: list[subprocess.Popen[bytes]] = []
-
-    def kill(exchange):
-        if operation(exchange) == step and running and running[0].poll() is None:
-            running[0].send_signal(number)
-            time.sleep(0.3)
-
-    google_bucket.proxy.fault = kill
-    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
-    command = [sys.executable, "-c", program, "add-filter", url, "-c", "id", "--in-place"]
-    with google_bucket.proxy.draining():
-        running.append(subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        code = running[0].wait(timeout=120)
-    google_bucket.proxy.forget()
-    return code
-
-
-@pytest.mark.nightly(minutes=2)
-@pytest.mark.parametrize("step", ["Download", "Upload", "Compose"])
-def test_a_kill_leaves_a_whole_object_and_the_next_run_removes_the_rest(google_bucket, step):
-    url = google_bucket.put("lake/large.parquet", large())
-    assert killed_at(google_bucket, url, step, signal.SIGKILL) == -signal.SIGKILL
-    assert google_bucket.get("lake/large.parquet")[: len(large())] == large()
-    temporary = [name for name in google_bucket.names() if name != "lake/large.parquet"]
-    assert all(name.startswith("lake/.sbbf-") and name.endswith(google_publish.TEMPORARY_SUFFIX) for name in temporary)
-    # Whether the upload was whole when its client was killed is left to chance.
-    assert step == "Upload" or bool(temporary) == (step == "Compose")
-    if google_bucket.get("lake/large.parquet") == large():
-        sbbf_tool.add_filters("gs://" + url.removeprefix("gs://"), ["id"], in_place=True)
-    else:
-        sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
-    assert sbbf_tool.verify(url).is_sound
-    assert google_bucket.names() == ["lake/large.parquet"]
-
-
-@pytest.mark.nightly(minutes=1)
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_terminated_command_leaves_nothing(google_bucket, number, exit_code):
-    url = google_bucket.put("large.parquet", large())
-    assert killed_at(google_bucket, url, "Upload", number) == exit_code
-    assert google_bucket.get("large.parquet") == large()
-    assert google_bucket.names() == ["large.parquet"]
 
 
 def test_a_server_without_generations_is_refused(google_bucket, monkeypatch):

@@ -60,18 +60,6 @@ def test_names_that_match_nothing(url):
         parse_location(url)
 
 
-def test_files_of_this_machine_have_urls_too(tmp_path):
-    path = tmp_path / "a b.parquet"
-    path.write_bytes(b"x")
-    url = path.as_uri()
-    assert "%20" in url
-    assert list(places.parquet_files(url)) == [str(path)]
-    with places.open_source(url) as source:
-        assert (source.read(0, 1), source.requests) == (b"x", 0)
-    with pytest.raises(UsageError, match="another machine"):
-        places.open_source("file://host/x")
-
-
 MATCHES = [
     ("a/*.parquet", ["a/x.parquet"], ["a/b/x.parquet", "b/x.parquet", "a/x.parquet2"]),
     ("a/**/x.parquet", ["a/x.parquet", "a/b/x.parquet", "a/b/c/x.parquet"], ["x.parquet", "a/bx.parquet"]),

@@ -71,22 +71,6 @@ def test_a_success_of_another_request_renews_the_patience():
     assert len(calls) > 10
 
 
-def test_a_failure_pauses_all_requests_to_the_bucket():
-    bucket, clock = make_retries()
-    failures = iter([ThrottledError()])
-
-    def request() -> None:
-        for error in failures:
-            raise error
-
-    bucket.call(request, is_throttled)
-    first = clock.now
-    assert first > 0
-    bucket._note_failure(clock.now)
-    bucket.call(str, is_throttled)
-    assert clock.now > first
-
-
 def test_an_answer_that_is_no_temporary_failure_is_not_repeated():
     bucket, clock = make_retries()
 
@@ -116,16 +100,6 @@ def test_the_environment_states_the_number_of_tries(monkeypatch):
     assert tries_of(caught.value) == 4
     assert clock.now < 5
     assert not settings.is_left_to_botocore
-
-
-def test_the_environment_states_a_mode_of_botocore(monkeypatch, tmp_path):
-    monkeypatch.setenv("AWS_RETRY_MODE", "adaptive")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "7")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for cached in (s3_bucket.retry_settings, s3_bucket.client):
-        cached.cache_clear()
-    assert s3_bucket.retry_settings(0).is_left_to_botocore
-    assert s3_bucket.client(0).meta.config.retries == {"mode": "adaptive", "total_max_attempts": 7}
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.storage.spool import Spool
 from support.large_files import ABSENT, PRESENT, large, small
 
 
@@ -104,39 +103,6 @@ def test_between_the_file_system_and_the_store(bucket, tmp_path):
     assert (tmp_path / "back.parquet").read_bytes() == large()
     with pytest.raises(RefusedError, match="the target exists"):
         sbbf_tool.remove_filters(bucket.url("there.parquet"), output=tmp_path / "back.parquet")
-
-
-@pytest.mark.parametrize(
-    ("make", "second_column"), [(small, "name"), pytest.param(large, "payload", marks=pytest.mark.heavy)], ids=["in one piece", "in parts"]
-)
-def test_filters_wait_among_the_systems_temporary_files(bucket, tmp_path, monkeypatch, make, second_column):
-    """They are there until the object is read back, when the old one, and so the filters that were moved, cannot be read any more."""
-    waiting = tmp_path / "waiting"
-    waiting.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(waiting))
-    monkeypatch.setattr(Spool, "MEMORY_BYTES", 0)
-    spools = []
-    really = Spool._open
-    monkeypatch.setattr(Spool, "_open", lambda self: (spools.append(self._folder), really(self))[1])
-    local = tmp_path / "local.parquet"
-    local.write_bytes(make())
-    url = bucket.put("waits.parquet", make())
-    for path in (url, local):
-        sbbf_tool.add_filters(path, ["id", second_column], ndv=100_000, in_place=True)
-        sbbf_tool.remove_filters(path, ["id"], compact=True, in_place=True)
-    assert bucket.get("waits.parquet") == local.read_bytes()
-    assert spools == [str(waiting)] * 2 + [str(tmp_path)] * 2
-    assert not list(waiting.iterdir())
-    assert sbbf_tool.verify(url).is_sound
-
-
-def test_the_spellings_of_spark_mean_the_same_object(bucket):
-    url = bucket.put("small.parquet", small())
-    for scheme in ("s3a", "s3n"):
-        report = sbbf_tool.inspect(url.replace("s3://", f"{scheme}://"))
-        assert report.file == url
-    sbbf_tool.add_filters(url.replace("s3://", "s3a://"), ["id"], in_place=True)
-    assert sbbf_tool.verify(url).is_sound
 
 
 @pytest.mark.heavy

@@ -148,13 +148,3 @@ def test_latency_and_slow_bodies_cost_no_object(store, request, monkeypatch):
     assert all(bucket.get(f"lake/{number:03}.parquet").startswith(small()) for number in range(20))
     assert bucket.get("lake/large.parquet").startswith(large())
     assert len(urls) == len(bucket.list_keys())
-
-
-def test_an_outage_that_lasts_ends_the_run(moto_bucket, monkeypatch, capfd):
-    put_lake(moto_bucket, 2)
-    hasten(monkeypatch)
-    monkeypatch.setattr(s3_bucket, "retries_of", lambda *arguments: Retries(Budget(10, 0.2), longest_pause=0.02, first_pause=0.01))
-    moto_bucket.proxy.fault = lambda exchange: 503
-    assert run(["inspect", moto_bucket.url("lake/000.parquet")]) == 3
-    assert "the store answered 503 InternalError, 1" in capfd.readouterr().err
-    assert len(moto_bucket.proxy.exchanges) >= 10

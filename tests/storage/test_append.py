@@ -152,13 +152,6 @@ class TestOfRealFiles:
     def events(self, fixtures, tmp_path):
         return shutil.copy(fixtures / "events.parquet", tmp_path / "events.parquet")
 
-    def test_append_and_copy_make_the_same_file(self, events, tmp_path):
-        add_filters(events, ["user_id"], output=tmp_path / "copy.parquet")
-        inode = os.stat(events).st_ino
-        add_filters(events, ["user_id"], in_place=True, append=True)
-        assert os.stat(events).st_ino == inode
-        assert events.read_bytes() == (tmp_path / "copy.parquet").read_bytes()
-
     def test_the_next_command_undoes_an_interrupted_append(self, events, fixtures):
         killed_while(events, "writing")
         with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*repair undoes the append"):

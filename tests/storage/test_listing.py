@@ -179,18 +179,6 @@ def test_a_pattern_of_any_depth_does_not_go_in_circles(lake, pattern, monkeypatc
     assert [Path(entry.path).absolute() for entry in entries(pattern.format(lake))] == expected
 
 
-@each("pattern", ["{0}//*.parquet", "{0}///f*.parquet", "{0}/./*.parquet", "/*/../{0}/f*.parquet", "{0}/day=[1]/f*"])
-def test_a_link_is_detected_by_every_spelling_of_its_pattern(lake, pattern):
-    for folder in (lake, lake / "day=1"):
-        (folder / "file.parquet").symlink_to(lake.parent / "elsewhere" / "c.parquet")
-    matches = [entry for entry in entries(pattern.format(lake)) if entry.path.endswith("file.parquet")]
-    assert matches
-    assert all(entry.is_link for entry in matches)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(lake)
-        assert [entry for entry in entries("f*.parquet") if not entry.is_link] == []
-
-
 @each("form", ["{}/a b/x.parquet", "file:{}/a b/x.parquet", "file:{}/a%20b/x.parquet", "file://{}/a%20b/x.parquet"])
 def test_names_as_hadoop_and_spark_print_them(form, tmp_path):
     (tmp_path / "a b").mkdir()
@@ -209,3 +197,13 @@ def test_paths_of_other_systems_get_a_hint(name, hint):
     with pytest.raises(UsageError) as raised:
         list(parquet_files(name))
     assert hint in raised.value.hint
+
+
+@needs_root
+@each("mode", [0o000, 0o311, 0o644])
+def test_a_folder_that_may_not_be_listed_counts_as_a_file(mode):
+    with open_folder() as folder:
+        (folder / "m").mkdir()
+        (folder / "m").chmod(mode)
+        with as_user(12345, 12345):
+            assert has_files(str(folder)) == has_entries(folder) == (mode != 0o644)

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, add_filters, inspect
+from sbbf_tool.storage.locks import open_to_change
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -209,3 +210,16 @@ def test_a_file_system_without_rename_is_refused_before_the_work(shim, path, arg
     assert "cannot rename a file" in output
     assert "built" not in output
     assert {name: (path.parent / name).read_bytes() for name in os.listdir()} == before
+
+
+def test_only_a_regular_file_is_opened(tmp_path):
+    file, link, fifo = tmp_path / "file", tmp_path / "link", tmp_path / "fifo"
+    file.write_bytes(b"bytes")
+    link.symlink_to(file)
+    os.mkfifo(fifo)
+    os.close(open_to_change(str(file)))
+    descriptors = set(os.listdir("/proc/self/fd"))
+    for name in (link, fifo, tmp_path, tmp_path / "none"):
+        with pytest.raises(OSError):  # noqa: PT011 - each has its own words
+            open_to_change(str(name))
+    assert set(os.listdir("/proc/self/fd")) == descriptors

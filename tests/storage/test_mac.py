@@ -103,24 +103,3 @@ def test_a_copy_that_a_thread_begins_is_a_clone(path: Path, monkeypatch: pytest.
             replace(source, str(path), len(OLD) - 7, [b"new"], lambda file: None, begun)
     assert path.read_bytes() == OLD[:-7] + b"new"
     assert len(clones.names) == 1
-
-
-@each("obstacle", ["no clone", "read-only"])
-def test_bytes_are_copied_where_no_clone_can_be_written(path: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str) -> None:
-    with monkeypatch.context() as patch:
-        clones = Clones(patch, works=obstacle != "no clone")
-        patch.undo()
-        monkeypatch.setattr(reflinks, "_fclonefileat", lambda: clones._clone)
-        really_open = os.open
-
-        def open_no_clone(name: str, flags: int, *more: int) -> int:
-            if obstacle == "read-only" and str(name).endswith(temporary.TEMPORARY_SUFFIX) and not flags & os.O_CREAT and flags & os.O_RDWR:
-                raise PermissionError(errno.EACCES, "permission denied", name)
-            return really_open(name, flags, *more)
-
-        monkeypatch.setattr(os, "open", open_no_clone)
-        with LocalSource(path) as source:
-            replace(source, str(path), len(OLD), [b"new"], lambda file: None)
-    assert path.read_bytes() == OLD + b"new"
-    assert len(clones.names) == 1
-    assert os.listdir(path.parent) == ["a.parquet"]

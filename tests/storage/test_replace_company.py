@@ -228,3 +228,15 @@ def test_a_copy_has_the_holes_of_its_source(path, monkeypatch, data, by_kernel):
         append(path, target)
         assert target.read_bytes() == old + b"new bytes"
         assert target.stat().st_blocks * 512 <= size + (1 << 17)
+
+
+def test_a_copy_of_a_part_ends_within_data_and_within_holes(path):
+    with open(path, "wb") as stream:
+        os.pwrite(stream.fileno(), os.urandom(1 << 20), 1 << 20)
+        os.ftruncate(stream.fileno(), 4 << 20)
+    old = path.read_bytes()
+    for keep in (0, 1, 1 << 20, (1 << 20) + 1, (2 << 20) - 1, 2 << 20, 3 << 20, 4 << 20):
+        out = path.with_name(f"out{keep}")
+        with LocalSource(path) as source:
+            replace(source, str(out), keep, [b"new"], accept)
+        assert out.read_bytes() == old[:keep] + b"new"

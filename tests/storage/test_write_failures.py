@@ -110,13 +110,6 @@ def test_a_disk_that_is_full(tmp_path):
         assert_fails_and_leaves_no_trace(path, "no space left on device")
 
 
-def test_a_disk_that_is_full_elsewhere(path, tmp_path_factory):
-    """Also where the data comes from another file system."""
-    with small_disk(tmp_path_factory.mktemp("other") / "disk", "200k") as folder:
-        assert_fails_and_leaves_no_trace(path, "no space left on device", folder / "out.parquet")
-        assert os.listdir(folder) == []
-
-
 @contextmanager
 def files_no_larger_than(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -6,6 +6,7 @@ installed among the tests' environments.
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import subprocess
@@ -67,6 +68,12 @@ def operation(exchange: Exchange) -> str:
         case "HEAD", _:
             return "GetBlobProperties"
     return exchange.method
+
+
+def blocks_of(data: bytes, size: int = 2 << 20, id_bytes: int = 8) -> list[tuple[str, bytes]]:
+    """Split data into blocks, each with its id."""
+    ids = [base64.b64encode(number.to_bytes(id_bytes, "big")).decode() for number in range(-(-len(data) // size))]
+    return [(block_id, data[number * size : (number + 1) * size]) for number, block_id in enumerate(ids)]
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -222,3 +222,16 @@ class TableMaker:
         }
         (self.root / "snapshot" / f"snapshot-{number}").write_text(json.dumps(snapshot))
         (self.root / "snapshot" / "LATEST").write_text(str(number))
+
+
+NewTable = Callable[..., TableMaker]
+"""The fixture `new_table`."""
+
+
+def columns(first: int = 0) -> dict[str, pa.Array]:
+    return {"id": pa.array(range(first, first + 50)), "s": pa.array([f"value {at}" for at in range(first, first + 50)])}
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Return the files below a folder."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}

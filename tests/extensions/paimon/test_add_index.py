@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sbbf_tool.errors import RefusedError, UsageError, WriteError
+from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.paimon.binary_row import parse_row
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
@@ -23,18 +23,8 @@ from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import FILE_FIELDS, NewFile, TableMaker, nullable
+from support.paimon_tables import FILE_FIELDS, NewFile, NewTable, TableMaker, columns, contents, nullable
 from support.tables import each
-
-NewTable = Callable[..., TableMaker]
-
-
-def columns(first: int) -> dict[str, pa.Array]:
-    return {"id": pa.array(range(first, first + 50)), "s": pa.array([f"value {at}" for at in range(first, first + 50)])}
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def newest_snapshot(maker: TableMaker) -> dict[str, Any]:
@@ -119,32 +109,6 @@ def test_what_the_commit_says(files: LocalFolders, new_table: NewTable) -> None:
         assert delete == original | {"_KIND": 1}
         differences = {name for name in add["_FILE"] if add["_FILE"][name] != original["_FILE"][name]}
         assert (differences, add["_KIND"]) == ({"_EMBEDDED_FILE_INDEX"}, 0)
-
-
-def test_statistics_of_another_schema_are_not_carried_on(new_table: NewTable) -> None:
-    maker = new_table(extra_snapshot_fields={"statistics": "stat-1"})
-    maker.commit(NewFile(columns(0)))
-    maker.put_schema(1, [(0, "id", "BIGINT"), (1, "t", "STRING")])
-    report = add_paimon_index(str(maker.root), [IndexRequest("t", items=60, fpp=0.02)])
-    assert "statistics" not in newest_snapshot(maker)
-    assert newest_snapshot(maker)["schemaId"] == 1
-    (row,) = report.new_indexes
-    (column,) = row.columns
-    assert (column.column, column.items, column.fpp) == ("s", 60, 0.02)
-    assert len(probe_paimon(str(maker.root), "t", ["nowhere"]).skipped) == 1
-
-
-def test_the_options_of_the_table_are_the_default_request(new_table: NewTable) -> None:
-    prefix = "file-index.bloom-filter."
-    maker = new_table(options={prefix + "columns": "s,id", prefix + "s.items": "70", prefix + "id.items": "5", prefix + "id.fpp": "0.5"})
-    maker.commit(NewFile(columns(0)))
-    report = add_paimon_index(str(maker.root))
-    assert report.notes == ()
-    assert [(column.column, column.items, column.fpp) for column in report.new_indexes[0].columns] == [("s", 70, 0.1), ("id", 5, 0.5)]
-    unfiltered = new_table(name="bare")
-    unfiltered.commit(NewFile(columns(0)))
-    with pytest.raises(UsageError, match="no column to index"):
-        add_paimon_index(str(unfiltered.root))
 
 
 def test_files_that_get_no_index(new_table: NewTable) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +11,14 @@ import pytest
 from pyarrow import orc
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon, verify_pair
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, NewTable
 
-NewTable = Callable[..., TableMaker]
 COLUMNS = {"id": pa.array(range(100)), "s": pa.array([f"value {at % 20}" if at % 3 else None for at in range(100)])}
 
 
@@ -31,16 +27,6 @@ def data_file(tmp_path: Path) -> str:
     path = tmp_path / "data.parquet"
     pq.write_table(pa.table(COLUMNS), path)
     return str(path)
-
-
-def test_paimons_size_is_paimons_bytes(files: LocalFolders, data_file: str) -> None:
-    report = build(files, data_file, [IndexRequest("s", items=50, fpp=0.05)])
-    bloom = BloomFilter64.for_items(50, 0.05)
-    bloom.insert(hash_bytes(f"value {at}".encode() for at in range(20)))
-    assert report.container == build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))
-    (column,) = report.columns
-    assert (column.type, column.rows, column.nulls, column.ndv, column.items) == ("STRING", 100, 34, 20, 50)
-    assert (column.num_bits, column.k, column.fill_ratio) == (bloom.num_bits, bloom.k, bloom.fill_ratio)
 
 
 def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTable) -> None:

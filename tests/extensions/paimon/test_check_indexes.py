@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, hash_bytes, hash_longs
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
@@ -23,10 +22,9 @@ from sbbf_tool.extensions.paimon.verbs.check import check_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import RULES
-from support.paimon_tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, NewTable, TableMaker
 from support.tables import each
 
-NewTable = Callable[..., TableMaker]
 NUMBERS = range(1000, 1100)
 COLUMNS = {"id": pa.array(NUMBERS, pa.int64()), "s": pa.array([f"value {at}" for at in NUMBERS])}
 
@@ -145,24 +143,6 @@ def test_the_cause_of_a_wrong_hash(new_table: NewTable, filters: dict[str, bytes
     assert column.cause is not None
 
 
-def test_reversed_bits_and_other_units(new_table: NewTable) -> None:
-    millis = np.array([number * 1000 for number in NUMBERS], np.int64)
-    right = np.frombuffer(filter_of(NAMES)[4:], np.uint8)
-    reverse = np.packbits(np.unpackbits(right, bitorder="little"), bitorder="big").tobytes()
-    maker = new_table((("t", "TIMESTAMP(6)"), ("s", "STRING")))
-    container = container_of(t=filter_of(hash_longs(millis)), s=filter_of(NAMES)[:4] + reverse)
-    maker.commit(NewFile({"t": pa.array(millis * 1000, pa.timestamp("us")), "s": COLUMNS["s"]}, embedded=container))
-    causes = {finding.column: finding.evidence[0].fact for finding in check_paimon(maker.root, select="index-wrong-hash").findings}
-    assert "numbers of a unit 1,000 times coarser than Paimon's" in causes["t"]
-    assert "the bits of each byte are in reverse order" in causes["s"]
-
-
-def test_few_values_have_no_cause(new_table: NewTable) -> None:
-    maker = new_table()
-    maker.commit(NewFile({"id": pa.array([7, 7, 7, 7, 7])}, embedded=container_of(id=filter_of(hash_bytes([b"7"])))))
-    assert names(check_paimon(maker.root)) == {"index-false-negatives"}
-
-
 def test_columns_without_an_index(new_table: NewTable) -> None:
     """A column is missing where other data files or the options have it; not in files that are older than the column."""
     maker = new_table(options={"file-index.bloom-filter.columns": "id, nowhere"})
@@ -177,22 +157,6 @@ def test_columns_without_an_index(new_table: NewTable) -> None:
     ]
     add_paimon_index(maker.root, ["id", "text"])
     assert check_paimon(maker.root, select="missing-index").findings == ()
-
-
-def test_quick_and_select(new_table: NewTable, tmp_path: Path) -> None:
-    maker = make_table(new_table, tmp_path, "index-wrong-hash")
-    quick = check_paimon(maker.root, quick=True)
-    assert quick.findings == ()
-    assert {outcome.rule: outcome.reason for outcome in quick.rules}["index-wrong-hash"] == "a quick check does not read the data"
-    assert check_paimon(maker.root, ignore=["correctness"]).findings == ()
-    for arguments, words in (
-        ({"select": "nope"}, "unknown rule 'nope'"),
-        ({"fail_on": "bad"}, "unknown severity 'bad'"),
-        ({"select": "index-wrong-hash", "quick": True}, "is selected but cannot run"),
-        ({"ignore": ("correctness", "format", "efficiency", "policy")}, "runs no rule"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            check_paimon(maker.root, **arguments)  # type: ignore[arg-type]
 
 
 def test_a_data_file_that_cannot_be_read(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:

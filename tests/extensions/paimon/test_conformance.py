@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.avro.file import build_file, iter_values, parse_header
 from sbbf_tool.extensions.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
 from sbbf_tool.extensions.paimon.build_index import build
@@ -20,7 +19,6 @@ from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.table import Table, open_table
-from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_answers import Answers, bloom_answers, format_value
@@ -110,20 +108,6 @@ def test_indexes_lose_nothing(real: Path, answers: Answers) -> None:
         assert {(file.data_file, each.column): each.nulls for file in report.files for each in file.columns} == nulls
 
 
-def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
-    for name, case, _ in tables(real, answers):
-        report = inspect_paimon(real / case["location"])
-        assert not report.errors
-        places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in case["files"]}
-        assert {file.data_file: file.place for file in report.files} == places
-        oversized = {finding.column for finding in report.findings if finding.rule == "large-for-rows"}
-        assert oversized == ({"c_string"} if name == "defaults" else set())
-    rewritten = inspect_paimon(str(real / answers["tables"]["rewritten"]["location"]))
-    assert {finding.rule for finding in rewritten.findings} == {"unreferenced-index"}
-    renamed = inspect_paimon(str(real / answers["tables"]["renamed_column"]["location"]))
-    assert {(index.column, index.current_column) for file in renamed.files for index in file.indexes} >= {("c_string", "s_new")}
-
-
 def test_containers_of_unusual_kinds(real: Path, answers: Answers) -> None:
     assert answers["containers"]
     for name, case in answers["containers"].items():
@@ -142,14 +126,3 @@ def test_containers_of_unusual_kinds(real: Path, answers: Answers) -> None:
             bloom = parse_bloom64(container.body_of(container.indexes[column][KIND]))
             hashes = np.array([parse_literal(str(each), parse_type_text("BIGINT")).hash64 for each in range(100)], np.uint64)
             assert "".join(str(int(each)) for each in bloom.contains(hashes, bloom.paimon_probes)) == remain
-
-
-def test_manifests_come_back(real: Path) -> None:
-    paths = list(real.glob("warehouse/*/*/manifest/*"))
-    assert paths
-    for path in paths:
-        data = path.read_bytes()
-        header = parse_header(data)
-        values = list(iter_values(data, header))
-        again = build_file(header, values)
-        assert list(iter_values(again, parse_header(again))) == values

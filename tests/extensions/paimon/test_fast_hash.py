@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.fast_hash import Key, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.extensions.paimon.fast_hash import Key, double_keys, float_keys, hash_bytes, hash_longs, timestamp_keys
 from support.tables import each
 
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -46,30 +45,3 @@ def test_timestamps_are_rounded_down(per_second: int, count: int, millis: int, m
     counts = np.array([count], np.int64)
     assert timestamp_keys(counts, per_second, Key.MILLIS).tolist() == [millis]
     assert timestamp_keys(counts, per_second, Key.MICROS).tolist() == [micros]
-
-
-@each(
-    "text, key",
-    [
-        ("CHAR(3) NOT NULL", Key.BYTES),
-        ("STRING", Key.BYTES),
-        ("BYTES", Key.BYTES),
-        ("TINYINT", Key.INTEGER),
-        ("INTEGER", Key.INTEGER),
-        ("DATE", Key.DATE),
-        ("TIME(6)", Key.TIME),
-        ("TIMESTAMP(3)", Key.MILLIS),
-        ("TIMESTAMP", Key.MICROS),
-        ("TIMESTAMP(0) WITH LOCAL TIME ZONE", Key.MILLIS),
-        ("TIMESTAMP_LTZ(4)", Key.MICROS),
-        ("TIMESTAMP(9)", Key.MICROS),
-        ("FLOAT", Key.FLOAT),
-        ("DOUBLE PRECISION", Key.DOUBLE),
-        *(
-            (text, None)
-            for text in ("BOOLEAN", "DECIMAL(10, 2)", "MAP<STRING, INT>", "ARRAY<INT>", "VARIANT", "BLOB", "GEOMETRY('x')", "NEW")
-        ),
-    ],
-)
-def test_what_each_type_hashes(text: str, key: Key | None) -> None:
-    assert key_of(parse_type_text(text)) == key

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pyarrow as pa
 
@@ -15,10 +13,8 @@ from sbbf_tool.extensions.paimon.reports import InspectReport, ProbeReport
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, NewTable, TableMaker
 from support.tables import each
-
-NewTable = Callable[..., TableMaker]
 
 
 def index_of(columns: dict[str, pa.Array], *names: str) -> bytes:

@@ -17,7 +17,6 @@ from sbbf_tool.extensions.paimon.data_types import DataType, parse_data_type, pa
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
 from sbbf_tool.extensions.paimon.modified_utf8 import build_utf, parse_utf
 from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape, format_java_float
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, parse_indexed_column
 from support.tables import each
 
 text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -66,21 +65,6 @@ def test_the_bytes_of_names() -> None:
 )
 def test_type_texts(text: str, expected: str) -> None:
     assert str(parse_type_text(text)) == expected
-
-
-@each(
-    "name, indexed",
-    [
-        ("m[key]", IndexedColumn("m", "key")),
-        ("m[a[b]", IndexedColumn("m", "a[b")),
-        ("m[]", IndexedColumn("m", "")),
-        ("plain", IndexedColumn("plain")),
-        ("odd]", IndexedColumn("odd]")),
-    ],
-)
-def test_map_entries(name: str, indexed: IndexedColumn) -> None:
-    assert parse_indexed_column(name) == indexed
-    assert str(indexed) == name
 
 
 def test_options_of_columns() -> None:

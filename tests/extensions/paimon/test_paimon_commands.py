@@ -18,7 +18,7 @@ from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 from support.paimon_answers import Answers, bloom_answers, format_value
-from support.paimon_tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, TableMaker, contents
 from support.places import open_folder, without_privileges
 from support.tables import each
 
@@ -48,10 +48,6 @@ def plain(tmp_path: Path) -> TableMaker:
         ids = range(first, 200, 2)
         maker.commit(NewFile({"id": pa.array(ids), "s": pa.array([f"value {at}" for at in ids])}, name=f"{first}.parquet"))
     return maker
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def sbbf(*arguments: object) -> int:
@@ -106,18 +102,6 @@ class TestInspect:
         assert capfd.readouterr().out.endswith("no data file has an index\n")
         assert sbbf("inspect", orders, "--snapshot", 7) == 2
         assert "no snapshot 7" in one_error(capfd)
-
-    def test_findings_are_printed_once(self, orders, capfd):
-        for path in orders.rglob("*.parquet"):
-            (path.parent / f"{path.name}-9.index").write_bytes(b"")
-        schema = orders / "schema" / "schema-2"
-        schema.write_text(schema.read_text().replace('"options" : {', '"options" : {"file-index.read.enabled": "false",'))
-        assert sbbf("inspect", orders) == 0
-        lines = capfd.readouterr().out.splitlines()
-        assert len([line for line in lines if line.startswith("info: ") and "unreferenced-index" in line]) == 4
-        assert [line for line in lines if line.startswith("warning: ")] == [
-            "warning: 2 data files: unused-index: Paimon does not use it: file-index.read.enabled is false"
-        ]
 
     def test_a_broken_index_ends_with_3_and_does_not_hide_the_others(self, orders, capfd):
         (index,) = orders.rglob("*.index")
@@ -208,11 +192,6 @@ class TestBuild:
         assert "the output file exists" in one_error(capfd)
         assert index.read_bytes() == b"old"
 
-    def test_a_dry_run_writes_nothing(self, data_file, capfd):
-        assert sbbf("build", data_file, "-c", "id", "-n", "--format", "json") == 0
-        assert document(capfd)["columns"][0]["ndv"] == 100
-        assert os.listdir(data_file.parent) == ["a.parquet"]
-
     @each(
         "options, code, message",
         [
@@ -220,11 +199,7 @@ class TestBuild:
             (["-c", "id", "-c", "id"], 2, "a column is named twice"),
             (["-c", "flag"], 2, "no Bloom filter for type BOOLEAN"),
             (["-c", "id:item=3"], 2, "column id: 'item' is not an option, or is repeated; the options are items, fpp, type"),
-            (["-c", "id:items=0"], 2, "column id: items must be an integer of at least 1, not 0"),
-            (["-c", "id:fpp=1"], 2, "column id: fpp must be at least 1e-30 and below 1, not 1"),
             (["-c", "id:fpp=nan"], 2, "column id: fpp must be at least 1e-30 and below 1, not nan"),
-            (["-c", "id:items=3,items=4"], 2, "each once"),
-            (["-c", "id:type=?"], 2, "column id: type=?"),
             (["-c", "id:items=999999999999999999"], 2, "overflows"),
             ([], 2, "no column to index"),
             (["-c", "id", "-o", "/nowhere/at/all"], 4, "the folder of the output file does not exist"),
@@ -286,29 +261,18 @@ class TestAddIndex:
         before = contents(orders)
         assert sbbf("add-index", orders, "-n") == 0
         assert capfd.readouterr().out.endswith("2 data files would get an index; nothing was written\n")
-        assert sbbf("add-index", orders, "-n", "--format", "json") == 0
-        report = document(capfd)
-        assert (report["dry_run"], len(report["new_indexes"]), report["snapshot_after"]) == (True, 2, None)
-        for option, message in (("nope", "no column 'nope'"), ("id:fpp=2", "fpp must be at least 1e-30 and below 1, not 2")):
-            assert sbbf("add-index", orders, "-c", option) == 2
-            assert message in one_error(capfd)
+        assert sbbf("add-index", orders, "-c", "nope") == 2
+        assert "no column 'nope'" in one_error(capfd)
         assert contents(orders) == before
         assert sbbf("add-index", orders) == 0
         out, err = capfd.readouterr()
         assert "skipped 2 data files: already indexed" in out
         assert out.splitlines()[-1] == f"{orders}: added an index to 2 data files, all values verified; committed as snapshot 5"
         assert err == ""
-        after = contents(orders)
-        assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
-            name: data for name, data in before.items() if name != "snapshot/LATEST"
-        }
         assert sbbf("verify", orders) == 0
         assert capfd.readouterr().out.endswith("4 of 4 filters verified\n")
-        assert sbbf("probe", orders, "customer", CUSTOMER, "--format", "json") == 0
-        assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]].count(False) == 3
         assert sbbf("add-index", orders) == 0
         assert capfd.readouterr().out.endswith(f"{orders}: no data file needs an index; nothing was written\n")
-        assert contents(orders) == after
 
     def test_exit_3_where_a_data_file_cannot_be_read(self, plain, capfd):
         (data_file,) = Path(plain.root).rglob("0.parquet")
@@ -319,9 +283,6 @@ class TestAddIndex:
         assert out.endswith("added an index to 1 data file, all values verified; committed as snapshot 3\n")
         assert err.startswith("sbbf: 0.parquet: the Parquet file cannot be read: ")
         assert err.count("\n") == 1
-        data_file.unlink()
-        assert sbbf("add-index", plain.root, "-c", "s", "--format", "json") == 3
-        assert [file["is_unreadable"] for file in json.loads(capfd.readouterr().out)["skipped"]] == [True, False]
 
     @each("options", [[], ["--snapshot", "2"]])
     def test_a_snapshot_whose_schema_is_missing(self, plain, options, capfd):
@@ -361,7 +322,6 @@ def every_command(table: Path) -> list[list[object]]:
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],
-    "one byte short": lambda data: data[:-1],
     "noise": lambda data: bytes(255 - byte for byte in data),
     "long": lambda data: data[:20] + b"\xff" * 40 + data[60:],
 }

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
@@ -25,19 +23,10 @@ from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, NewTable, TableMaker, columns
 from support.tables import each
 
-NewTable = Callable[..., TableMaker]
 PLACES = each("threshold, place", [("10 kb", "embedded"), ("1 b", "file")])
-
-
-def columns(first: int) -> dict[str, pa.Array]:
-    return {"id": pa.array(range(first, first + 50)), "s": pa.array([f"value {at}" for at in range(first, first + 50)])}
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def make_table(new_table: NewTable, threshold: str = "500 B", **rest: Any) -> TableMaker:
@@ -58,27 +47,6 @@ def read_as_paimon_does(root: Path) -> list[str]:
 
 def filters_of(root: Path) -> dict[str, list[str]]:
     return {file.data_file: [index.column for index in file.indexes] for file in inspect_paimon(str(root)).files}
-
-
-@PLACES
-def test_all_indexes(new_table: NewTable, threshold: str, place: str) -> None:
-    maker = make_table(new_table, threshold)
-    add_paimon_index(str(maker.root), ["s", "id"])
-    before = contents(maker.root)
-    report = remove_paimon_index(str(maker.root))
-    assert (report.snapshot_before, report.snapshot_after, report.skipped, report.notes) == (3, 4, (), ())
-    assert [(row.data_file, row.columns, row.place, row.size) for row in report.removed_indexes] == [
-        (name, ("s", "id"), "none", 0) for name in ("a.parquet", "b.parquet")
-    ]
-    assert filters_of(maker.root) == {"a.parquet": [], "b.parquet": []}
-    assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
-    after = contents(maker.root)
-    assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
-        name: data for name, data in before.items() if name != "snapshot/LATEST"
-    }
-    assert [file.place for file in inspect_paimon(str(maker.root), snapshot=3).files] == [place] * 2
-    assert remove_paimon_index(str(maker.root)).snapshot_after is None
-    assert contents(maker.root) == after
 
 
 @PLACES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,10 +20,9 @@ from sbbf_tool.extensions.paimon.snapshot import build_snapshot, parse_snapshot
 from sbbf_tool.extensions.paimon.table import open_table, table_around
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import NewFile, TableMaker, avro_header, manifest_header
+from support.paimon_tables import NewFile, NewTable, TableMaker, avro_header, manifest_header
 from support.tables import each
 
-NewTable = Callable[..., TableMaker]
 COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}
 
 

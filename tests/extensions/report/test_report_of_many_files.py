@@ -75,19 +75,6 @@ def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
         assert sum(row[1:]) == 12
 
 
-def test_findings_by_rule_are_those_of_check(tmp_path):
-    sbbf_tool.write_report(FIXTURES, tmp_path / "page.html")
-    counts: dict[str, list[int]] = {}
-    # An encrypted file without its keys is a row without a report.
-    for report in (row for row in sbbf_tool.open_files(FIXTURES).check() if not isinstance(row, sbbf_tool.SbbfError)):
-        for rule in {finding.rule for finding in report.findings}:
-            counts.setdefault(rule, [0, 0])[1] += 1
-            counts[rule][0] += sum(finding.rule == rule for finding in report.findings)
-    table = parse_page((tmp_path / "page.html").read_text()).table("Findings by rule")
-    assert {row[1]: row[2:4] for row in table.rows} == counts
-    assert [row[0] for row in table.rows] == sorted(table.column("severity"), key=("error", "warning", "info").index)
-
-
 def test_files_that_cannot_be_read_are_listed(lake, tmp_path, capsys):
     (lake / "day=2026-01-01" / "torn.parquet").write_bytes(b"PAR1")
     page = tmp_path / "page.html"

@@ -7,8 +7,6 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -80,20 +78,6 @@ def count(items: tuple[object, ...], noun: str) -> str:
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
-def test_folding_gives_the_rates_of_folded_filters(page):
-    path = FIXTURES / "duckdb-filters.parquet"
-    sbbf_tool.write_report(path, page)
-    sizes = read_page(page).table("Filters at every half of their size")
-    advice = sbbf_tool.advise(path)
-    expected = [
-        (column.column, size.bytes, size.mean_fpp, size.worst_fpp)
-        for column in advice.filter_sizes
-        for size in column.sizes
-        if size.halvings < 1 or size.mean_fpp < 0.9
-    ]
-    assert [(row[0], *row[2:]) for row in sizes.rows] == expected
-
-
 @each("defect", list(DEFECTS), every=3)
 def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page):
     path = tmp_path / "defect.parquet"
@@ -125,15 +109,6 @@ def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_pat
     assert text.count('class="mark heat alarm"') == len(places)
     assert "a row group that they exclude may still hold the value" in text
     assert ("it is empty, and excludes every value" in text) == (defect == "empty-filter")
-
-
-def test_a_sound_file_has_no_mark_of_an_error(page):
-    path = FIXTURES / "duckdb-filters.parquet"
-    assert not any(finding.severity == "error" for finding in sbbf_tool.check(path).findings)
-    sbbf_tool.write_report(path, page, queries=["id = 1"])
-    text = page.read_text()
-    assert 'class="mark heat alarm"' not in text
-    assert "may still hold the value" not in text
 
 
 def test_the_page_is_the_same_again_and_replaces_the_old_one(page):
@@ -184,13 +159,6 @@ def test_hostile_names_are_text(tmp_path, capsys):
         assert sum(tag == "script" for tag, _ in content.elements) == 1
         assert not {character for character in text if not character.isprintable()} - {"\n"}
         assert any("<script>alert(1)</script>" in each for each in content.texts)
-
-
-def test_names_that_are_no_text(tmp_path, page):
-    name = str(tmp_path / "a\udcff.parquet")
-    shutil.copy(FIXTURES / "pyarrow-filters.parquet", name)
-    sbbf_tool.write_report(name, page)
-    assert any(r"a\udcff.parquet" in text for text in read_page(page).texts)
 
 
 def test_what_a_page_never_replaces(tmp_path):
@@ -310,17 +278,3 @@ class TestComparison:
         with pytest.raises(UsageError, match="not a report of inspect"):
             sbbf_tool.write_report(FIXTURES / "events.parquet", page, against=earlier)
         assert not page.exists()
-
-    def test_a_missing_report(self, tmp_path, page, capsys):
-        assert run(["report", str(FIXTURES / "events.parquet"), "-o", str(page), "--against", str(tmp_path / "none.json")]) == 2
-        assert "not a report of inspect (no such file or directory)" in capsys.readouterr().err
-
-
-@each("command, is_imported", [(["inspect"], False), (["check"], False), (["report", "-o", "page.html"], True)])
-def test_only_a_report_imports_the_template_engine(tmp_path, command, is_imported):
-    program = "import sys; from sbbf_tool.cli import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    arguments = [sys.executable, "-c", program, *command, str(FIXTURES / "events.parquet")]
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True)
-    modules = set(done.stderr.split())
-    assert ("jinja2" in modules) == is_imported
-    assert ("sbbf_tool.extensions.report.page" in modules) == is_imported

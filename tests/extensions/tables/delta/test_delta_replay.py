@@ -13,6 +13,7 @@ import pytest
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.tables.delta.log import Log
+from sbbf_tool.extensions.tables.delta.segment import plan_segment, split_names, uncovered_checkpoints
 from sbbf_tool.extensions.tables.delta.statistics import statistics_text
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.storage.folders import LocalFolders
@@ -207,3 +208,19 @@ def test_a_table_of_files_that_are_not_parquet_is_refused(tmp_path):
     write_version(tmp_path, 0, protocol(1, 2), fields, add("x"))
     with pytest.raises(RefusedError, match="not Parquet"):
         DeltaTable(str(tmp_path))
+
+
+def test_names_of_a_log():
+    zero = "0" * 20
+    parts = [f"{2:020d}.checkpoint.{part:010d}.{3:010d}.parquet" for part in (1, 2, 3)]
+    commits, checkpoints = split_names(
+        [f"{zero}.json", f"{zero}.crc", f"{zero}.0.compacted.json", "_last_checkpoint", f".{zero}.json", f"{zero}.json.tmp", *parts[:2]]
+    )
+    assert (list(commits), checkpoints) == ([0], [])
+    _, checkpoints = split_names([*parts, f"{1:020d}.checkpoint.parquet", f"{3:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"])
+    assert [(checkpoint.version, len(checkpoint.names)) for checkpoint in checkpoints] == [(1, 1), (2, 3), (3, 1)]
+    assert [checkpoint.version for checkpoint in uncovered_checkpoints([2, 3, 4], checkpoints)] == [1]
+    assert [checkpoint.version for checkpoint in uncovered_checkpoints([0, 1, 3, 4], checkpoints)] == [2]
+    assert plan_segment([]) is None
+    with pytest.raises(UnreadableError, match="version 0 is missing"):
+        plan_segment([f"{10**19 + 5:020d}.json"])

@@ -223,10 +223,3 @@ def test_a_wrong_configuration_is_one_error(configuration, text):
     with pytest.raises(UnreadableError) as caught:
         open_in_catalog("lake:n.t")
     assert "\n" not in str(caught.value)
-
-
-def test_without_pyiceberg_there_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
-    monkeypatch.setitem(sys.modules, "pyiceberg.utils.config", None)
-    with pytest.raises(UsageError, match=r"needs the package pyiceberg; pip install 'sbbf-tool\[iceberg\]'"):
-        open_in_catalog("lake:n.t")
