@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,8 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from support.places import needs_root
+from support.replacing import NEW, OLD, accept, append, failing, names
 from support.tables import each
-
-OLD = bytes(range(256)) * 1000
-NEW = OLD + b"new bytes"
 
 
 @pytest.fixture
@@ -25,27 +22,6 @@ def path(tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(OLD)
     return path
-
-
-def accept(draft: LocalSource) -> None:
-    pass
-
-
-def append(path: Path, target: Path | None = None, pieces: Iterable[bytes] = (b"new ", b"bytes"), verify=accept) -> list[str]:
-    """Replace `path` by itself with these pieces behind it."""
-    with LocalSource(path) as source:
-        return replace(source, os.fspath(target or path), source.size, pieces, verify)
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
-
-
-def failing(code: int):
-    def fail(*arguments: object, **more: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    return fail
 
 
 # Content

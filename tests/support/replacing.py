@@ -1,0 +1,40 @@
+"""Replace a file by itself with bytes behind it, as commands do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from sbbf_tool.storage.local import LocalSource, replace
+
+OLD = bytes(range(256)) * 1600
+NEW = OLD + b"new bytes"
+
+
+def accept(draft: LocalSource) -> None:
+    """Verify nothing."""
+
+
+def append(
+    path: Path,
+    target: Path | None = None,
+    pieces: Iterable[bytes] = (b"new ", b"bytes"),
+    verify: Callable[[LocalSource], object] = accept,
+) -> list[str]:
+    """Replace `path` by itself with these pieces behind it."""
+    with LocalSource(path) as source:
+        return replace(source, os.fspath(target or path), source.size, pieces, verify)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def failing(code: int) -> Callable[..., None]:
+    """Return a function that raises this error of the system."""
+
+    def fail(*arguments: object, **more: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
