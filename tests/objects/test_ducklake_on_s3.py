@@ -5,14 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sbbf_tool import inspect
-from sbbf_tool.editing.edit import Edit
+from sbbf_tool.cli import run
 from sbbf_tool.errors import WriteError
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
-from sbbf_tool.extensions.tables.table_run import TableRun
-from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
-from sbbf_tool.runner.local import LocalRunner
 from support.ducklakes import CHANGE, SmallLake
 
 pytestmark = pytest.mark.slow
@@ -35,9 +31,7 @@ def lake(bucket, tmp_path) -> SmallLake:
 def test_a_run(lake, bucket):
     table = DuckLakeTable(lake.events)
     assert table.location == bucket.url("lake/main/events")
-    run = TableRun(table, CHANGE)
-    rows = list(run.rows(LocalRunner(1).run, works.add(FilterSpec("user_id"), Edit(in_place=True))))
-    assert [row.status for row in rows] == ["ok", "ok"]
+    assert run(["add-filter", lake.events, "-c", "user_id", "--in-place"]) == 0
     urls = [file.path for file in DuckLakeTable(lake.events).live_files()]
     stored = lake.run("select path, file_size_bytes, footer_size from ducklake_data_file order by data_file_id")
     for url, (path, size, footer) in zip(urls, stored, strict=True):

@@ -11,7 +11,7 @@ import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.places import open_source, parquet_files
+from sbbf_tool.storage.places import open_source
 from support.buckets import forget_clients
 from support.large_files import ABSENT, PRESENT, large, small
 
@@ -76,21 +76,6 @@ def test_a_stream_reads_ahead_and_never_much_too_far(bucket):
         assert bucket.proxy.downloaded < 6_000_000
 
 
-def test_prefetched_ranges_come_together_where_they_are_near(bucket):
-    data = large()
-    url = bucket.put("large.parquet", data)
-    with open_source(url) as source:
-        bucket.proxy.forget()
-        near = [(1_000_000 + n * 1000, 32) for n in range(50)]
-        far = [(n * 500_000, 32) for n in range(4)]
-        source.prefetch([*near, *far])
-        requests = bucket.proxy.count("GetObject")
-        assert requests == 4
-        for offset, length in (*near, *far):
-            assert source.read(offset, length) == data[offset : offset + length]
-        assert bucket.proxy.count("GetObject") == requests
-
-
 def test_a_changed_object_is_an_error_and_no_mixture(bucket):
     url = bucket.put("large.parquet", large())
     with open_source(url) as source:
@@ -126,34 +111,6 @@ def test_a_truncated_response_is_requested_again(bucket):
         bucket.proxy.fault = once
         assert source.read(100, 300_000) == large()[100:300_100]
     assert len(cuts) == 2
-
-
-def test_folders_and_globs(bucket):
-    for key in (
-        "lake/a=1/x.parquet",
-        "lake/a=1/_tmp/y.parquet",
-        "lake/a=2/z.parquet",
-        "lake/.hidden/h.parquet",
-        "lake/notes.txt",
-        "lake2/q.parquet",
-    ):
-        bucket.put(key, small())
-    url = bucket.url
-
-    def names(pattern: str) -> list[str]:
-        return [name.removeprefix(bucket.url("")) for name in parquet_files(url(pattern))]
-
-    assert names("lake") == names("lake/") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet"]
-    assert names("") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet", "lake2/q.parquet"]
-    assert names("lake/*/z.parquet") == ["lake/a=2/z.parquet"]
-    assert names("*/**/x.parquet") == ["lake/a=1/x.parquet"]
-    assert names("lake/a=[12]/?.parquet") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet"]
-    assert names("lake*") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet", "lake2/q.parquet"]
-    assert names("lake/a=1/x.parquet") == ["lake/a=1/x.parquet"]
-    assert names("lake/none.parquet") == ["lake/none.parquet"]  # opening it reports the error
-    for pattern, why in (("none/", "below this prefix"), ("lake/*.csv", "no file matches")):
-        with pytest.raises(UnreadableError, match=why):
-            names(pattern)
 
 
 def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):

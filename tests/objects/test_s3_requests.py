@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import Counter
-from random import Random
 
 import pytest
 
@@ -15,7 +13,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.storage.objects import s3_bucket
 from sbbf_tool.storage.objects.retries import Budget, Retries
 from support.buckets import Bucket
-from support.large_files import large, small
+from support.large_files import small
 
 OBJECTS = 6
 
@@ -117,34 +115,3 @@ def test_faults_of_every_kind_cost_no_object(moto_bucket, monkeypatch):
     moto_bucket.proxy.forget()
     assert all(sbbf_tool.verify(url).is_sound for url in urls)
     assert moto_bucket.unfinished() == []
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("store", ["moto_bucket", "bucket"])
-def test_latency_and_slow_bodies_cost_no_object(store, request, monkeypatch):
-    """Answers come in another order than requests, and bodies in pieces. Some bodies end in the middle: the client times out."""
-    bucket = request.getfixturevalue(store)
-    monkeypatch.setattr(s3_bucket, "READ_SECONDS", 2)
-    urls = [*put_lake(bucket, 20), bucket.put("lake/large.parquet", large())]
-    hasten(monkeypatch)
-    random, lock, faults = Random(0), threading.Lock(), Counter[object]()
-
-    def delay(exchange):
-        with lock:
-            pause, fault = random.uniform(0.0, 0.1), random.choice(["slow", "slow", None])
-            # An upload whose id is lost could not be aborted.
-            if exchange.operation != "CreateMultipartUpload" and random.random() < 0.06:
-                fault = "stall"
-            faults[fault] += 1
-        time.sleep(pause)
-        return fault
-
-    bucket.proxy.fault = delay
-    assert run(["add-filter", bucket.url("lake/"), "-c", "id", "--in-place"]) == 0
-    assert all(faults[fault] for fault in ("slow", "stall", None))
-    assert run(["verify", bucket.url("lake/")]) == 0
-    bucket.proxy.forget()
-    assert bucket.unfinished() == []
-    assert all(bucket.get(f"lake/{number:03}.parquet").startswith(small()) for number in range(20))
-    assert bucket.get("lake/large.parquet").startswith(large())
-    assert len(urls) == len(bucket.list_keys())

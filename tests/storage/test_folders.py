@@ -19,14 +19,6 @@ def files() -> LocalFolders:
     return LocalFolders()
 
 
-def test_files_that_were_created_can_be_read(files: LocalFolders, tmp_path: Path) -> None:
-    path = str(tmp_path / "a")
-    files.create(path, b"abc")
-    assert files.read(path) == files.read(f"file:{path}") == files.read(f"file://{path}") == b"abc"
-    assert (files.bytes_read, files.files_read) == (9, 3)
-    assert files.list(f"file:{tmp_path}") == ["a"]
-
-
 def test_a_name_that_is_taken_stays_as_it_is(files: LocalFolders, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
@@ -35,16 +27,6 @@ def test_a_name_that_is_taken_stays_as_it_is(files: LocalFolders, tmp_path: Path
             files.create(str(tmp_path / name), b"new")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["a", "dangling"]
-
-
-def test_replacing_is_at_once(files: LocalFolders, tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    for content in (b"one", b"two"):
-        files.replace(str(path), content)
-        assert path.read_bytes() == content
-    files.remove(str(path))
-    files.remove(str(path))
-    assert os.listdir(tmp_path) == []
 
 
 @each("url", ["s3://bucket/a", "hdfs://namenode:8020/a", "x-y.z+1://a"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from sbbf_tool.reports.rows import OK
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
-from support.places import as_user, needs_root, open_folder, small_disk, without_privileges
+from support.places import needs_root, open_folder, small_disk, without_privileges
 from support.tables import each
 
 ROW = AddRow("a.parquet", OK, None, 0, 1.0)
@@ -98,19 +97,6 @@ def test_a_link_planted_under_a_name_that_can_be_guessed_is_not_written_through(
     save(folder / name)
     assert victim.read_bytes() == b"precious"
     assert not (folder / name).is_symlink()
-
-
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
-    path = tmp_path / "report.parquet"
-    program = (
-        "import os, signal, sys\n"
-        "from sbbf_tool.cli.formats.target import open_file\n"
-        "with open_file(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -signal.SIGKILL
-    assert len(os.listdir(tmp_path)) == 1
-    save_report(path)
-    assert os.listdir(tmp_path) == ["report.parquet"]
 
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
@@ -192,13 +178,3 @@ def test_a_file_that_may_not_be_written_is_refused():
         with pytest.raises(RefusedError, match="no permission"):
             write(path)
         assert path.read_bytes() == b"old"
-
-
-@needs_root
-def test_a_file_in_a_folder_that_may_not_be_written_is_refused():
-    with open_folder() as folder:
-        folder.chmod(0o755)
-        with as_user(12345, 12345), pytest.raises(RefusedError, match="cannot create a file") as caught:
-            write(folder / "file.json")
-        assert caught.value.file == str(folder / "file.json")
-        assert os.listdir(folder) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, make_corpus, probe, probe_paimon
 from sbbf_tool.extensions.conformance.corpus import Corpus
 from sbbf_tool.extensions.conformance.kinds import BY_NAME, KINDS
-from sbbf_tool.extensions.conformance.manifest import Manifest, parse_manifest
 from sbbf_tool.extensions.conformance.readers import Answer, judge
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES
@@ -145,13 +143,6 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "precious.txt").write_text("precious")
-    with pytest.raises(UsageError, match=r"precious\.txt: a corpus is written to a folder, and this is a file"):
-        make_corpus(str(tmp_path / "precious.txt"))
-    assert (tmp_path / "precious.txt").read_text() == "precious"
-
-
 def test_a_part_of_the_corpus(tmp_path: Path) -> None:
     report = make_corpus(str(tmp_path / "part"), only=["types/int8.parquet", "inputs/uuid*"])
     assert (report.files, report.inputs) == (2, 1)
@@ -160,14 +151,6 @@ def test_a_part_of_the_corpus(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no file of the corpus matches 'nothing/\*'"):
         make_corpus(str(tmp_path / "part"), only=["types/int8.parquet", "nothing/*"])
     assert len(Corpus.open(str(tmp_path / "part")).manifest.files) == 1
-
-
-def test_the_manifest_is_read_back(corpus: Corpus) -> None:
-    manifest = parse_manifest(json.loads((corpus.folder / "manifest.json").read_text()))
-    assert isinstance(manifest, Manifest)
-    assert hashlib.sha256(manifest.build()).hexdigest() == SHA256_OF_VERSION_1
-    zeros = [question for question in manifest.questions if question.file == "floats/double-positive-zero.parquet"]
-    assert [(math.copysign(1, float(each.value)), each.basis) for each in zeros[:2]] == [(1, "format"), (-1, "comparison")]
 
 
 @each(

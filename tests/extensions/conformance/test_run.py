@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from pathlib import Path
 
@@ -211,18 +210,10 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
         ({"reader": "true {questions}", "writer": "true {in} {out}"}, "one command is needed"),
         ({"reader": "probe {file} {column}"}, r"the command 'probe \{file\} \{column\}' lacks \{value\}"),
         ({"reader": "probe {file} {column} {value} {size}"}, r"has the unknown placeholder \{size\}; the placeholders are \{file\}"),
-        ({"writer": "write {in}"}, r"lacks \{out\}"),
         ({"reader": "probe '{file}"}, "cannot be split into words"),
         ({"reader": "/no/such/program {questions}"}, "the command '/no/such/program' cannot be run: no such file or directory"),
-        *(
-            (
-                {"reader": "true {questions}", "timeout": seconds},
-                r"the time limit must be above 0, and at most .* days\), not " + re.escape(f"{seconds:g}"),
-            )
-            for seconds in (0, -1, math.nan, math.inf, 1e300)
-        ),
+        ({"reader": "true {questions}", "timeout": math.nan}, r"the time limit must be above 0, and at most .* days\), not nan"),
         ({"reader": "true {questions}", "only": ["nothing"]}, "no file of the corpus matches 'nothing'"),
-        ({"writer": "true {in} {out}", "only": ["types/int*"]}, "no file of the corpus is an input for writers"),
         ({"reader": "true {questions}", "only": ["paimon/*"]}, "no file of the corpus is for readers of Parquet"),
         ({"paimon_reader": "true {questions}", "only": ["types/int*"]}, "no file of the corpus is for readers of Paimon"),
     ],

@@ -6,8 +6,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.errors import RefusedError
@@ -23,7 +21,7 @@ from sbbf_tool.extensions.paimon.table import Table, open_table
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table
-from sbbf_tool.extensions.paimon.verbs.probe import probe_container, probe_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_container
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
@@ -181,31 +179,6 @@ def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, t
         assert not report.skipped
         for number in range(12):
             assert java.query(table, "s", f"value {number}")[2] == {number}
-
-
-def test_renamed_and_retyped_columns(java: PaimonJava, warehouse: Path) -> None:
-    """Where Java reads rows of a data file, we let it remain."""
-    table = warehouse / "evolved"
-    for column, literal in (
-        ("renamed", "value 5"),
-        ("renamed", "value 33"),
-        ("n", "35"),
-        ("n", "231"),
-        ("v", "v3"),
-        ("extra", "x25"),
-        ("v", "no"),
-    ):
-        _, files_read, passed = java.query(table, column, literal)
-        remaining = probe_paimon(str(table), column, [literal]).remaining
-        assert {each // 20 for each in files_read} <= {0 if file.rows and _first_id(file.path) == 0 else 1 for file in remaining}
-        assert len(passed) == (0 if literal == "no" else 1)
-    assert len(probe_paimon(str(table), "renamed", ["nowhere"]).skipped) == 2
-
-
-def _first_id(path: str) -> int:
-    smallest = pc.min(pq.read_table(path, columns=["id"])["id"]).as_py()
-    assert isinstance(smallest, int)
-    return smallest
 
 
 def test_manifests_that_are_not_avro(warehouse: Path, tmp_path: Path) -> None:

@@ -326,21 +326,18 @@ def test_views_are_not_run(lake):
 
 
 @each(
-    "statement, value",
+    "statement",
     [
-        ("update ducklake_data_file set path = x'00ff'", "b'"),
-        ("update ducklake_data_file set file_size_bytes = 'long'", "'long'"),
-        ("update ducklake_data_file set path_is_relative = 2", "2"),
-        ("update ducklake_column set column_id = 'x' where column_id = 4", "'x'"),
-        ("update ducklake_data_file set path = cast(x'ff2e' as text)", "UTF-8"),
+        "update ducklake_data_file set path = x'00ff'",
+        "update ducklake_data_file set path_is_relative = 2",
+        "update ducklake_data_file set path = cast(x'ff2e' as text)",
     ],
 )
-def test_values_of_wrong_types_in_sqlite(sqlite_lake, statement, value):
+def test_values_of_wrong_types_in_sqlite(sqlite_lake, statement):
     sqlite_lake.add_file()
     sqlite_lake.run(statement)
-    with pytest.raises(UnreadableError, match=r"which is of a wrong type|cannot be read") as caught:
+    with pytest.raises(UnreadableError, match=r"which is of a wrong type|cannot be read"):
         list(DuckLakeTable(sqlite_lake.events).live_files())
-    assert value in str(caught.value)
 
 
 def test_files_that_are_no_catalog(tmp_path):

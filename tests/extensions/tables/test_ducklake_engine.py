@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import probe
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
@@ -182,23 +181,6 @@ def test_files_that_were_added_keep_the_partition_values_of_their_folders(duckdb
     assert lake.run(query) == rows
     lake.run("call ducklake_cleanup_old_files('l', cleanup_all => true)")
     assert lake.run(query) == rows
-
-
-def test_duckdb_skips_row_groups_by_the_filters(duckdb, tmp_path):
-    """A reader that uses the filter does not read the pages, which are zeroed."""
-    lake = Lake(duckdb, tmp_path, place_of("sqlite", tmp_path))
-    lake.run("create table l.events as select (i * 7919) % 1000003 as id, i as other from range(20000) r(i)")
-    (file,) = DuckLakeTable(lake.name).live_files()
-    absent = next(value for value in range(1, 1000) if lake.run(f"select count(*) from l.events where id = {value}") == [[0]])
-    lake.fill("id", "sbbf-test-1")
-    (file,) = DuckLakeTable(lake.name).live_files()
-    assert probe(file.path, "id", [absent]).is_absent
-    data = bytearray(Path(file.path).read_bytes())
-    data[4:20000] = bytes(19996)
-    Path(file.path).write_bytes(data)
-    assert lake.run(f"select * from l.events where id = {absent}") == []
-    with pytest.raises(DuckLakeError):
-        lake.run("select sum(id) from l.events")
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])

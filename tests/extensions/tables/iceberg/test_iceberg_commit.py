@@ -12,16 +12,11 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 from pyiceberg.transforms import IdentityTransform
 
-from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
-from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.partitions import parse_predicate
-from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
-from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.table import Change
 from support.iceberg_tables import (
@@ -196,18 +191,6 @@ def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, ta
     assert len(list(Path(table.location()[7:], "metadata").glob("*-manifest?.avro"))) == 4
 
 
-def test_files_with_position_deletes_are_left_out(catalog, table, tmp_path):
-    files = list(open_table(catalog).live_files())
-    delete_by_position(source_of(catalog), tmp_path, {f"file://{files[0].path}": [0, 1]})
-    table.refresh()
-    assert len(ids_of(table)) == 198
-    iceberg = open_table(catalog)
-    assert [file.unchangeable for file in iceberg.live_files()] == ["rows are deleted by position: compact the file first", None]
-    convert(iceberg)
-    table.refresh()
-    assert len(ids_of(table)) == 198
-
-
 @pytest.mark.parametrize("bounds", [True, False])
 def test_a_delete_file_of_several_paths_is_read(catalog, table, tmp_path, bounds):
     table.append(rows(200, 100))
@@ -356,27 +339,6 @@ def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, tab
         iceberg.commit(make_copies(iceberg), ADD)
 
 
-def test_a_table_that_was_copied_is_not_changed(catalog, table, tmp_path):
-    folder = to_hadoop(table)
-    folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(RefusedError, match="the table was moved or copied"):
-        open_folder(str(tmp_path / "elsewhere")).ensure_changeable()
-
-
-def test_files_outside_the_table_get_copies_inside(catalog, table, tmp_path):
-    outside = tmp_path / "outside.parquet"
-    pa.parquet.write_table(rows(200, 10).cast(table.schema().as_arrow()), outside)
-    table.add_files([f"file://{outside}"])
-    iceberg = open_table(catalog)
-    file = next(file for file in iceberg.live_files() if file.path == str(outside))
-    copy = make_copy(iceberg, file)
-    assert Path(copy.new_path).parent == Path(iceberg.location, "data")
-    assert iceberg.commit([copy], ADD).num_files == 1
-    table.refresh()
-    assert ids_of(table) == list(range(210))
-    assert dict(iceberg.columns.by_path) == {("id",): ("id",), ("day",): ("day",)}
-
-
 def test_metadata_and_copies_go_where_the_properties_say(catalog, table, tmp_path):
     outside = tmp_path / "outside.parquet"
     pa.parquet.write_table(rows(200, 10).cast(table.schema().as_arrow()), outside)
@@ -408,17 +370,10 @@ def test_a_file_that_the_table_has_twice_is_left_out(catalog, table):
     assert {file.unchangeable for file in open_table(catalog).live_files() if file.path == path} == {"the table has the file twice"}
 
 
-def test_a_run_without_copies_sets_the_properties(catalog, table):
+def test_properties_are_set_without_a_snapshot(catalog, table):
     before = table.current_snapshot().snapshot_id
     open_table(catalog).set_properties({"x.y": "z"})
     open_table(catalog).set_properties({"x.y": "z"})
     table.refresh()
     assert (table.properties["x.y"], table.current_snapshot().snapshot_id) == ("z", before)
     assert len(table.metadata.metadata_log) == 3
-    for _ in range(2):
-        run = TableRun(open_table(catalog), Change("ADD BLOOM FILTERS", ("id",), {"a.b": "c"}))
-        list(run.rows(LocalRunner(1).run, works.add(FilterSpec(("id",)), Edit(in_place=True))))
-    assert not run.sets_properties_alone
-    run = TableRun(open_table(catalog), Change("ADD BLOOM FILTERS", ("id",), {"a.b": "d"}))
-    list(run.rows(LocalRunner(1).run, works.add(FilterSpec(("id",)), Edit(in_place=True))))
-    assert (run.commits, run.sets_properties_alone, open_table(catalog).properties["a.b"]) == ([], True, "d")

@@ -150,10 +150,6 @@ def test_errors_name_the_file_and_the_field(folder, fields, message):
     [
         ({"format-version": 4}, "lake:n.t: the table has format version 4; versions 1, 2 and 3 are supported"),
         ({"location": ...}, "lake:n.t: the metadata of the table contradicts the format: location: Field required"),
-        (
-            {"snapshots": [{"snapshot-id": "x"}]},
-            "lake:n.t: the metadata of the table contradicts the format: snapshots.0.snapshot-id: Input",
-        ),
         (None, "lake:n.t: the metadata of the table contradicts the format: Invalid JSON"),
     ],
 )

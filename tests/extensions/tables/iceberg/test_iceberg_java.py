@@ -128,24 +128,6 @@ def test_a_table_that_becomes_format_3_gets_row_ids(java, tmp_path):
     assert len({number for _, number in java.row_ids(folder)}) == 210
 
 
-def test_java_notices_that_its_file_was_replaced(java, tmp_path):
-    folder = tmp_path / "t"
-    table = java.create(folder, 2)
-    file = java.append(table, 0, 100)
-    start = table.currentSnapshot().snapshotId()
-    files = java.jvm.java.util.ArrayList()
-    files.add(file.location())
-    delta = table.newRowDelta().addDeletes(java.position_deletes(table, {file.location(): [0]}))
-    delta = delta.validateFromSnapshot(start).validateDataFilesExist(files)
-    rewrite = table.newRewrite().validateFromSnapshot(start).deleteFile(file).addFile(java.data_file(table, 0, 100))
-    convert(open_folder(str(folder)))
-    with pytest.raises(Exception, match="missing data files"):
-        delta.commit()
-    with pytest.raises(Exception, match="Missing required files to delete"):
-        rewrite.commit()
-    assert java.ids(folder) == list(range(100))
-
-
 def test_commits_are_built_again_after_those_of_java(java, tmp_path):
     folder = tmp_path / "t"
     table = java.create(folder, 2)

@@ -101,16 +101,6 @@ def test_partition_values_as_text(transform, kind, value, text):
     assert texts.names_of(field) == {"identity": ("f", "a.b"), "void": ()}.get(transform, ("f",))
 
 
-def test_a_name_of_partition_values_means_one_field_of_all_specs():
-    named_as_column = PartitionField(1000, 2, "a", "identity")
-    by_day, by_month = PartitionField(1001, 3, "time", "day"), PartitionField(1002, 3, "time", "month")
-    again = PartitionField(1003, 1, "x", "identity")
-    columns = {1: (("a",), "string"), 2: (("b",), "string"), 3: (("ts",), "timestamp")}
-    texts = PartitionTexts(columns, {2: [by_month, again], 1: [named_as_column, by_day]})
-    assert texts.names == {"a", "b", "time", "x"}
-    assert [texts.names_of(field) for field in (named_as_column, by_day, by_month, again)] == [("a", "b"), (), ("time",), ("x",)]
-
-
 def test_locations():
     assert open_name("file:/a/b%20 c") == open_name("file:///a/b%20 c") == open_name("/a/b%20 c") == "/a/b%20 c"
     assert identity("s3a://b/k") == identity("s3://b/k")
