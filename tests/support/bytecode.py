@@ -1,10 +1,11 @@
-"""Bytecode for the hundreds of processes that tests start: with PYTHONDONTWRITEBYTECODE each would compile the package again."""
+"""Bytecode in spite of PYTHONDONTWRITEBYTECODE: hundreds of processes would compile the package again, and each worker all tests."""
 
 from __future__ import annotations
 
-import compileall
+import py_compile
 import sys
-from py_compile import PycInvalidationMode
+from importlib.util import cache_from_source
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,14 @@ import sbbf_tool
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
-        # Python compares the hash of the source with that in the bytecode, so that an edited module is never run as it was.
-        for folder in sbbf_tool.__path__:
-            compileall.compile_dir(folder, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    if not sys.dont_write_bytecode:
+        return
+    sys.dont_write_bytecode = False  # tests, whose assertions pytest rewrites
+    if hasattr(config, "workerinput"):
+        return
+    for folder in sbbf_tool.__path__:
+        for path in Path(folder).rglob("*.py"):
+            cached = Path(cache_from_source(str(path)))
+            if not cached.exists() or cached.stat().st_mtime < path.stat().st_mtime:
+                # Python compares the hash of the source with that in the bytecode, so that an edited module is never run as it was.
+                py_compile.compile(str(path), quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -20,6 +21,7 @@ class Case(NamedTuple):
     code: int
 
 
+@cache
 def file_of(*values: int, column: str = "id", has_filter: bool = True) -> bytes:
     """Return a Parquet file of these values; between its smallest and largest, so that only the filter excludes an absent one."""
     with TemporaryDirectory() as folder:
