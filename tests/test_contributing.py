@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -71,20 +70,6 @@ def test_the_commands_of_the_justfile_exist(just: Path, recipes: dict[str, dict[
     assert [mistake for words in lines for mistake in find_mistakes(words, done.stdout)] == []
 
 
-@each(
-    "command, mistakes",
-    [
-        (".venv/bin/python -m pytest -q tests/golden --bless", []),
-        (".venv/bin/python -m pytest tests/no_such_test.py --no-such-option", ["tests/no_such_test.py", "--no-such-option"]),
-        (".venv/bin/no-such-program .", [".venv/bin/no-such-program"]),
-        ("no-such-program", ["no-such-program"]),
-        (".ci/no-such-script", [".ci/no-such-script"]),
-    ],
-)
-def test_mistakes_in_commands_are_found(command: str, mistakes: list[str]) -> None:
-    assert find_mistakes(shlex.split(command), "--bless") == mistakes
-
-
 def test_contributing_lists_the_commands_of_the_justfile(recipes: dict[str, dict[str, Any]]) -> None:
     rows = re.findall(r"^\| `just (\w+)[^`]*` \| (.*) \|$", (REPOSITORY / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert dict(rows) == {name: recipe["doc"] for name, recipe in recipes.items()}
@@ -95,39 +80,6 @@ def test_all_hooks_are_local() -> None:
     assert {repository["repo"] for repository in HOOKS["repos"]} == {"local"}
     assert {hook["language"] for hook in hooks} == {"system"}
     assert [mistake for hook in hooks for mistake in find_mistakes(shlex.split(hook["entry"]), "")] == []
-
-
-def test_a_commit_in_the_wrong_format_is_stopped(tmp_path: Path) -> None:
-    """The hooks run in the real pre-commit, on a commit; they format the file and leave the next commit through."""
-    pre_commit = require_program("pre-commit", "4.7.0")
-    for name in (".pre-commit-config.yaml", "pyproject.toml"):
-        shutil.copy(REPOSITORY / name, tmp_path)
-    (tmp_path / ".venv").symlink_to(sys.prefix)
-    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PRE_COMMIT_HOME": str(tmp_path / "cache")}
-    people = {f"GIT_{role}_{key}": "x" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
-
-    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **settings, **people}
-        return subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    for command in (["git", "init", "-q"], [pre_commit, "validate-config"], [pre_commit, "install"]):
-        done = run(*command)
-        assert done.returncode == 0, done.stdout
-    module = tmp_path / "module.py"
-    module.write_text("x = { 'a':1 }\n")
-    run("git", "add", "module.py")
-    done = run("git", "commit", "-q", "-m", "Add a module")
-    assert done.returncode == 1
-    assert re.search(r"format of Python\.+Failed", done.stdout), done.stdout
-    assert module.read_text() == 'x = {"a": 1}\n'
-    run("git", "add", "module.py")
-    done = run("git", "commit", "-q", "-m", "Add a module")
-    assert done.returncode == 0, done.stdout
-    module.write_text("import os\n")
-    run("git", "add", "module.py")
-    done = run("git", "commit", "-q", "-m", "Import a module that is not used")
-    assert done.returncode == 1
-    assert "F401" in done.stdout
 
 
 @each("path", sorted(FORMS.iterdir()))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -16,9 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sbbf_tool import inspect
 from support.every_command import commands
-from support.pages import FIXTURES, PAGES, Place, blocks_of, environment, example, name_of
+from support.pages import FIXTURES, PAGES, blocks_of, environment, example, name_of
 from support.recipes import DAYS, Lake, break_filter
 from support.tables import each
 
@@ -65,12 +63,6 @@ def unknown_options(call: str) -> set[str]:
 @each("call", calls())
 def test_commands_and_options_exist(call: str) -> None:
     assert unknown_options(call) == set()
-
-
-def test_an_option_or_a_command_that_does_not_exist_is_detected() -> None:
-    assert unknown_options("paimon verify lake --no-such-option -z") == {"--no-such-option", "-z"}
-    with pytest.raises(ValueError, match="empty"):
-        unknown_options("bloom lake")
 
 
 def test_the_line_of_a_crontab(tmp_path: Path) -> None:
@@ -152,18 +144,3 @@ def test_a_report_of_a_lake(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert f"day={DAYS[1]}" in (tmp_path / "lake.html").read_text()
     assert f"day={DAYS[0]}" not in (tmp_path / "lake.html").read_text()
-
-
-@pytest.mark.engines
-@pytest.mark.nightly(minutes=1)
-def test_a_query_in_the_engines(tmp_path: Path) -> None:
-    block = example("choose-columns.md", "--run")
-    place = Place(tmp_path / "place")
-    try:
-        place.run(block)
-    finally:
-        place.end()
-    assert inspect(tmp_path / "place" / "advised.parquet").filters
-    done = run(block.body, tmp_path / "place", TMPDIR=os.fspath(tmp_path))
-    assert done.returncode == 0, done.stdout
-    assert re.findall(r"^(\w+): equal rows", done.stdout, re.MULTILINE) == ["DuckDB", "DataFusion", "Spark", "ClickHouse", "Polars"]

@@ -49,14 +49,6 @@ def test_it_is_silent_by_default() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_the_command_line_does_not_import_logging_for_it() -> None:
-    program = (
-        f"import sys\nfrom sbbf_tool.cli import run\nassert run(['probe', {str(DATA)!r}, 'id', '1']) in (0, 1)\n"
-        "assert 'logging' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-
-
 def test_callers_configure_it_as_any_logger(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="sbbf_tool"):
         sbbf_tool.inspect(DATA)
@@ -88,17 +80,6 @@ def test_a_repeated_request_is_logged_without_secrets() -> None:
     assert len(lines) == 1
     assert lines[0].startswith("repeating a request that failed: https://...@host/x?...")
     assert "s3cret" not in lines[0]
-
-
-def test_details_are_shown_on_request(tmp_path: Path) -> None:
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    memory.pipe_file("/details.parquet", DATA.read_bytes())
-    lines: list[str] = []
-    with log.show_log(lines.append, log.DEBUG):
-        sbbf_tool.verify("details.parquet", filesystem=memory)
-    assert any(line.startswith("pinned /details.parquet to ") for line in lines)
 
 
 def test_processes_of_a_run_log_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def test_tests_that_an_old_pyarrow_fails_have_their_present_names(start) -> None
     assert re.search(rf"(?:def|class) {name}\b", (TESTS.parent / path).read_text())
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.heavy)])
 def test_a_stage_fails_for_a_skip_that_is_not_expected(pytester, monkeypatch, workers) -> None:
     monkeypatch.setattr("support.stages.ALLOWED_SKIPS", pytester.path / "skips.toml")
     monkeypatch.setenv("SBBF_STAGES", str(pytester.path / "stages"))

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tomllib
 import venv
 import zipfile
@@ -63,19 +62,6 @@ def test_the_package_states_its_version(wheel: Path, python: Path) -> None:
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
     assert done.stdout.split() == [version, "True"]
     assert wheel.name.startswith(f"sbbf_tool-{version}-")
-
-
-@pytest.mark.heavy
-def test_mypy_knows_the_types(python: Path, tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed")
-    shutil.copy(USER / "script.py", tmp_path)
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable", str(python), "script.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (tmp_path / "wrong.py").write_text('import sbbf_tool\nsbbf_tool.inspect("f").no_such_field\nreveal_type(sbbf_tool.inspect("f"))\n')
-    done = subprocess.run([*command[:-1], "wrong.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert 'has no attribute "no_such_field"' in done.stdout
-    assert 'Revealed type is "sbbf_tool.reports.inspect.InspectReport"' in done.stdout
 
 
 @pytest.mark.environment(minutes=1)

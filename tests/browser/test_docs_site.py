@@ -15,7 +15,7 @@ from support.browser import Browser
 from support.tables import each
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.heavy,
     pytest.mark.skipif(
         not all(map(find_spec, ("sphinx", "furo", "myst_parser"))), reason="Sphinx, furo and MyST (the extra `docs`) are not installed"
     ),
@@ -70,22 +70,6 @@ def test_no_page_requests_anything_of_another_server(site):
     assert all(pages.values())
     assert {(page.name, url) for page, urls in pages.items() for url in urls if FOREIGN.match(url)} == set()
     assert [path.name for path in site.rglob("*.css") if IN_STYLES.search(path.read_text())] == []
-
-
-@each(
-    "page, urls",
-    [
-        ('<link rel="stylesheet" href="//a.example/x.css">', ["//a.example/x.css"]),
-        (
-            "<style>@import 'https://a.example/x.css'; b { background: url(//b.example/y) }</style>",
-            ["https://a.example/x.css", "//b.example/y"],
-        ),
-        ('<p style="background: url(http://a.example)"><script src="x.js"></script>', ["http://a.example", "x.js"]),
-        ('<a href="https://a.example">a link is followed only by a click</a>', []),
-    ],
-)
-def test_requests_are_found(page, urls):
-    assert urls_of(page) == urls
 
 
 @pytest.mark.nightly(1)

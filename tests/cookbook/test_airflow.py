@@ -69,11 +69,3 @@ def test_the_run_fails(airflow, tmp_path, defect, rule):
     state, states, output = airflow.run_day(lake.folder, DAYS[1])
     assert (state, states) == ("failed", {"add_filters": "success", "check_filters": "failed"}), output
     assert f"error: {rule}: 1 finding in 1 file ({lake.path(DAYS[1])})" in output
-
-
-def test_a_file_that_is_not_complete_is_tried_again(airflow, tmp_path):
-    lake = Lake(tmp_path / "lake")
-    lake.damage(DAYS[0])
-    state, states, output = airflow.run_day(lake.folder, DAYS[1])
-    assert (state, states) == ("failed", {"add_filters": "failed", "check_filters": "upstream_failed"}), output
-    assert output.count("not a Parquet file") == 3

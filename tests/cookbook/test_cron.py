@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.recipes import DAYS, Lake, files_of, write_recipe
+from support.recipes import DAYS, Lake, write_recipe
 
 pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=0), pytest.mark.timeout(600)]
 
@@ -84,29 +84,11 @@ def test_the_jobs_add_filters_and_mail_nothing(tmp_path):
     assert "files: 3 done" in (crontab.states / "check.txt").read_text()
 
 
-def test_filters_of_older_days_are_not_added_but_checked(tmp_path):
-    lake, crontab = Lake(tmp_path / "lake", days=DAYS[:1]), Crontab(tmp_path)
-    write_today(lake)
-    assert crontab.run(0).stdout == ""
-    assert lake.count_filters(DAYS[1]) == 0
-    assert f"missing-filter: 1 finding in 1 file ({lake.path(DAYS[1])})" in crontab.run(1).stdout
-
-
 def test_broken_filters_are_mailed(tmp_path):
     lake, crontab = Lake(tmp_path / "lake"), Crontab(tmp_path)
     lake.break_filter(DAYS[1])
     for _ in range(2):
         assert f"false-negatives: 1 finding in 1 file ({lake.path(DAYS[1])})" in crontab.run(1).stdout
-
-
-def test_a_file_that_is_not_complete_is_mailed(tmp_path):
-    lake, crontab = Lake(tmp_path / "lake"), Crontab(tmp_path)
-    today = write_today(lake)
-    lake.damage(today)
-    done = crontab.run(0)
-    assert done.returncode == 3
-    assert str(lake.path(today)) in done.stdout
-    assert "not a Parquet file" in done.stdout
 
 
 def test_a_second_run_does_not_start_while_one_works(tmp_path):
@@ -119,12 +101,3 @@ def test_a_second_run_does_not_start_while_one_works(tmp_path):
         assert (crontab.run(0).returncode, lake.count_filters(today)) == (1, 0)
         first.communicate(b"\n")
     assert (crontab.run(0).returncode, lake.count_filters(today)) == (0, 3)
-
-
-def test_cron_accepts_the_syntax(tmp_path):
-    crontab = shutil.which("crontab")
-    if crontab is None:
-        pytest.skip("Debian's cron is not installed")
-    (tmp_path / "crontab").write_text(files_of("cron")["sbbf.crontab"])
-    done = subprocess.run([crontab, "-n", tmp_path / "crontab"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -61,10 +61,3 @@ def test_the_check_fails(project):
     code, output = project.run("sh", "check.sh")
     assert code == 1, output
     assert f"missing-filter: 2 findings in 1 file ({project.sessions})" in output
-
-
-def test_a_model_that_fails_stops_the_script(project):
-    (project.lake.parent / "models" / "broken.sql").write_text("select no_such_column from {{ ref('sessions') }}\n")
-    code, output = project.run("sh", "build.sh")
-    assert code == 1, output
-    assert {filter.column for filter in sbbf_tool.inspect(project.sessions).filters}.isdisjoint({"user_id", "session"})

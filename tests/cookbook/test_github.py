@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from support.ci_runner import Runner
-from support.environments import require_program
-from support.recipes import DAYS, run, write_recipe
+from support.recipes import DAYS, write_recipe
 
 pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
@@ -61,17 +60,3 @@ def test_a_pull_request_is_checked(runner, tmp_path):
     assert f"::error file=lake/dt={DAYS[1]}/part-0.parquet,title=missing-filter::" in output, output
     assert DAYS[0] not in output
     assert "missing-filter" in summary
-
-
-def test_a_pull_request_that_only_deletes_files_passes(runner, tmp_path):
-    write_recipe("github", runner.repository)
-    runner.lake.path(DAYS[0]).unlink()
-    runner.commit("Delete a file")
-    success, output, _ = check(runner, tmp_path)
-    assert success, output
-
-
-def test_github_accepts_the_workflow(tmp_path):
-    path = write_recipe("github", tmp_path)[WORKFLOW]
-    done = run([require_program("check-jsonschema", "0.39.0"), "--builtin-schema", "vendor.github-workflows", path], tmp_path)
-    assert done.returncode == 0, done.stdout

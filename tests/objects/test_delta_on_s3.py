@@ -26,7 +26,7 @@ from support.tables import each
 LOG = "lake/orders/_delta_log"
 
 
-@pytest.fixture(params=["bucket", "moto_bucket"], ids=["swift", "moto"])
+@pytest.fixture(params=[pytest.param("bucket", marks=pytest.mark.heavy), "moto_bucket"], ids=["swift", "moto"])
 def each_bucket(request: pytest.FixtureRequest) -> Bucket:
     """A bucket of each server."""
     bucket: Bucket = request.getfixturevalue(request.param)

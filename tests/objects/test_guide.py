@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 DAYS = ("2026-11-21", "2026-11-22")
 
 
+@pytest.mark.heavy
 def test_the_commands_of_the_guide(moto_bucket: Bucket, site: http_site.Site, fixtures: Path, tmp_path: Path) -> None:
     content = (fixtures / "events.parquet").read_bytes()
     moto_bucket.client.create_bucket(Bucket="lake")

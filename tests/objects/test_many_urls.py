@@ -66,6 +66,7 @@ def urls(lake, *names: str) -> list[str]:
     return [lake.url(name) for name in names]
 
 
+@pytest.mark.heavy
 def test_prefixes_globs_and_urls(lake, sbbf):
     for patterns, expected in (
         ([lake.url("lake/")], [*NAMES, "lake/day=3/torn.parquet"]),

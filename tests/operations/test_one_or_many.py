@@ -60,7 +60,7 @@ def comparable(result: Any) -> Any:
     return replace(result, **{name: value for name, value in varying.items() if name in names}) if names else result
 
 
-@each("name", list(CASES), every=4)
+@each("name", list(CASES), every=8)
 def test_a_single_value_is_accepted_for_a_list(path, name):
     value, call = CASES[name]
     alone = [str(path), path] if value == "PATH" else [value, np.str_(value)]

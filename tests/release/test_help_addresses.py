@@ -44,8 +44,3 @@ def test_each_rule_has_its_address(fixtures: Path, tmp_path: Path) -> None:
     )
     addresses = {rule["id"]: rule["helpUri"] for rule in rules(fixtures, folder)}
     assert addresses == {name: f"https://example.org/docs/reference/rules.html#{name}" for name in addresses}
-
-
-def test_other_addresses_are_no_documentation(fixtures: Path, tmp_path: Path) -> None:
-    folder = write_metadata(tmp_path, "Project-URL: Source, https://example.org/source")
-    assert [rule["id"] for rule in rules(fixtures, folder) if "helpUri" in rule] == []

@@ -63,8 +63,3 @@ def test_another_tag_is_refused(tmp_path):
 def test_each_address_is_required(label, tmp_path):
     obstacles = check(tmp_path, "v0.1.0", fill_in(PROJECT, without=label), date(CHANGELOG))
     assert obstacles == [f"pyproject.toml: [project.urls] has no address https://... for {label}"]
-
-
-def test_an_author_without_a_name_is_refused(tmp_path):
-    project = fill_in(PROJECT).replace('{ name = "The authors" }', '{ name = "" }')
-    assert check(tmp_path, "v0.1.0", project, date(CHANGELOG)) == ["pyproject.toml: `authors` is empty; name a person or a group"]

@@ -53,7 +53,7 @@ def peak_bytes(arguments: list[str]) -> int:
         pytest.param(["check", "--quick", "--require", "id"], marks=pytest.mark.heavy),
         pytest.param(["check", "--quick", "--require", "id", "--format", "junit"], marks=pytest.mark.heavy),
         pytest.param(["check", "--quick", "--require", "id", "--format", "sarif"], marks=pytest.mark.heavy),
-        ["add-filter", "-c", "id", "--in-place", "-n"],
+        pytest.param(["add-filter", "-c", "id", "--in-place", "-n"], marks=pytest.mark.heavy),
     ],
     ids=" ".join,
 )

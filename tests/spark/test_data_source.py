@@ -59,7 +59,7 @@ def expected_rows(path, **options) -> list[dict]:
     return [{**chunk, **report, "status": "ok", "reason": None} for chunk in chunks]
 
 
-@each("all_chunks", [False, True])
+@each("all_chunks", [False, True], every=2)
 def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     frame = read(fixtures, all=str(all_chunks))
     # Of files that are encrypted as a whole, the rows say only that.

@@ -72,6 +72,7 @@ def test_a_writer_of_pyiceberg_at_the_same_time(catalog, table, tmp_path):
     assert ids_of(table) == list(range(300))
 
 
+@pytest.mark.heavy
 def test_converters_of_a_hadoop_table_at_the_same_time(catalog, table):
     for start_row in range(200, 300, 10):
         table.append(rows(start_row, 10))
