@@ -8,7 +8,7 @@ import pytest
 
 from sbbf_tool.advice.overlap import measure_overlap
 from sbbf_tool.file import distinct
-from sbbf_tool.file.distinct import COMPARED, EXACT, SKETCH_SIZE, STANDARD_ERROR, Distinct, Sketch, containment
+from sbbf_tool.file.distinct import STANDARD_ERROR, Sketch
 from sbbf_tool.parquet.statistics import Bounds
 from sbbf_tool.storage.local import LocalSource
 from support.advised import advice, write
@@ -26,32 +26,11 @@ def sketch_of(values: np.ndarray, parts: int = 7) -> Sketch:
     return sketch
 
 
-@each("count", [0, 1, 1000, SKETCH_SIZE])
-def test_a_small_ndv_is_exact(count):
-    values = hashes(count, 1)
-    assert sketch_of(np.concatenate((values, values))).ndv == count
-
-
 @each("seed", range(5))
 def test_a_large_ndv_is_within_four_standard_errors(seed):
     sketch = sketch_of(hashes(400_000, seed))
     assert not sketch.is_complete
     assert sketch.ndv == pytest.approx(400_000, rel=4 * STANDARD_ERROR)
-
-
-def build_distinct(values: np.ndarray) -> Distinct:
-    sketch = sketch_of(values)
-    return Distinct(len(values), sketch.ndv, EXACT, *sketch.smallest(COMPARED))
-
-
-@each("shared", [0, 20_000, 50_000, 100_000])
-def test_containment_is_estimated_for_large_sets(shared):
-    common = hashes(shared, 1)
-    first = build_distinct(np.concatenate((common, hashes(100_000 - shared, 2))))
-    second = build_distinct(np.concatenate((common, hashes(150_000 - shared, 3))))
-    # A thousand hashes determine a share to within about 1.5 %.
-    assert containment(first, second) == pytest.approx(shared / 100_000, abs=0.07)
-    assert containment(second, first) == pytest.approx(shared / 150_000, abs=0.07)
 
 
 @each("domain", [50, 20_000, 200_000, 2**62])

@@ -46,13 +46,6 @@ def test_what_was_inserted_is_found_at_every_size(num_bytes: int, num_blocks: in
     assert bytes(bloom)[num_blocks * 32 :] == bytes(num_bytes % 32)
 
 
-def test_an_empty_filter_holds_nothing() -> None:
-    bloom = BloomFilter.empty(64)
-    assert b"" not in bloom
-    assert bloom.check_hashes(array("Q", [0, 2**64 - 1])) == b"\0\0"
-    assert (bloom.bits_set, bloom.fill_ratio, bloom.fpp, bloom.estimated_ndv) == (0, 0, 0, 0)
-
-
 def test_single_inserts_and_bulk_inserts_build_the_same_filter() -> None:
     hashes = some_hashes(100)
     singly = BloomFilter.empty(1000)
@@ -93,13 +86,6 @@ def test_a_filter_over_bytes_can_be_queried_but_not_changed() -> None:
     duplicate.insert(b"x")
     assert b"x" in duplicate
     assert bytes(bloom) == before
-
-
-def test_the_fpp_is_the_mean_over_blocks_of_the_product_over_words() -> None:
-    half_full = b"\xff\xff\0\0" * 8  # each word finds a bit with probability 1/2
-    assert BloomFilter(half_full).fpp == 2**-8
-    assert BloomFilter(half_full + bytes(32)).fpp == 2**-9
-    assert BloomFilter(b"\xff" * 28 + bytes(4)).fpp == 0  # one empty word, and nothing is found
 
 
 # --- Fold and unite ---

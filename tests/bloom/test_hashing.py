@@ -96,15 +96,6 @@ def test_runs_longer_than_the_compiled_kernel_looks_ahead(kernel: Kernel, length
     assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == hashes
 
 
-@each("length", [0, 3, 36])
-@each("count", [1, 4, 5, 8, 9, 13, 641])
-def test_a_page_that_ends_within_its_last_value_is_refused_after_a_run(kernel: Kernel, length: int, count: int) -> None:
-    page = plain_page(runs_of_one_length([(length, count)]))
-    for missing in (1, length + 3):
-        with pytest.raises(ValueError, match=TOO_SHORT):
-            kernel.hash_length_prefixed(page[:-missing], count)
-
-
 @given(data=values, behind=st.binary(min_size=1, max_size=9))
 def test_a_page_with_bytes_after_its_last_value_is_refused(kernel: Kernel, data: list[bytes], behind: bytes) -> None:
     """A reader that miscounts the values, or takes levels for values, has bytes left over."""
@@ -138,30 +129,6 @@ def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
 def test_a_width_that_does_not_fit_is_refused(kernel: Kernel, data: bytes, width: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_fixed(data, width)
-
-
-@each("offset_width", [4, 8])
-@each(
-    "offsets, complaint",
-    {
-        "behind the data": ([0, 3, 11], OUTSIDE),
-        "behind the data and back": ([0, 11, 3], DECREASE),
-        "negative": ([-1, 3], OUTSIDE),
-        "negative later": ([0, -1, 3], DECREASE),
-        "decreasing": ([0, 5, 4, 6], DECREASE),
-        "far away and back": ([0, 5, 2**31 - 1, 6], DECREASE),
-        "no value, behind the data": ([11], OUTSIDE),
-        "no value, negative": ([-1], OUTSIDE),
-        "the widest span": ([-(2**31), 2**31 - 1], OUTSIDE),
-        "behind the data after a run of one length": ([0, 2, 4, 6, 11], OUTSIDE),
-        "behind the data at the end of a run of one length": ([0, 3, 6, 9, 12], OUTSIDE),
-        "decreasing within a run of one length": ([0, 2, 4, 3, 8], DECREASE),
-        "none": ([], "no offsets"),
-    },
-)
-def test_wrong_offsets_are_refused(kernel: Kernel, offsets: list[int], offset_width: int, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        kernel.hash_variable(b"0123456789", array("i" if offset_width == 4 else "q", offsets), offset_width)
 
 
 @each(

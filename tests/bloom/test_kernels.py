@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 from array import array
-from contextlib import nullcontext
 from functools import cache
 
 import pytest
@@ -126,11 +125,6 @@ def test_bytes_that_do_not_fit_are_refused(kernel: Kernel) -> None:
     assert bitset == bytes(64)
 
 
-def test_a_bitset_that_cannot_be_written_is_refused(kernel: Kernel) -> None:
-    with pytest.raises(BufferError):
-        kernel.insert(bytes(64), 2, array("Q", [1]))
-
-
 def test_what_is_no_buffer_is_refused(kernel: Kernel) -> None:
     for attempt in (
         lambda: kernel.hash_fixed("text", 4),  # type: ignore[arg-type]
@@ -141,33 +135,6 @@ def test_what_is_no_buffer_is_refused(kernel: Kernel) -> None:
     ):
         with pytest.raises(TypeError):
             attempt()
-
-
-def test_no_buffer_is_kept(kernel: Kernel) -> None:
-    """A bytearray with an exported buffer cannot grow."""
-    buffers = {
-        "bitset": bytearray(64),
-        "hashes": bytearray(16),
-        "data": bytearray(b"\1\0\0\0x"),
-        "offsets": bytearray(array("i", [0, 3, 5])),
-    }
-    bitset, hashes, data, offsets = buffers.values()
-    for blocks in (2, 99):
-        for attempt in (
-            lambda: kernel.insert(bitset, blocks, hashes),  # noqa: B023  called before the loop goes on
-            lambda: kernel.check(bitset, blocks, hashes),  # noqa: B023
-            lambda: kernel.count_missing(bitset, blocks, hashes),  # noqa: B023
-            lambda: kernel.measure(bitset, blocks),  # noqa: B023
-            lambda: kernel.fold(bitset, blocks),  # noqa: B023
-            lambda: kernel.hash_fixed(data, 5 if blocks == 2 else 3),  # noqa: B023
-            lambda: kernel.hash_length_prefixed(data, 1 if blocks == 2 else 2),  # noqa: B023
-            lambda: kernel.hash_variable(data, offsets, 4 if blocks == 2 else 8),  # noqa: B023
-        ):
-            with nullcontext() if blocks == 2 else pytest.raises(ValueError, match=r"blocks|not a whole number|page|offset"):
-                attempt()
-            for buffer in buffers.values():
-                buffer.append(0)
-                buffer.pop()
 
 
 # --- The choice ---

@@ -42,11 +42,6 @@ def test_no_digits_are_lost(mean: str) -> None:
     assert sizing.fpp_of(float(per_block * 1024), 32 * 1024) == pytest.approx(expected, rel=1e-11)
 
 
-@given(st.integers(0, 10**7), st.integers(1, 10**6), st.sampled_from([32, 96, 1000, 1 << 13, 1 << 20]))
-def test_more_values_mean_more_errors(ndv: int, more: int, num_bytes: int) -> None:
-    assert sizing.fpp_of(ndv, num_bytes) <= sizing.fpp_of(ndv + more, num_bytes) * (1 + 1e-12)
-
-
 @given(st.integers(0, 10**8), st.floats(1e-6, 0.9))
 def test_bytes_for_is_the_smallest_power_of_two_that_does(ndv: int, fpp: float) -> None:
     size = sizing.bytes_for(ndv, fpp)
@@ -54,17 +49,6 @@ def test_bytes_for_is_the_smallest_power_of_two_that_does(ndv: int, fpp: float) 
     assert sizing.MIN_BYTES <= size <= sizing.MAX_BYTES
     assert sizing.fpp_of(ndv, size) <= fpp or size == sizing.MAX_BYTES
     assert size == sizing.MIN_BYTES or sizing.fpp_of(ndv, size // 2) > fpp
-
-
-@each("fpp", [0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9, sizing.LEAST_FPP, 1 - 2**-40, sizing.fpp_of(100, 128)])
-def test_a_size_is_the_smallest_one_whose_rate_is_low_enough(fpp: float) -> None:
-    """Sizes are compared by values per block, whose limit is computed once for each rate."""
-    for size in (64, 128, 4096, MIB, 128 * MIB):
-        most = sizing.most_values(size, fpp)
-        for ndv in {1, max(1, most // 3), max(1, most), most + 1}:
-            size_of_filter = sizing.bytes_for(ndv, fpp)
-            assert size_of_filter == sizing.MAX_BYTES or sizing.fpp_of(ndv, size_of_filter) <= fpp
-            assert size_of_filter == sizing.MIN_BYTES or sizing.fpp_of(ndv, size_of_filter // 2) > fpp
 
 
 def test_what_is_out_of_range_is_refused() -> None:

@@ -38,16 +38,6 @@ def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
     assert capfd.readouterr().out.endswith("no filter to add\n")
 
 
-def test_floating_point_measures_are_left_out(events, capfd):
-    assert run(["advise", str(events)]) == 0
-    lines = capfd.readouterr().out.splitlines()
-    reason = "amount: left out: floating-point values are seldom queried by equality (DOUBLE); --all-types includes it"
-    assert any(line.startswith(reason) for line in lines)
-    assert "amount" not in lines[-1]
-    assert run(["advise", str(events), "--query", "amount = 1.5"]) == 0
-    assert capfd.readouterr().out.splitlines()[-1].endswith("-c amount --in-place")
-
-
 @each("form", ["table", "markdown", "json"])
 def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
     assert run(["advise", str(events), "--emit", "sbbf", "--format", form]) == 0

@@ -58,19 +58,6 @@ def test_the_state_is_shown_made_so_and_then_holds(lake: Path, capsys):
     assert not places(lake / "other" / "part-00000.parquet")
 
 
-def test_text(lake: Path, capsys):
-    add_filters(lake / "events/dt=2026-01-01/region=eu/part-00000.parquet", ["id", "x"], fpp=0.4, in_place=True)
-    assert run(["apply"]) == 1
-    out = capsys.readouterr().out
-    assert "events/dt=2026-01-01/region=eu/part-00000.parquet: id 1 weaker (fpp " in out
-    assert "undeclared: 1 filter; --remove-undeclared removes them" in out
-    assert "6 files: 6 not as declared; --in-place builds at most" in out
-    assert run(["apply", "--in-place", "--remove-undeclared"]) == 0
-    assert "12 filters built, 1 removed" in capsys.readouterr().out
-    assert run(["apply", "--remove-undeclared"]) == 0
-    assert "6 files: 6 as declared\n" in capsys.readouterr().out
-
-
 def test_paths_choose_among_the_declared_files(lake: Path, capsys):
     assert call(capsys, "apply", "events/dt=2026-01-01", "other")[1][-1]["files"] == 2
     assert call(capsys, "apply", "--where", "dt > '2026-01-01'")[1][-1]["files"] == 4
@@ -134,17 +121,6 @@ def test_a_configuration_that_was_found_does_not_lead_to_a_catalog(lake: Path, c
     assert (code, "paths must lie below" in error) == (2, True)
 
 
-@each("path", ["./ducklake:m.ducklake", "./cat:n.t", "cat:n.t/**", "x/cat:n.t", "cat:n.parquet", "run:*"])
-def test_a_declared_path_below_a_folder_names_no_table_of_a_catalog(lake: Path, capsys, monkeypatch, path: str):
-    (lake / "x").mkdir()
-    (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = ['{path}', 'events']\ncolumns = \"id\"\n")
-    for folder in (lake, lake / "x"):
-        monkeypatch.chdir(folder)
-        _, rows, error = call(capsys, "apply")
-        assert rows[-1]["files"] >= 6, "the files of the other path are compared"
-        assert not any(word in error for word in ("catalog", "CATALOG", "DuckLake"))
-
-
 def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
     before = listing(lake / "events")
     replace, changes = places_of_files.replace, []
@@ -183,18 +159,6 @@ def test_errors_of_the_configuration(lake: Path, capsys, text: str, message: str
     assert "Traceback" not in error
 
 
-def test_check_reports_deviations(lake: Path, capsys):
-    code, rows, _ = call(capsys, "check", "events", "other", "--select", "deviating-filter")
-    assert code == 1
-    assert [len(row["findings"]) for row in rows[:-1]] == [2] * 6 + [0]
-    fix = rows[0]["findings"][0]["fix"]["command"]
-    assert fix[:2] == ["sbbf", "add-filter"]
-    assert run(fix[1:]) == 0
-    capsys.readouterr()
-    assert call(capsys, "apply", "--in-place")[0] == 0
-    assert call(capsys, "check", "events", "other")[0] == 0
-
-
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "orders"
@@ -206,12 +170,6 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestTables:
-    def test_files_of_a_table_are_refused_in_comparisons_too(self, table: Path, tmp_path: Path, capsys):
-        (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = "**"\ncolumns = "id"\n')
-        for options in ((), ("--in-place",)):
-            code, rows, error = call(capsys, "apply", *options)
-            assert (code, rows[-1]["refused"], "Delta table" in error) == (4, 3, True)
-
     def test_one_commit_and_then_nothing(self, table: Path, tmp_path: Path, capsys):
         small_files(tmp_path / "files", 2)
         (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = ["orders", "files"]\ncolumns = "id"\n')
@@ -232,24 +190,6 @@ class TestTables:
         assert (code, rows[-1]["totals"]["filters"]) == (0, 2)
         assert call(capsys, "apply")[0] == 0
         assert call(capsys, "check", "orders", "--select", "deviating-filter")[0] == 0
-
-    def test_iceberg(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-        pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
-        from support import iceberg_tables
-
-        catalog = iceberg_tables.sql_catalog(tmp_path)
-        table = catalog.create_table("n.t", schema=iceberg_tables.rows(0, 1).schema)
-        for start in (0, 100):
-            table.append(iceberg_tables.rows(start, 100))
-        catalog.close()
-        folder = iceberg_tables.to_hadoop(table)
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "sbbf.toml").write_text(f'[[filters]]\npaths = "{folder.relative_to(tmp_path)}"\ncolumns = ["id", "day"]\n')
-        assert call(capsys, "apply")[0] == 1
-        code, rows, _ = call(capsys, "apply", "--in-place")
-        assert (code, rows[-1]["totals"]["filters"], [commit["files"] for commit in rows[-1]["totals"]["commits"]]) == (0, 4, [2])
-        assert iceberg_tables.ids_of(iceberg_tables.open_static(folder)) == list(range(200))
-        assert call(capsys, "apply")[0] == 0
 
 
 def test_a_configuration_that_others_may_write_is_refused(lake: Path, capsys):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool.cli
-from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe_paimon
+from sbbf_tool import Keys, UnreadableError, UsageError, inspect
 from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
 from support.corpus_edits import edit_footer
@@ -37,12 +37,6 @@ def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_pa
     assert subprocess.run(["bash", "-c", command]).returncode == 3
 
 
-@each("arguments", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
-def test_a_key_for_a_file_name_is_not_shown(arguments, path, capfd):
-    assert run(["inspect", str(path), "--keys", arguments]) == 2
-    assert KEY not in capfd.readouterr().err
-
-
 def test_a_key_for_a_key_id_is_not_shown():
     with pytest.raises(UsageError) as caught:
         Keys.from_json(f'{{"keys": {{"{KEY}": "footer"}}}}')
@@ -61,14 +55,6 @@ def test_a_footer_that_lost_its_row_groups(path):
     edit_footer(path, lose)
     with pytest.raises(UnreadableError, match="rows, but has no row group"):
         inspect(path)
-
-
-def test_a_latest_snapshot_that_is_gone(fixtures, tmp_path):
-    table = shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders")
-    (table / "snapshot" / "snapshot-4").unlink()
-    (table / "snapshot" / "LATEST").write_text("4")
-    with pytest.raises(UnreadableError, match="LATEST refers to snapshot 4"):
-        probe_paimon(str(table), "customer", ["x"])
 
 
 @each("append", [[], ["--append"]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -50,17 +49,6 @@ def one_error(capfd) -> str:
 
 
 class TestProbe:
-    def present(self, path) -> int:
-        return pq.read_table(path, columns=["user_id"])["user_id"][0].as_py()
-
-    def test_exit_0_where_the_value_may_be_there(self, filtered, capfd):
-        value = self.present(filtered)
-        capfd.readouterr()
-        assert run(["probe", str(filtered), "user_id", str(value)]) == 0
-        out, err = capfd.readouterr()
-        assert [line.split() for line in out.splitlines()[1:3]] == [["value", "row", "group", "answer"], [str(value), "0", "maybe"]]
-        assert err == ""
-
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""
         monkeypatch.setattr("sbbf_tool.cli.probe.MAX_VALUES", 1000)
@@ -79,13 +67,6 @@ class TestProbe:
 
 
 class TestAddAndRemove:
-    @each("text, most", [("256", 256), ("1KiB", 1024), ("1kb", 512), ("1M", 2048)])
-    def test_sizes_have_units(self, events, text, most, capfd):
-        assert (
-            run(["add-filter", str(events), "-c", "user_id", "--in-place", "--format", "json", "--fpp", "0.001", "--max-bytes", text]) == 0
-        )
-        assert max(row["bitset_bytes"] for row in json.loads(capfd.readouterr().out)["filters"]) == most
-
     @each(
         "options, code, message",
         [

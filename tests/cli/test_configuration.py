@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.cli import config, run
+from sbbf_tool.cli import run
 from support.tables import each
 
 IGNORE = '[check]\nignore = ["correctness"]\n'
@@ -48,12 +48,6 @@ class TestSearch:
         write([folder, *folder.parents][above] / name, text)
         assert run(["check", lying]) == code
         assert capfd.readouterr().err == ""
-
-    @each("above, code", [(2, 0), (3, 1)])
-    def test_as_far_as_the_home_folder(self, above, code, folder, lying):
-        (folder.parent / ".git").rmdir()
-        write(folder.parents[above - 1] / "sbbf.toml", IGNORE)
-        assert run(["check", lying]) == code
 
     def test_the_nearest_file_is_the_only_one(self, folder, lying):
         write(folder.parent / "sbbf.toml", IGNORE)
@@ -125,12 +119,6 @@ class TestUnusableFiles:
             assert run(["check", lying]) == 2
             assert capfd.readouterr().err.count("\n") == 1
             (folder / "sbbf.toml").unlink()
-
-    def test_too_large(self, folder, lying, capfd, monkeypatch):
-        monkeypatch.setattr(config, "_MOST_BYTES", 100)
-        write(folder / "pyproject.toml", "#" * 101)
-        assert run(["check", lying]) == 2
-        assert "must have at most 100 bytes" in capfd.readouterr().err
 
     def test_a_broken_pyproject_of_another_tool(self, folder, lying):
         write(folder / "pyproject.toml", "[tool")
@@ -243,9 +231,3 @@ class TestPaths:
         assert self.failed(capfd) == "ac"
         assert self.failed(capfd, "--ignore", "correctness") == ""
         assert self.failed(capfd, "--no-config") == "abcd"
-
-    def test_an_absolute_path_and_a_link(self, lake, capfd):
-        write(lake.parent / "sbbf.toml", "[[check.paths]]\npaths = 'lake/raw'\nignore = ['correctness']\n")
-        assert run(["check", str(lake / "raw")]) == 0
-        (lake.parent.parent / "link").symlink_to(lake)
-        assert run(["check", str(lake.parent.parent / "link" / "raw" / "a.parquet")]) == 0

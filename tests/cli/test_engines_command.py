@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
 from sbbf_tool.cli import run
-from sbbf_tool.operations.engines import engines
 from support.tables import each
 
 
@@ -14,13 +11,6 @@ def printed(capfd, *arguments: str) -> str:
     out, err = capfd.readouterr()
     assert err == ""
     return out
-
-
-def test_without_options_each_row_is_an_engine(capfd):
-    header, *rows, hint = printed(capfd).splitlines()
-    assert header.split()[:1] == ["engine"]
-    assert [row.startswith(engine.name) for row, engine in zip(rows, engines().engines, strict=True)] == [True] * len(rows)
-    assert hint.startswith("--type and --engine")
 
 
 def test_releases_are_shown_side_by_side(capfd):
@@ -39,17 +29,6 @@ def test_releases_are_shown_side_by_side(capfd):
     assert printed(capfd, "--mine", "duckdb-1.4", "--mine", "spark-4.0") == "\n".join([duckdb, spark, header, *rows, ""])
 
 
-def test_the_verdicts_on_releases_in_json(capfd):
-    document = json.loads(printed(capfd, "--mine", "duckdb-1.4, spark-4.0", "--type", "date", "--format", "json"))
-    assert [(engine["id"], engine["version"], engine["verdicts"][0]["verdict"]) for engine in document["engines"]] == [
-        ("duckdb", "1.4.5", "unused"),
-        ("spark", "4.0.5", "used"),
-    ]
-    assert document["engines"][1]["verdicts"][0]["predicates"][:2] == ["=", "IN"]
-    ((release,),) = [engine["releases"] for engine in document["engines"] if engine["id"] == "duckdb"]
-    assert release["package"] == "duckdb 1.4.5"
-
-
 @each(
     "arguments, message",
     [
@@ -66,11 +45,6 @@ def test_an_unknown_name_is_a_usage_error(capfd, arguments, message):
     assert out == ""
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_inspect_prints_the_warnings(fixtures, capfd):
-    assert run(["inspect", str(fixtures / "pyarrow-types-filters.parquet"), "-c", "half"]) == 0
-    assert "\nnote: column half: DuckDB loses rows: " in capfd.readouterr().out
 
 
 class TestReleases:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -41,19 +40,6 @@ def test_commands_that_change_files():
     assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", *of_paimon}
 
 
-@each(
-    "command, option, variable",
-    [
-        ("sbbf check", "--max-fpp", "SBBF_CHECK_MAX_FPP"),
-        ("sbbf add-filter", "--fpp", "SBBF_ADD_FILTER_FPP"),
-        ("sbbf paimon add-index", "--dry-run", "SBBF_PAIMON_ADD_INDEX_DRY_RUN"),
-    ],
-)
-def test_names_of_variables(command, option, variable):
-    parameter = next(parameter for parameter in commands()[command.removeprefix("sbbf ")].params if option in parameter.opts)
-    assert parameter.envvar == variable
-
-
 def test_no_variable_is_that_of_two_options():
     variables = [option.envvar for command in commands().values() for option in command.params if option.envvar is not None]
     assert len(variables) == len(set(variables))
@@ -64,12 +50,6 @@ class TestValues:
     @pytest.fixture
     def path(self, fixtures: Path) -> str:
         return str(fixtures / "pyarrow-filters.parquet")
-
-    def test_of_several_words(self, path, monkeypatch, capfd):
-        monkeypatch.setenv("SBBF_INSPECT_FORMAT", "json")
-        monkeypatch.setenv("SBBF_INSPECT_COLUMN", "id k")
-        assert run(["inspect", path]) == 0
-        assert {row["column"] for row in json.loads(capfd.readouterr().out)["filters"]} == {"id", "k"}
 
     @each("value, is_set", [("true", True), ("1", True), ("no", False), ("", False)])
     def test_of_flags(self, value, is_set, path, monkeypatch, capfd):
@@ -99,10 +79,6 @@ class TestValues:
         assert message in err
         assert variable in err or "CONFIG" in variable
         assert run(["check", "--help"]) == 0
-
-    def test_an_option_on_the_command_line_overrides_them(self, path, monkeypatch):
-        monkeypatch.setenv("SBBF_CHECK_MAX_FPP", "much")
-        assert run(["check", path, "--max-fpp", "0.9"]) == 0
 
     def test_changes_are_requested_on_the_command_line(self, path, tmp_path, monkeypatch, capfd):
         copy = Path(shutil.copy(path, tmp_path))

@@ -16,7 +16,6 @@ import pytest
 from sbbf_tool.cli import COMMANDS
 from sbbf_tool.errors import describe_unexpected
 from sbbf_tool.extensions.paimon.commands import COMMANDS as PAIMON_COMMANDS
-from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -194,26 +193,3 @@ def test_a_missing_package_is_named():
     assert describe_unexpected(ImportError("no _lib", name="numpy._core")).startswith(
         "the Python package numpy cannot be imported (no _lib)"
     )
-
-
-@each("moment", ["sbbf_tool.cli.output:PatientOutput.flush", "sbbf_tool.operations.probe:probe", "sys:exit"])
-def test_a_termination_at_any_moment(moment):
-    program = """if True:
-        import importlib, os, signal, sys
-        from sbbf_tool import cli
-        def terminated(*args, **settings):
-            setattr(at, parts[-1], before)
-            os.kill(os.getpid(), signal.SIGTERM)
-            return before(*args, **settings)
-        module, _, name = sys.argv.pop(1).partition(":")
-        at = importlib.import_module(module)
-        parts = name.split(".")
-        for parent in parts[:-1]:
-            at = getattr(at, parent)
-        before = getattr(at, parts[-1])
-        setattr(at, parts[-1], terminated)
-        from sbbf_tool.__main__ import main
-        main()
-    """
-    done = subprocess.run([sys.executable, "-c", program, moment, "probe", *ABSENT], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (143, "")

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from sbbf_tool.cli import COMMANDS, SECTIONS, cli, run
+from sbbf_tool.cli import COMMANDS, run
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
 from sbbf_tool.cli.options import is_known
@@ -15,22 +15,6 @@ from support.every_command import commands
 from support.tables import each
 
 TWO_SCREENS = 2 * 50
-
-
-def test_commands_are_listed_by_section(capfd):
-    assert run(["--help"]) == 0
-    lines = capfd.readouterr().out.splitlines()
-    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert headings == ["Options:", *(f"{section}:" for section in SECTIONS), "More:"]
-    for section, names in SECTIONS.items():
-        start = lines.index(f"{section}:")
-        section_names = [line.split()[0] for line in lines[start + 1 : start + lines[start:].index("")] if line[2] != " "]
-        assert section_names == [name for name in names if name in cli.entries]
-
-
-def test_every_command_is_listed():
-    assert sorted(cli.list_commands(click.Context(cli))) == sorted(cli.entries)
-    assert cli.entries.keys() > COMMANDS.keys()
 
 
 def test_the_list_of_commands_imports_no_command():

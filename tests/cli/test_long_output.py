@@ -21,7 +21,6 @@ from support.terminals import run_on_terminal
 TWO_SCREENS = 60
 CHUNKS = 200
 OF_FILES = [name for name, command in commands().items() if any("--each-file" in parameter.opts for parameter in command.params)]
-LISTS_ANSWERS = ("probe", "explain")
 SUMS_UP = ("inspect", "check", "advise", "report")
 """Commands that print no lines about single files."""
 MORE_FILES = re.compile(r"and ([\d,]+) more files?; --each-file shows them")
@@ -69,23 +68,6 @@ def test_a_lake_fits_two_screens(name, lake):
     else:
         assert int(more.replace(",", "")) == files - count_files(output.lines)
         assert 0 < count_files(output.lines) <= MOST_FILES
-
-
-@each("name", [name for name in OF_FILES if name not in ("inspect", "advise", "report")])
-def test_each_file_shows_all(name, lake):
-    output = run_on_terminal([*arguments_of(name, lake, "id"), "--each-file"], 100)
-    assert count_files(output.lines) == len(list(lake.iterdir()))
-    assert not any(MORE_FILES.search(line) for line in output.lines)
-
-
-@each("name", OF_FILES)
-def test_a_pipe_gets_all_answers(name, lake, capfd):
-    assert run(arguments_of(name, lake, "id")) in (0, 1)
-    lines = capfd.readouterr().out.splitlines()
-    if name in LISTS_ANSWERS:
-        assert count_files(lines) == len(list(lake.iterdir()))
-    else:
-        assert len(lines) <= TWO_SCREENS
 
 
 @each("name", OF_FILES)

@@ -184,15 +184,3 @@ class TestColour:
     )
     def test_of_a_terminal(self, environment, options, expected, run_case):
         assert run_case(PLAIN, [*self.ARGUMENTS, *options], 80, **environment).has_codes is expected
-
-    @each(
-        "environment, options, expected",
-        [({}, [], False), ({"FORCE_COLOR": "1"}, [], True), ({}, ["--color", "always"], True), ({"NO_COLOR": "1"}, [], False)],
-    )
-    def test_of_a_pipe(self, environment, options, expected, fixtures, capfd, monkeypatch):
-        for name in ("NO_COLOR", "FORCE_COLOR"):
-            monkeypatch.delenv(name, raising=False)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *options]) == 0
-        assert ("\x1b[" in "".join(capfd.readouterr())) is expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -29,21 +28,6 @@ def lake(tmp_path):
     return tmp_path / "lake"
 
 
-def sizes(lake: Path) -> list[int]:
-    return [path.stat().st_size for path in sorted(lake.rglob("*.parquet"))]
-
-
-def test_advice_leaves_sound_filters_alone(lake, capsys):
-    before = sizes(lake)
-    capsys.readouterr()
-    assert run(["add-filter", str(lake), "--advise", "--in-place", "--format", "json"]) == 0
-    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (summary["done"], summary["skipped"], summary["totals"]["filters"]) == (2, 2, 6)
-    after = sizes(lake)
-    assert after[:2] == before[:2]
-    assert all(new > old for new, old in zip(after[2:], before[2:], strict=True))
-
-
 def test_advice_over_several_schemas_reaches_each_file(lake, capsys):
     folder = lake / "dt=2026-01-05"
     folder.mkdir()
@@ -54,13 +38,3 @@ def test_advice_over_several_schemas_reaches_each_file(lake, capsys):
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["column"] for document in documents[:-1] for row in document["filters"]} == {"id", "key"}
     assert run(["verify", str(lake)]) == 0
-
-
-def test_a_removal_may_be_repeated(lake, capsys):
-    assert run(["remove-filter", str(lake), "--in-place", "--format", "json"]) == 0
-    capsys.readouterr()
-    assert run(["remove-filter", str(lake), "--in-place", "--format", "json"]) == 0
-    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (summary["done"], summary["skipped"]) == (0, 4)
-    # Of one file that is named itself it is an error still.
-    assert run(["remove-filter", str(lake / "dt=2026-01-01" / "part.parquet"), "--in-place"]) == 4

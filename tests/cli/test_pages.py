@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from sbbf_tool.cli.page import MarkdownPage, TextPage
+from sbbf_tool.cli.page import MarkdownPage
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, Column
 from sbbf_tool.display import escape
@@ -90,19 +89,3 @@ def test_a_command_is_a_block_of_code(words):
     (block,) = render(lambda page: page.command(words))
     assert block.type == "fence"
     assert block.content == f"{escape(quote_command(words))}\n"
-
-
-class TestBars:
-    @pytest.fixture
-    def page(self):
-        return TextPage(lambda line: None)
-
-    def test_examples(self, page):
-        assert page.bars([0, 0.5, 1, None], 16) == "▁▅█·"
-        assert page.bars([0.1, 0.9, 0.2, 0.2], 2) == "█▂"
-        assert page.bar(0.5, 4) == "██░░"
-
-    def test_without_blocks(self, page):
-        page.has_blocks = False
-        assert page.bars([0, 0.5, 1, None], 16) == "158."
-        assert page.bar(0.5, 4) == "##.."

@@ -16,22 +16,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_many_paths_with_one_that_is_no_file(folder, capfd):
-    DEFECTS["missing-length"].make(folder / "a.parquet")
-    (folder / "b.parquet").write_text("PAR1, it says")
-    DEFECTS["false-negatives"].make(folder / "c.parquet")
-    assert run(["repair", ".", "--drop", "--in-place"]) == 3
-    out, err = capfd.readouterr()
-    lines = out.splitlines()
-    assert [line for line in lines if line.startswith("./")] == [line for line in lines if "bytes added" in line]
-    assert out.count("bytes added") == 2
-    assert err.startswith("sbbf: ./b.parquet: ")
-    assert run(["repair", "a.parquet", "c.parquet", "--in-place"]) == 0
-    assert capfd.readouterr().out == "2 files: 2 done; 0 filters repaired, 0 findings remaining\n"
-    assert run(["repair", "a.parquet", "--in-place"]) == 0
-    assert capfd.readouterr().out == "a.parquet: nothing to repair\n"
-
-
 def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     DEFECTS["unreadable-filter"].make(folder / "a.parquet")
     shutil.copyfile(SOUND, "b.parquet")

@@ -60,20 +60,6 @@ def test_each_file_in_both_formats(command, mode, capfd):
     assert "error" not in rows[0]
 
 
-@each("command", CHANGES)
-def test_a_single_file_too(command, capfd):
-    assert run([*command, "d/a.parquet", "-n", "--format", "json"]) in (0, 1)
-    printed = capfd.readouterr().out
-    assert run([*command, "d/a.parquet", "-n", "--report", "r.json"]) in (0, 1)
-    assert Path("r.json").read_text() == printed
-    capfd.readouterr()
-    assert run([*command, "d/b.parquet", "--in-place", "--report", "failed.json"]) == 3
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    (document,) = map(json.loads, Path("failed.json").read_text().splitlines())
-    assert (document["schema"], document["file"], document["status"]) == ("sbbf.file", "d/b.parquet", "failed")
-
-
 @each(
     "name, code, message",
     [

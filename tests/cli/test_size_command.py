@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-
 import pytest
 
 from sbbf_tool.cli import run
@@ -26,10 +22,3 @@ def test_the_table_shows_the_sizes_and_the_formula(capfd: pytest.CaptureFixture[
     formula = "the closed formula of the first draft gives 9.68, with which the FPP is 1.463 %"
     assert lines[3] == f"1 % takes 10.53 bits per value; {formula}"
     assert lines[5].startswith("current ")
-
-
-def test_formats_of_rows_have_the_sizes(capfd: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(printed(capfd, "--ndv", "1000", "--format", "csv"))))
-    assert [row["choice"] for row in rows] == ["next smaller", "chosen", "next larger"]
-    document = json.loads(printed(capfd, "--ndv", "1000", "--format", "json"))
-    assert (document["schema"], document["ndv"], document["fpp"]) == ("sbbf.size", 1000, 0.01)

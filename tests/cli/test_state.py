@@ -176,20 +176,6 @@ def test_a_dry_run_reads_the_state_and_does_not_write_it(capfd) -> None:
     assert Path("s.sqlite").read_bytes() == data
 
 
-def test_rows_of_files_that_no_longer_exist_are_dropped(capfd) -> None:
-    run(ADD)
-    time.sleep(0.06)
-    run(VERIFY)
-    os.unlink("lake/part-00000.parquet")
-    run(["verify", "lake/part-00001.parquet", "--state", "s.sqlite"])
-    assert len(rows_of("path")) == 8
-    run(VERIFY)
-    assert sorted((command, Path(path).name[5:10]) for command, path in rows_of("command, path")) == [
-        *(("add-filter", f"0000{number}") for number in range(4)),
-        *(("verify", f"0000{number}") for number in range(1, 4)),
-    ]
-
-
 @each("kind", ["empty", "text", "data", "other database", "other application", "log of writes", "folder", "fifo"])
 def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None:
     path = Path("s.sqlite")

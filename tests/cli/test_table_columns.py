@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import deltalake
@@ -65,12 +64,6 @@ def test_a_file_without_the_column_is_not_a_failure(table, capsys, words, end):
     assert (code, out.splitlines()[-1].startswith(end)) == (0, True), out
 
 
-@each("words", [("probe", "emial", "a"), ("verify", "-c", "emial"), ("check", "--require", "emial"), ("inspect", "-c", "emial")])
-def test_a_column_that_the_table_does_not_have_is_an_error(table, capsys, words):
-    code, _, err = call(capsys, words[0], table, *words[1:])
-    assert (code, err) == (2, f"sbbf: {table}: there is no column 'emial'; did you mean email?\n")
-
-
 @each(
     "columns, answer, reason",
     [
@@ -101,17 +94,3 @@ def test_a_column_of_a_partition_answers_by_its_values(partitioned, capsys):
     )
     assert call(capsys, "probe", partitioned, "day", "2026-01-03")[0] == 1
     assert call(capsys, "explain", partitioned, "day", "2026-01-03")[0] == 1
-
-
-def test_a_partition_column_needs_no_filter(partitioned, capsys):
-    code, _, err = call(capsys, "add-filter", partitioned, "-c", "day", "--in-place")
-    line = f"sbbf: {partitioned}: day is a partition column: its values are in the table's metadata, and no filter is needed\n"
-    assert (code, err) == (2, line)
-
-
-def test_a_dry_run_reports_what_the_commit_would_refuse(partitioned, capsys):
-    log = partitioned / "_delta_log" / "00000000000000000001.json"
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["unheardOf"]}
-    log.write_text(json.dumps({"protocol": protocol}) + "\n")
-    code, _, err = call(capsys, "add-filter", partitioned, "-c", "id", "-n")
-    assert (code, "unheardOf" in err) == (4, True), err

@@ -111,24 +111,6 @@ def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
     assert run(["probe", path, "b", "--values-file", str(values_file)]) == 0
 
 
-@each(
-    "arguments, code",
-    [
-        (["s", "--null"], 1),
-        (["n", "--null"], 0),
-        (["n", "null"], 0),
-        (["s", "null"], 0),
-        (["s", "NULL"], 1),
-        (["n", "1", "--null"], 2),
-        (["n"], 2),
-        (["s", "--", "--null"], 1),
-    ],
-)
-def test_explain_queries_null(path, arguments, code, capfd):
-    assert run(["explain", path, *arguments]) == code
-    assert len(capfd.readouterr().err.splitlines()) == (code == 2)
-
-
 KEYS = [hashlib.md5(bytes([number]), usedforsecurity=False).digest() for number in range(20)]
 KEY = KEYS[3].hex()
 

@@ -161,8 +161,3 @@ def test_a_key_twice_in_a_path_excludes_nothing(path):
         assert parse_predicate(predicate).accepts(path)
     assert doubtful_keys("/l/k=1/k=1/f.parquet") == set()
     assert not parse_predicate("k = 2").accepts("/l/k=1/k=1/f.parquet")
-
-
-def test_a_column_of_no_partition_spec_is_reported_as_an_error():
-    with pytest.raises(UsageError, match="no partition column 'yeer'; there are month"):
-        parse_predicate("yeer = 1").accepts_values({}, {"month"})

@@ -116,12 +116,6 @@ def is_valid(column: Column, value: str) -> bool:
     return True
 
 
-@each("nulls", [0, 1])
-def test_an_error_has_the_position_of_the_value_in_its_block(nulls):
-    with pytest.raises(UsageError, match="'id' is not a value of INT64: value 1 of 1; it takes"):
-        question_of(column_of("INT64"), texts_of(["id"], nulls))
-
-
 @each(
     "values, position, reason",
     [
@@ -136,15 +130,6 @@ def test_values_that_the_column_cannot_hold_are_listed_and_the_others_are_querie
     (unfit,) = question.unfit
     assert (unfit.position, unfit.value, unfit.reason.startswith(reason)) == (position, values[position], True)
     assert len(question.row.hashes) == len(values) - 1
-
-
-@each("name", list(COLUMNS))
-def test_each_odd_text_is_the_same_question_among_others(name):
-    column = column_of(name)
-    usual = [text for text in ("1", "12", "x", "2024-02-29", "123e4567-e89b-12d3-a456-426614174000") if is_valid(column, text)]
-    for value in EDGES:
-        values = [*usual * 5, value, *usual * 5]
-        assert outcome_of(column, texts_of(values)) == outcome_of(column, tuple(values)), value
 
 
 @given(values=st.lists(st.sampled_from(EDGES), max_size=20), nulls=st.integers(0, 2))

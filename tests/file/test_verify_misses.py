@@ -8,12 +8,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Literal
 
-from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file import misses
-from sbbf_tool.file.drafts import hasher_for
-from sbbf_tool.file.misses import BLOCK, DRAFT, EMPTY, TEXT, WIDTH
+from sbbf_tool.file.misses import BLOCK, EMPTY, TEXT, WIDTH
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 from support.tables import each
@@ -187,21 +185,3 @@ def javascript_text() -> Callable[[float], str]:
 @each("number, text", JAVASCRIPT)
 def test_numbers_as_javascript_writes_them(number: float, text: str):
     assert javascript_text()(number) == text
-
-
-@each("name", ["draft1-raw", "draft1-thrift", "branch-12", "branch-16"])
-@each("of", [column(INT64), column(BYTES)])
-def test_values_hashed_as_a_draft_does(name: str, of: Column):
-    plain = [struct.pack("<q", n * n) for n in range(100)]
-    hasher = hasher_for(find_dialect(name), of, 32)
-    bloom = BloomFilter.empty(1024)
-    bloom.insert_hashes(hasher.hash_fixed(b"".join(plain), 8))
-    missing = [value for value in plain if value not in bloom]
-    if name == "branch-16" and of.physical == BYTES:
-        assert not missing  # as today
-        return
-    explanation = misses.explain(bloom, of, missing)
-    assert explanation is not None
-    # Of bytes, the branch hashed as the second draft did: only the block is another.
-    assert explanation.name == (BLOCK if name == "branch-12" and of.physical == BYTES else DRAFT)
-    assert name in explanation.explanation or explanation.name == BLOCK

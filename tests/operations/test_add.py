@@ -69,28 +69,6 @@ def test_in_place_and_to_an_output_the_same_file_is_written(plain, out):
     assert plain.read_bytes() == out.read_bytes()
 
 
-def test_the_report_says_what_is_in_the_file(plain, out):
-    report = add_filters(plain, ["name", "id"], output=out)
-    locations = places(out)
-    assert [(row.row_group, row.column) for row in report.filters] == [(n, column) for n in range(3) for column in ("id", "name")]
-    for row in report.filters:
-        place = locations[row.row_group, row.column]
-        bloom = filter_at(out, place)
-        assert (row.offset, row.header_bytes + row.bitset_bytes) == (place.offset, place.length)
-        assert row.fpp == bloom.fpp
-        assert row.estimated_ndv == bloom.estimated_ndv
-    assert report.data_bytes_read > 0
-    assert report.warnings == ()
-    assert not report.dry_run
-
-
-def test_names_may_repeat_and_come_in_any_order(plain, tmp_path):
-    first, second = tmp_path / "one.parquet", tmp_path / "other.parquet"
-    add_filters(plain, ["id", "name"], output=first)
-    add_filters(plain, ["name", "id", "name"], output=second)
-    assert first.read_bytes() == second.read_bytes()
-
-
 # Which filters
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import BloomFilter, UsageError, add_filters
-from support.samples import build_elsewhere, filter_at, listing, places, write_column, write_events
+from support.samples import build_elsewhere, listing, write_column, write_events
 from support.tables import each
 
 
@@ -44,15 +44,6 @@ def sized_exactly(values, num_bytes: int) -> BloomFilter:
     return bloom
 
 
-@each("distinct, rows", [(500, 500), (500, 20_000), (17, 20_000)])
-def test_the_filter_is_the_one_that_inserting_each_value_builds(tmp_path, distinct, rows):
-    path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(rows)], pa.int64()))
-    add_filters(path, ["v"], in_place=True)
-    (place,) = places(path).values()
-    bloom = filter_at(path, place)
-    assert bloom == sized_exactly(range(distinct), bloom.num_bytes)
-
-
 def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
     """A million numbers a constant step apart take some hundred bytes: the first guess, from the bytes, is too small for them."""
     path = write_column(
@@ -82,12 +73,6 @@ def test_a_limit_is_respected_and_its_cost_is_reported(tmp_path):
     assert len(report.warnings) == 1
     assert "column v: the false-positive rate is" in report.warnings[0]
     assert build_elsewhere(path, ["v"], max_bytes=8192).warnings == ()
-
-
-def test_filters_that_take_more_than_the_data_are_pointed_at(tmp_path):
-    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
-    (warning,) = build_elsewhere(path, ["v"], ndv=10**6).warnings
-    assert warning.startswith("column v: its filters take 2,097,152 bytes, more than its data (")
 
 
 @each("size", [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,15 +60,6 @@ def test_the_estimated_size_is_the_size_of_the_built_filters(path, tmp_path):
     )
     assert report.fix is not None
     assert list(report.fix.columns) == chosen
-
-
-def test_existing_filters_stay(path, tmp_path):
-    filtered = tmp_path / "filtered.parquet"
-    add_filters(path, ["random_id", "sorted_id"], output=filtered)
-    _, columns = advice(filtered)
-    assert columns["random_id"].verdict == "keep"
-    assert columns["sorted_id"].verdict == "no gain"
-    assert "its 5 filters (" in columns["sorted_id"].reason
 
 
 def test_saturated_filters_are_rebuilt(path, tmp_path):
@@ -141,15 +131,3 @@ def test_a_dictionary_shows_which_row_groups_hold_a_value(tmp_path):
 def test_an_invalid_query_is_an_error(path, query):
     with pytest.raises(UsageError, match="query"):
         advise(path, queries=[query])
-
-
-def test_the_same_files_get_the_same_advice(tmp_path):
-    """More files and row groups than are sampled, with ranges that overlap more or less: another sample would give other numbers."""
-    random = Random(2)
-    for number in range(40):
-        starts = [random.randrange(1000) for _ in range(20)]
-        values = [value for start in starts for value in (start, start + random.randrange(1000))]
-        pq.write_table(pa.table({"v": values}), tmp_path / f"{number}.parquet", row_group_size=2, use_dictionary=False)
-    first, second = advise(tmp_path), advise(tmp_path)
-    assert (first.files, first.row_groups, len(first.sampled_files)) == (40, 800, 4)
-    assert first == second

@@ -56,11 +56,6 @@ class TestThreeStates:
         assert {rule for rule in slow if outcomes(report)[rule] == "not run"} == slow
         assert outcomes(report)["empty-boolean-filter"] == "failed"
 
-    def test_columns_that_no_key_hides_are_checked(self, conformance: Path):
-        report = check(conformance / "encrypted" / "columns_plainfooter.parquet")
-        assert outcomes(report)["false-negatives"] == "passed"
-        assert reason(report, "false-negatives") == "6 of 10 filters could not be checked"
-
     def test_what_cannot_be_read_does_not_pass(self, tmp_path: Path):
         path = tmp_path / "gone.parquet"
         pq.write_table(pa.table({"c": range(100), "d": range(100)}), path)
@@ -88,22 +83,6 @@ class TestThreeStates:
 
 
 class TestChoice:
-    def test_select_runs_those_alone(self, lying: Path):
-        report = check(lying, Policy(select=("under-64-bytes",)))
-        assert {rule for rule, outcome in outcomes(report).items() if outcome != "not run"} == {"under-64-bytes"}
-        assert reason(report, "saturated") == "not selected"
-
-    def test_a_theme_stands_for_its_rules(self, lying: Path):
-        for group in GROUPS[:-1]:
-            report = check(lying, Policy(select=(group,)))
-            ran = {rule for rule, outcome in outcomes(report).items() if outcome != "not run"}
-            assert ran == {rule.name for rule in RULES if rule.group == group}
-
-    def test_ignore_overrides_select(self, lying: Path):
-        report = check(lying, Policy(select=("format",), ignore=("under-64-bytes",)))
-        assert reason(report, "under-64-bytes") == "ignored"
-        assert report.findings == ()
-
     def test_a_limit_that_is_given_applies_whatever_is_selected(self, lying: Path):
         report = check(lying, Policy(required("id"), select=("encryption",)))
         assert {finding.rule for finding in report.findings} == {"missing-filter"}
@@ -142,17 +121,6 @@ class TestRequired:
         policy = Policy(required("mixed"), select=("missing-filter",))
         (finding,) = check(fixtures / "duckdb-some-row-groups.parquet", policy).findings
         assert [evidence.row_group for evidence in finding.evidence] == [2, 3]
-
-    def test_a_nested_column_has_short_names(self, fixtures: Path):
-        path = fixtures / "duckdb-types.parquet"
-        for name in ("words", "words.list.element", "point.x"):
-            assert not check(path, Policy(required(name), select=("missing-filter",))).findings
-
-    def test_a_file_without_the_column_fails(self, lying: Path):
-        report = check(lying, Policy(required("flag", "nothere"), ignore=("correctness", "format", "efficiency")))
-        (finding,) = report.findings
-        assert (finding.column, finding.severity, finding.fix) == ("nothere", "error", None)
-        assert report.failed
 
     def test_a_column_that_no_file_has_is_an_error(self, fixtures: Path):
         policy = Policy(required("user_idd"))

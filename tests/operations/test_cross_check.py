@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,18 +52,6 @@ def messages_of(report: Any) -> list[str]:
 
 
 # Which chunks are cross-checked
-
-
-def test_a_small_file_of_a_known_writer_needs_no_pyarrow(fixtures, tmp_path):
-    for name in ("pyarrow-plain", "duckdb-plain", "spark-plain"):
-        program = (
-            "import sys; from sbbf_tool import add_filters\n"
-            f"report = add_filters({str(fixtures / name)!r} + '.parquet', ['id', 'k', 'name', 'tag', 'maybe', 'blob'], "
-            f"output={str(tmp_path / name)!r})\n"
-            "assert len(report.filters) == 24 and report.cross_checked == report.not_cross_checked == 0\n"
-            "assert 'pyarrow' not in sys.modules"
-        )
-        subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @each("created_by", [UNKNOWN, "parquet-cpp-arrow version 1.2.3", "no version", None])

@@ -157,31 +157,6 @@ def test_ambiguous_bits(texts, bits):
     assert "match several or none" in row.warnings[0]
 
 
-def test_a_writer_that_only_forgot_the_compression(texts):
-    put(texts, build_draft_header(find_dialect("draft2-thrift"), 1024), build("current", VALUES, 1024))
-    report = verify(texts)
-    assert report.filters[0].dialect is None
-    assert not report.filters[0].false_negatives
-    assert "the values match the released format" in report.findings[0].evidence[0].fact
-
-
-def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
-    """No dialect, but the finding can name what it is."""
-    put(texts, build_draft_header(find_dialect("draft1-thrift"), 1024), build("draft1-raw", VALUES, 1024))
-    (result,) = verify(texts).filters
-    assert (result.dialect, result.cause, result.false_negatives) == (None, "draft", 0)
-    assert "cannot be interpreted" in (result.problem or "")
-    assert "seed 1361930890" in (result.explanation or "")
-
-
-def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
-    path = write_column(tmp_path / "n.parquet", pa.array(range(100), pa.int64()))
-    write_draft(path, ["v"], path, "branch-12")
-    (result,) = verify(path).filters
-    assert (result.dialect, result.false_negatives, result.measured_fpp) == ("branch-12", 0, 1.0)
-    assert not probe(path, "v", [12345], dialect="branch-12").is_absent
-
-
 # Repair
 
 

@@ -123,15 +123,3 @@ def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
     report = probe(path, "id", [-1], dialect="draft1-raw")
     assert {row.answer for row in report.values[0].row_groups} == {"cannot say"}
     assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}
-
-
-@each("excess", [1, 1 << 20])
-def test_pages_that_reach_further_still_overlap(plain: Path, tmp_path: Path, excess: int):
-    path = write(plain, tmp_path, "draft1-page", in_size=False)
-
-    def enlarge(metadata) -> None:
-        meta = metadata.row_groups[0].columns[0].meta_data
-        meta.total_compressed_size += meta.data_page_offset - meta.bloom_filter_offset + excess
-
-    edit_footer(path, enlarge)
-    assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}

@@ -34,7 +34,6 @@ from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header, parse_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.parquet.splice import decrypt_metadata, set_filters
 from support.corpus_edits import edit_footer
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
 from support.samples import listing
@@ -108,25 +107,6 @@ def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
         assert {row.kind for row in inspect(path, keys=keys).unreferenced} == {"unreferenced filter", "superseded footer"}
         assert remove_filters(path, compact=True, in_place=True, keys=keys).unreferenced_bytes == 0
         assert path.stat().st_size < len(old)
-
-
-@each("name", FILES)
-def test_all_else_of_a_footer_stays_as_it_was(file, name):
-    path, keys = file(name), keys_of(name)
-    with ParquetFile.open(path, keys) as before:
-        add_filters(path, COLUMNS, output=path.with_suffix(".new"), rebuild="all", keys=keys)
-    with ParquetFile.open(path.with_suffix(".new"), keys) as after:
-        chunks = {(number, index): None for number in range(ROW_GROUPS) for index in range(len(COLUMNS))}
-        unfiltered = [
-            set_filters(parquet_file.footer.raw, chunks, parquet_file.footer.cipher, leave_decrypted=True)
-            for parquet_file in (before, after)
-        ]
-        assert unfiltered[0] == unfiltered[1]
-        assert decrypt_metadata(before.footer.raw, chunks, before.footer.cipher) != decrypt_metadata(
-            after.footer.raw, chunks, after.footer.cipher
-        )
-        # Of an encrypted footer, what says how it is encrypted; of a signed one, the place of the signature.
-        assert after.footer.end == after.source.size
 
 
 def test_no_nonce_is_used_twice(file):
@@ -343,23 +323,6 @@ def test_a_header_encrypted_as_another_module(file, module):
     path.write_bytes(data[:start] + ciphertext + data[bitset:])
     with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
         probe(path, "name", ["x"], keys=keys)
-
-
-def test_ordinals_that_were_exchanged(file):
-    """By who holds the footer key alone: signed again, and still not what the columns' keys vouch for."""
-    path, keys = file("java-signed"), keys_of("java-signed")
-    with ParquetFile.open(path, keys) as parquet_file:
-        footer, raw, start = parquet_file.footer, parquet_file.footer.raw, parquet_file.footer.start
-    path.with_name("bare").write_bytes(b"PAR1" + raw + len(raw).to_bytes(4, "little") + b"PAR1")
-
-    def exchange(metadata: FileMetaData) -> None:
-        assert [row_group.ordinal for row_group in metadata.row_groups] == [0, 1, 2]
-        metadata.row_groups[0].ordinal, metadata.row_groups[1].ordinal = 1, 0
-
-    edit_footer(path.with_name("bare"), exchange)
-    path.write_bytes(path.read_bytes()[:start] + b"".join(footer.stored(path.with_name("bare").read_bytes()[4:-8])))
-    with pytest.raises(AuthenticationError, match="the metadata of column name, row group 0: the module does not authenticate"):
-        inspect(path, keys=keys)
 
 
 @pytest.fixture

@@ -54,13 +54,6 @@ def test_engines_that_use_dictionaries_query_them_before_the_filter(path):
     assert steps(report, "pyarrow") == ["read"] * 5
 
 
-def test_a_harmful_filter_is_reported_and_skips_nothing(path):
-    report = explain(path, "half", 1999.5)
-    (duckdb,) = (engine for engine in report.engines if engine.engine == "duckdb")
-    assert set(duckdb.steps) <= {"harm", "statistics"}
-    assert (duckdb.harm, duckdb.skipped_by_filter) == ("loses rows", 0) if "harm" in duckdb.steps else (None, 0)
-
-
 @pytest.mark.parametrize(
     ("column", "value", "answers"),
     [
@@ -81,9 +74,3 @@ def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, a
     pq.write_table(pa.table({"v": column}), tmp_path / "v.parquet")
     (row,) = explain(tmp_path / "v.parquet", "v", value).row_groups
     assert row.statistics == answers
-
-
-def test_a_file_without_row_groups_holds_no_value(fixtures):
-    report = explain(fixtures / "pyarrow-empty.parquet", pq.read_schema(fixtures / "pyarrow-empty.parquet").names[0], "1")
-    assert report.absent
-    assert {engine.share_skipped for engine in report.engines} == {0.0}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import UsageError, add_filters, inspect, remove_filters, verify
+from sbbf_tool import add_filters, inspect, remove_filters, verify
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
@@ -27,15 +27,6 @@ def plain(tmp_path):
 def filtered(plain):
     add_filters(plain, ["id", "name", "nothing"], in_place=True)
     return plain
-
-
-def test_one_row_a_filter_in_the_order_of_the_file(filtered):
-    report = inspect(filtered)
-    assert [(row.row_group, row.column) for row in report.filters] == [(n, c) for n in range(3) for c in ("id", "name", "nothing")]
-    assert (report.rows, report.row_groups, report.file_bytes) == (300, 3, filtered.stat().st_size)
-    assert report.footer_bytes == filtered.stat().st_size - 8 - footer_start(filtered.read_bytes())
-    assert report.created_by == pq.read_metadata(filtered).created_by
-    assert report.unreadable_filters == ()
 
 
 def test_each_filter_is_measured_from_its_own_bits(filtered):
@@ -81,35 +72,6 @@ def without_lengths(metadata: FileMetaData) -> None:
     for row_group in metadata.row_groups:
         for chunk in row_group.columns:
             chunk.meta_data.bloom_filter_length = None
-
-
-def test_chunks_without_a_filter_are_shown_on_request(filtered):
-    report = inspect(filtered, all_chunks=True)
-    assert [row.column for row in report.filters] == LEAVES * 3
-    without_filter = [row for row in report.filters if not row.has_filter]
-    assert len(without_filter) == 15
-    assert {(row.offset, row.bitset_bytes, row.estimated_fpp, row.share_of_chunk) for row in without_filter} == {(None, None, None, None)}
-    assert [total.column for total in report.columns] == LEAVES
-
-
-def test_totals_are_those_of_the_rows(filtered):
-    remove_filters(filtered, ["nothing"], in_place=True)
-    report = inspect(filtered)
-    assert [total.column for total in report.columns] == ["id", "name"]
-    for total in report.columns:
-        rows = [row for row in report.filters if row.column == total.column]
-        assert (total.row_groups_with_filter, total.row_groups) == (3, 3)
-        assert total.filter_bytes == sum(row.header_bytes + row.bitset_bytes for row in rows)
-        assert total.chunk_bytes == sum(row.chunk_bytes for row in rows)
-        assert total.mean_fpp == pytest.approx(sum(row.estimated_fpp for row in rows) / 3)
-
-
-def test_some_columns_alone(filtered):
-    report = inspect(filtered, ["name"])
-    assert {row.column for row in report.filters} == {"name"}
-    assert [row.column for row in inspect(filtered, ["tags"], all_chunks=True).filters] == ["tags.list.element"] * 3
-    with pytest.raises(UsageError, match="did you mean name"):
-        inspect(filtered, ["nam"])
 
 
 # Bytes that nothing leads to
@@ -177,18 +139,6 @@ def test_where_a_filter_is_broken_nothing_is_called_unused(filtered):
         stream.seek(places(filtered)[0, "id"].offset)
         stream.write(bytes(20))
     assert unused(filtered) == []
-
-
-# Warnings
-
-
-def test_an_offset_that_means_no_filter_is_reported(plain):
-    def zero(metadata: FileMetaData) -> None:
-        metadata.row_groups[0].columns[0].meta_data.bloom_filter_offset = 0
-
-    edit_footer(plain, zero)
-    assert inspect(plain).filters == ()
-    assert inspect(plain, all_chunks=True).filters[0].warnings == ("bloom_filter_offset is 0, which means that there is no filter",)
 
 
 # Encrypted files

@@ -115,14 +115,6 @@ def test_commands_answer_for_the_other_row_groups_and_end_with_3(filtered, tmp_p
         assert f"sbbf: {filtered}: column id, row group 1" in capsys.readouterr().err
 
 
-def test_a_broken_filter_of_another_column_does_not_matter(filtered):
-    overwrite_filter(filtered, bytes(20))
-    assert inspect(filtered, ["name"]).unreadable_filters == ()
-    out = filtered.with_name("out.parquet")
-    add_filters(filtered, ["tags"], output=out)
-    assert len(inspect(out).unreadable_filters) == 1
-
-
 @each("num_bytes", [1000, 96, 32])
 def test_filters_of_legal_but_unusual_sizes_are_queried(tmp_path, fixtures, num_bytes):
     """A filter of this many bytes that holds everything: no value may be called absent, and the size is remarked on."""
@@ -176,16 +168,6 @@ def test_reading_pages_outside_the_file_fails(filtered, field, offset):
     else:
         # A dictionary page says well enough where the chunk begins.
         assert sum(row.values for row in answers["add"].filters if row.column == "id") == ROWS
-
-
-@each("size", [2**31, 2**62, 2**63 - 1])
-def test_reading_pages_of_a_chunk_larger_than_the_file_fails(filtered, size):
-    def change(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size
-
-    edit_footer(filtered, change)
-    answers = ask_everything(filtered, "id", 7)
-    assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "remove"))
 
 
 def test_damaged_pages_are_unreadable_with_their_column(filtered, capsys):

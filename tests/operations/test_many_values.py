@@ -106,36 +106,6 @@ def test_memory_is_bounded_by_bitmaps(path):
     assert int(mebibytes) < 80
 
 
-def test_the_text_lists_values_that_may_be_stored_and_counts_the_others(path, tmp_path, capfd):
-    values_file = tmp_path / "values"
-    values_file.write_text("".join(f"{value}\n" for value in VALUES))
-    assert run(["probe", path, "id", "--values-file", str(values_file)]) == 0
-    first, *lines, last = capfd.readouterr().out.splitlines()
-    assert first == f"{path}: column id, INT64"
-    hits = [(value, [each.row_group for each in value.row_groups if not each.is_absent]) for value in probe_apart(path, "id", VALUES)]
-    hits = [(value, row_groups) for value, row_groups in hits if row_groups]
-    assert len(lines) == len(hits)
-    assert [line.partition(":")[0] for line in lines] == [value.value for value, _ in hits]
-    assert all(str(row_groups[-1]) in line.partition(":")[2] for line, (_, row_groups) in zip(lines, hits, strict=True))
-    assert last == f"3,000 values: {len(hits)} may be in the file, {3000 - len(hits):,} are absent"
-    values_file.write_text("".join(f"{value}\n" for value in VALUES[:MANY_VALUES]))
-    run(["probe", path, "id", "--values-file", str(values_file)])
-    assert len(capfd.readouterr().out.splitlines()) == 2 + ROW_GROUPS * MANY_VALUES
-
-
-def test_the_text_names_row_groups_without_an_answer(tmp_path, capfd):
-    path = tmp_path / "unfiltered.parquet"
-    pq.write_table(pa.table({"id": [1, 2, 3]}), path, row_group_size=2)
-    values_file = tmp_path / "values"
-    values_file.write_text("".join(f"{value}\n" for value in VALUES))
-    assert run(["probe", str(path), "id", "--values-file", str(values_file)]) == 0
-    _, *lines = capfd.readouterr().out.splitlines()
-    assert lines == [
-        "any of the values: row groups 0-1 (no filter)",
-        "3,000 values: 0 may be in the file; the row groups without an answer may hold any of them",
-    ]
-
-
 def test_formats_for_programs_are_complete(path, tmp_path, capfd):
     values = VALUES[: MANY_VALUES + 200]
     values_file = tmp_path / "values"

@@ -63,20 +63,6 @@ def test_ten_changes_take_the_bytes_of_one(plain, tmp_path, append):
     assert plain.read_bytes() == old
 
 
-def test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it(plain):
-    old_size = plain.stat().st_size
-    assert add_filters(plain, ["id"], in_place=True, append=True).leftover_bytes == 0
-    first = plain.read_bytes()
-    report = add_filters(plain, ["id"], in_place=True, append=True, rebuild="all", fpp=0.2)
-    assert plain.read_bytes()[: len(first)] == first
-    assert report.leftover_bytes == len(first) - old_size
-    report = add_filters(plain, ["name"], in_place=True)
-    assert report.leftover_bytes == 0
-    assert report.undo is None
-    assert [unused.offset + unused.length for unused in inspect(plain).unreferenced] == [old_size]
-    assert_sound(plain)
-
-
 # What is not verified stays
 
 

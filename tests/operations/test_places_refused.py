@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,13 +109,6 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filte
 
 
 @needs_root
-def test_nothing_to_repair_is_nothing_to_refuse(folder, filtered):
-    path = shared(folder, filtered, 0o1777)
-    with as_me():
-        assert repair(path, in_place=True).is_sound
-
-
-@needs_root
 @each("owner, folder_owner", {"its own file": (ME, 0), "its own folder": (OTHER_USER, ME)})
 def test_a_user_who_may_replace_a_file_in_a_sticky_folder_does(folder, filtered, owner, folder_owner):
     path = shared(folder, filtered, 0o1777, owner, folder_owner)
@@ -142,29 +133,3 @@ def test_a_name_that_no_file_can_have_is_refused_before_the_work(tmp_path, filte
     shutil.copy(filtered, tmp_path / "a.parquet")
     with pytest.raises(RefusedError):
         add_filters(filtered, ["amount"], output=str(tmp_path / name))
-
-
-@each(
-    "command",
-    [
-        ["add-filter", "{source}", "-c", "amount", "-o", "out.parquet"],
-        ["add-filter", "{source}", "-c", "amount", "-o", "below/out.parquet"],
-        ["add-filter", "in.parquet", "-c", "amount", "--in-place", "--append"],
-        ["remove-filter", "in.parquet", "--in-place"],
-        ["add-filter", "{source}", "-c", "amount", "--in-place", "--report", "out.parquet"],
-        ["paimon", "build", "in.parquet", "-c", "amount"],
-        ["check", "*.parquet"],
-    ],
-)
-def test_a_working_folder_that_is_gone_is_one_clear_line(tmp_path, filtered, command):
-    before = filtered.read_bytes()
-    vanished = tmp_path / "gone"
-    vanished.mkdir()
-    program = "import os, sys; os.rmdir(sys.argv[1]); from sbbf_tool.cli import run; sys.exit(run(sys.argv[2:]))"
-    words = [word.format(source=filtered) for word in command]
-    done = subprocess.run([sys.executable, "-c", program, str(vanished), *words], cwd=vanished, capture_output=True, text=True, check=False)
-    assert done.returncode in (3, 4, 5)
-    errors = [line for line in done.stderr.splitlines() if line.startswith("sbbf: ")]
-    assert len(errors) == 1
-    assert "internal error" not in errors[0]
-    assert filtered.read_bytes() == before

@@ -56,24 +56,6 @@ def test_a_pruned_dataset_gives_the_same_rows_and_reads_fewer_bytes(lake):
     assert expected.num_rows == 0
 
 
-def test_counts_add_up(lake):
-    report = sbbf_tool.prune(lake, "id", [some_id(lake, 2, 15_000)])
-    assert (report.total_files, report.total_row_groups) == (FILES, FILES * 4)
-    assert report.row_groups + report.skipped_by_statistics + report.skipped_by_filter == FILES * 4
-    assert (str(next(lake.glob("*/2.parquet"))), 1) in [(file.file, number) for file in report.files for number in file.row_groups]
-    assert report.bytes_to_read < report.total_bytes / 4
-    assert report.bytes_read < report.total_bytes / 10
-    assert report.warnings == ()
-
-
-def test_statistics_and_filters_together_exclude_several_values(lake):
-    values = [some_id(lake, 0, 5), some_id(lake, 3, 39_000), -5, 77]
-    report = sbbf_tool.prune(lake, "id", values)
-    assert 2 <= report.row_groups <= 4
-    condition = ds.field("id").isin(values)
-    assert report.dataset().to_table(filter=condition).num_rows == ds.dataset(lake, partitioning="hive").to_table(filter=condition).num_rows
-
-
 def test_partition_columns_remain(lake):
     report = sbbf_tool.prune(lake, "id", [some_id(lake, 1, 3)])
     table = report.dataset().to_table(filter=ds.field("day") == 2)

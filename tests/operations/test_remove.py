@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, inspect, remove_filters
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.reports.remove import RemovedFilter
-from support.corpus_edits import edit_footer
 from support.samples import events, footer_start, listing, places, write_events
 from support.tables import each
 
@@ -64,20 +62,6 @@ def test_the_last_layer_alone_is_cut_off(plain, append, method):
     add_filters(plain, ["name"], in_place=True, append=append)
     assert remove_filters(plain, ["name"], in_place=True).method == method
     assert plain.read_bytes() == with_id
-
-
-def test_an_offset_that_meant_no_filter_is_restored(plain):
-    """Early builds of parquet-mr wrote an offset of 0; it is part of the file that was there."""
-
-    def zero(metadata: FileMetaData) -> None:
-        for group in metadata.row_groups:
-            group.columns[0].meta_data.bloom_filter_offset = 0
-
-    edit_footer(plain, zero)
-    old = plain.read_bytes()
-    add_filters(plain, ["id"], in_place=True)
-    assert remove_filters(plain, in_place=True).method == TRUNCATED
-    assert plain.read_bytes() == old
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):

@@ -49,17 +49,6 @@ def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(fi
     assert pq.read_table(unfiltered).equals(pq.read_table(source))
 
 
-def test_compacting_drops_old_footers_and_old_filters(plain, out):
-    add_filters(plain, ["id", "name", "score"], in_place=True)
-    remove_filters(plain, ["id"], in_place=True)
-    add_filters(plain, ["id"], in_place=True, fpp=0.3)
-    assert inspect(plain).unreferenced
-    remove_filters(plain, ["score"], output=out, compact=True)
-    assert inspect(out).unreferenced == ()
-    assert columns_with_filter(out) == {"id", "name"}
-    assert pq.read_table(out).equals(events())
-
-
 def test_filters_between_row_groups_stay_where_they_are(fixtures, out):
     source = fixtures / "datafusion-filters.parquet"
     before = places(source)

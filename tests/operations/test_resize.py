@@ -7,9 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, SbbfError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
-from sbbf_tool.editing.edit import OpenEdit
-from sbbf_tool.operations import resize
+from sbbf_tool import RefusedError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
 from support.samples import events, filter_at, listing, places, write_events
 from support.tables import each
 
@@ -97,16 +95,3 @@ def test_what_has_no_filter_is_refused(plain, large):
     remove_filters(large, in_place=True)
     with pytest.raises(RefusedError, match="no column has a filter"):
         resize_filters(large, num_bytes=64, in_place=True)
-
-
-def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypatch):
-    before, build = listing(tmp_path), OpenEdit.patch
-
-    def damage(source):
-        plan = build(source)
-        return resize.Patch(plan.keep, (plan.pieces[0], bytes(len(plan.pieces[1])), *plan.pieces[2:]), plan.footer, plan.places)
-
-    monkeypatch.setattr(OpenEdit, "patch", damage)
-    with pytest.raises(SbbfError, match="is not the one that was built"):
-        resize_filters(large, num_bytes=64, in_place=True)
-    assert listing(tmp_path) == before

@@ -33,18 +33,6 @@ def test_the_formula_of_the_first_draft_is_too_low() -> None:
     assert (report.formula_bytes, report.bitset_bytes) == (32, 64)
 
 
-def test_drafts_have_other_headers() -> None:
-    headers = {size.dialect: size.header_bytes for size in size_filter(ndv=1000).dialects}
-    assert len(headers) == 9
-    assert (headers["draft1-raw"], headers["branch-16"]) == (12, 16)
-    assert headers["draft1-thrift"] == headers["current"] - 4
-    assert {size.dialect for size in size_filter(ndv=10, num_bytes=1000).dialects} == headers.keys() - {
-        "draft1-raw",
-        "branch-12",
-        "branch-16",
-    }
-
-
 @each(
     "options, choices",
     [

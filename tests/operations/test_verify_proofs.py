@@ -17,7 +17,6 @@ import pytest
 
 from sbbf_tool import add_filters, probe, verify
 from sbbf_tool.file.parquet_file import ParquetFile
-from support.corpus_edits import edit_footer
 from support.tables import each
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
@@ -106,12 +105,6 @@ def test_fixture(name: str):
 @each("name", list(CONFORMANCE))
 def test_conformance(name: str, conformance: Path):
     assert_expected(conformance / name, CONFORMANCE[name])
-
-
-def test_filters_in_paimon_tables_have_no_false_negatives(conformance: Path):
-    files = sorted((conformance / "paimon").rglob("*.parquet"))
-    assert files
-    assert all(verify(path).is_sound for path in files)
 
 
 @each("name", [name for name, expected in EXPECTED.items() if expected.filters])
@@ -203,14 +196,6 @@ def test_undecodable_pages_are_reported_and_the_rest_is_verified(damaged_file: P
     (unread,) = report.unreadable
     assert unread.startswith("column id, row group 1: the pages cannot be decoded")
     assert all(result.is_verified for result in report.filters if not result.problem)
-
-
-def test_chunks_in_another_file_are_not_judged_here(tmp_path: Path):
-    path = Path(shutil.copy(FIXTURES / "spark-int96.parquet", tmp_path))
-    edit_footer(path, lambda metadata: setattr(metadata.row_groups[0].columns[0], "file_path", "elsewhere.parquet"))
-    report = verify(path, ["id"])
-    assert [(result.row_group, result.problem) for result in report.filters] == [(1, None), (2, None), (3, None)]
-    assert report.findings == ()
 
 
 @each("zero", [False, True])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, add_filters, check, inspect, repair, resize_filters, verify
+from sbbf_tool import RefusedError, add_filters, check, repair, resize_filters, verify
 from sbbf_tool.bloom import sizing
 from sbbf_tool.reports.findings import ERROR, WARNING
 from support.samples import places
@@ -42,14 +42,6 @@ class TestAdd:
                 add_filters(path, "id", max_bytes=64, **target)
         assert path.read_bytes() == old
         assert not (tmp_path / "out.parquet").exists()
-
-    def test_force_writes_them_and_inspect_marks_them(self, path: Path):
-        report = add_filters(path, ["id", "kind"], in_place=True, max_bytes=64, force=True)
-        assert report.saturated_filters == ()
-        assert len(report.filters) == 4
-        inspected = inspect(path)
-        assert {row.column for row in inspected.filters if row.saturated} == {"id"}
-        assert all(any("saturated" in warning for warning in row.warnings) == row.saturated for row in inspected.filters)
 
     def test_the_old_filter_stays_where_the_new_one_is_left_out(self, path: Path):
         add_filters(path, "id", in_place=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,13 +53,6 @@ def test_a_path_does_not_name_a_dropped_column_of_a_file_with_field_ids():
         find_column(columns, "a")
 
 
-def test_dropped_columns_have_names_of_their_own():
-    names = ColumnNames(by_path={("x",): ("a",), ("z",): ("s", "t")})
-    columns = names_of(names, [leaf("a")], [leaf("a (dropped)")], [leaf("b")], [leaf("s")], [leaf("x")])
-    assert columns == ["a (dropped)", "a (dropped) (dropped)", "b", "s (dropped)", "a"]
-    assert names_of(names, group("a", [[leaf("deep")]])) == ["a (dropped).deep"]
-
-
 def test_the_scaffolding_of_lists_and_maps_stays_in_the_path():
     names = ColumnNames({1: ("labels",), 2: ("points", "px"), 3: ("m", "key"), 4: ("m", "value", "v")})
     columns = names.leaf_columns(
@@ -94,20 +85,3 @@ def test_names_are_unique_and_only_leaves_of_the_table_have_its_names(names: lis
     assert len({column.name for column in columns}) == len(names)
     for column, number in zip(columns, ids, strict=True):
         assert (column.path == by_id.get(number)) if number in by_id else (column.path not in by_id.values())
-
-
-def test_the_names_in_the_arrow_schema_are_those_of_the_file(tmp_path):
-    """A renamed column of another column's old name has the Arrow type of its own."""
-    from sbbf_tool.file.parquet_file import ParquetFile
-    from sbbf_tool.file.table_file import TableFile
-    from sbbf_tool.parquet.arrow_schema import arrow_type
-
-    path = tmp_path / "arrow.parquet"
-    table = pa.table({"a": pa.array([b"0" * 16], pa.uuid()), "b": pa.array([b"0" * 16], pa.binary(16))})
-    pq.write_table(table, path)
-    names = ColumnNames(by_path={("a",): ("b",), ("b",): ("a",)})
-    with ParquetFile.open(TableFile(str(path), names)) as file:
-        assert [(column.name, arrow_type(file.footer, column)) for column in file.footer.columns] == [
-            ("b", "arrow.uuid"),
-            ("a", "fixed_size_binary[16]"),
-        ]

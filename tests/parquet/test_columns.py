@@ -66,12 +66,6 @@ def test_an_element_that_the_format_does_not_have_is_a_column_that_cannot_be_rea
     assert (x.doubt, z.doubt, z.index) == (None, None, 2)
 
 
-def test_a_group_without_children_has_no_column():
-    """parquet-go writes an empty struct so."""
-    elements = (leaf("x"), group("g", 1), SchemaElement(name="empty", num_children=0, repetition_type=OPTIONAL), leaf("z"))
-    assert [column.name for column in columns_of(*elements, top_level=3)] == ["x", "z"]
-
-
 # Names
 
 parts = st.text(st.one_of(st.sampled_from("`.ab "), st.characters(exclude_categories=["Cs"])), max_size=6)
@@ -87,23 +81,6 @@ def test_every_column_is_found_by_the_name_it_is_shown_with(paths):
     columns = [Column(at, path, path, "INT32", 0, None, 0, 0) for at, path in enumerate(paths)]
     for column in columns:
         assert find_column(columns, column.name) is column
-
-
-@each(
-    "path, name",
-    [
-        (("a",), "a"),
-        (("a", "b"), "a.b"),
-        (("a.b",), "`a.b`"),
-        (("a.b", "c"), "`a.b`.c"),
-        (("a`b",), "`a``b`"),
-        (("",), "``"),
-        (("two words", "é"), "two words.é"),
-    ],
-)
-def test_names_are_written_as_spark_writes_them(path, name):
-    assert quote(path) == name
-    assert unquote(name) == path
 
 
 # Finding

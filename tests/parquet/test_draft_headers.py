@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, WITHOUT_COMPRESSION, find_dialect
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.bloom.dialects import DRAFTS, PAGE, RAW_12, RAW_16, WITHOUT_COMPRESSION, find_dialect
 from sbbf_tool.parquet.draft_headers import FORMS, readings
-from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_draft_header, build_header, parse_header
+from sbbf_tool.parquet.filters import HEADER_GUESS, build_draft_header, parse_header
 from support.tables import each
 
 POWERS = [32 << n for n in range(23)]
@@ -52,17 +50,6 @@ def test_every_form_of_every_size_is_read_back(form, num_bytes):
     assert len(header) <= HEADER_GUESS
 
 
-@each("dialect", DIALECTS)
-def test_a_dialect_is_among_the_readings_of_its_header(dialect):
-    header = build_draft_header(dialect, 256)
-    if dialect.header == TODAYS:
-        assert header == build_header(256)
-        assert parse_header(header) == FilterHeader(len(header), 256)
-        assert readings(header) == ()
-    else:
-        assert dialect in [reading.dialect for reading in readings(header + BITSET)]
-
-
 # Ambiguous headers, and what decides between the readings
 
 
@@ -95,13 +82,6 @@ def test_the_stated_length_and_the_room_decide_between_them(room, stated_length,
 
 
 # None of them
-
-
-@each("num_bytes", [0, 1, 31, 33, 96, 1000, (128 << 20) + 1, 256 << 20, 2**31, 2**32 - 1])
-@each("form", [RAW_12, RAW_16])
-def test_sizes_that_the_branch_never_had(form, num_bytes):
-    with pytest.raises(UnreadableError, match=f"whose size is a power of two from 32 to 134217728 bytes, not {num_bytes}$"):
-        FORMS[form][0](num_bytes.to_bytes(4, "little") + bytes(12))
 
 
 @st.composite

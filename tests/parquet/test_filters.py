@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, build_header, parse_header, predict_header_bytes
+from sbbf_tool.parquet.filters import FilterHeader, StoredFilter, build_header, parse_header, predict_header_bytes
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.parquet.structs import parse_struct
@@ -29,13 +29,6 @@ def header(num_bytes: int = 64, *fields: Field) -> bytes:
 
 
 # Today's
-
-
-def test_the_documented_bytes():
-    assert build_header(32) == bytes.fromhex("15 40") + UNIONS
-    assert build_header(1024) == bytes.fromhex("15 80 10") + UNIONS
-    assert build_header(128 << 20) == bytes.fromhex("15 80 80 80 80 01") + UNIONS
-    assert len(build_header(2**31 - 1)) <= HEADER_GUESS
 
 
 @each("num_bytes", POWERS)

@@ -10,7 +10,6 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import Footer, Tail, build_tail, parse_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.parquet.patch import plan_append
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
@@ -121,33 +120,3 @@ def test_a_filter_is_where_a_chunk_has_an_offset_above_0():
     for key in ((1, 0), (0, 1), (-1, 0), (0, -1)):
         with pytest.raises(UnreadableError, match="a column chunk to edit"):
             set_filters(made.footer_with_column(META), {key: FilterPlace(4, 80)})
-
-
-# Patch
-
-
-def test_filters_are_appended_row_group_by_row_group_in_the_schemas_order():
-    group = made.row_group([made.column_chunk(META)] * 2)
-    footer = Footer(wire.write(made.file_metadata([group, group], 2)), 100)
-    filters = {
-        (1, 1): (b"D" * 16, b"d" * 64),
-        (0, 0): (b"A" * 15, b"a" * 32),
-        (1, 0): (b"C" * 17, bytearray(b"c" * 8192)),
-        (0, 1): (b"", b"b"),
-    }
-    patch = plan_append(footer, 5000, filters)
-    assert patch.places == {
-        (0, 0): FilterPlace(5000, 47),
-        (0, 1): FilterPlace(5047, 1),
-        (1, 0): FilterPlace(5048, 8209),
-        (1, 1): FilterPlace(13257, 80),
-    }
-    new_bytes = b"".join(bytes(piece) for piece in patch.pieces)
-    assert patch.size == 5000 + len(new_bytes)
-    tail = parse_tail(new_bytes[-8:], patch.size)
-    assert new_bytes[tail.start - 5000 : -8] == patch.footer
-    fresh = Footer(patch.footer, tail.start)
-    for key, place in patch.places.items():
-        assert fresh.filter_place(*key) == place
-        at = place.offset - 5000
-        assert new_bytes[at : at + place.length] == b"".join(bytes(piece) for piece in filters[key])

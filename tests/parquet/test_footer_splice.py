@@ -6,18 +6,13 @@ What the splice does is seen through a reader of its own (`wire`), and through t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
@@ -170,45 +165,6 @@ def test_set_and_taken_away_leaves_the_bytes_that_were_there(made_footer):
 
 
 # In files that were written by others
-
-
-def test_fields_that_are_not_in_our_definition_survive_add_and_remove(tmp_path):
-    """Sorting columns, page indexes, bounding boxes of the format, which `thrift/parquet.thrift` leaves out: each byte stays."""
-    path = tmp_path / "f.parquet"
-    table = pa.table({"a": range(30), "b": [f"v{n}" for n in range(30)]})
-    sorting = pq.SortingColumn.from_ordering(table.schema, [("a", "ascending")])
-    pq.write_table(table, path, row_group_size=10, write_page_index=True, sorting_columns=sorting)
-    data = path.read_bytes()
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    tree = wire.read(data[start:-8])
-    box = tuple(Field(n, wire.DOUBLE, bytes([n] * 8)) for n in range(1, 9))
-    types = wire.items(wire.I32, (wire.number(1), wire.number(1003)))
-    geospatial = Field(17, wire.STRUCT, (Field(1, wire.STRUCT, box), Field(2, wire.LIST, types)))
-    groups = wire.find(tree, *ROW_GROUPS)
-    new_groups = {}
-    for number, group in enumerate(groups.value.values):
-        wire.find(group, 4, wire.LIST)  # the sorting columns
-        chunks = wire.find(group, *COLUMNS)
-        assert {4, 5, 6, 7} <= {field.id for chunk in chunks.value.values for field in chunk}  # the places of the page indexes
-        boxed = {
-            index: tuple(replace(f, value=(*f.value, geospatial)) if (f.id, f.kind) == META_DATA else f for f in chunk)
-            for index, chunk in enumerate(chunks.value.values)
-        }
-        new_groups[number] = wire.replace_field(group, chunks, wire.with_elements(chunks, boxed))
-    old = wire.write(wire.replace_field(tree, groups, wire.with_elements(groups, new_groups)))
-    path.write_bytes(data[:start] + old + len(old).to_bytes(4, "little") + b"PAR1")
-    before = path.read_bytes()
-
-    add_filters(path, ["a", "b"], in_place=True)
-    with ParquetFile.open(path) as file:
-        new = file.footer.raw
-        places = {(row_group, column): file.footer.filter_place(row_group, column) for row_group in range(3) for column in range(2)}
-    assert None not in places.values()
-    assert_only_these_filters_changed(old, new, places)
-    assert new.count(wire.write(box)) == 6
-    assert path.read_bytes().startswith(before)
-    remove_filters(path, in_place=True)
-    assert path.read_bytes() == before
 
 
 def assert_every_chunk_survives(path: Path) -> bool:

@@ -15,7 +15,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import format_plain, other_meaning, parse, parse_object
 from sbbf_tool.parquet.logical import Logical
-from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from support.tables import each
 
 
@@ -244,14 +244,6 @@ def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(leaf: Column, tex
     note = f"more {'digits' if 'scale' in unit else 'precise'} than the column's {unit}"
     for literal in (parse(leaf, text) for text in texts):
         assert (literal.forms, literal.verdict, literal.note) == ((), ABSENT, note)
-
-
-def test_a_filter_of_booleans_and_a_query_for_null_give_no_answer() -> None:
-    for leaf in (INT32, DOUBLE, DECIMAL9, DATE, UUID, FOUR_BYTES, INT96, INTERVAL, BSON):
-        assert {parse(leaf, value).verdict for value in (None, "null", "NULL")} == {CANNOT_SAY}, leaf.type_name
-    assert parse(STRING, None).verdict == parse(BYTES, None).verdict == CANNOT_SAY
-    for value in ("true", "false", "maybe", None, True, False, np.True_):
-        assert parse_object(BOOLEAN, value).verdict == CANNOT_SAY
 
 
 @each("leaf", [FLOAT, DOUBLE, HALF])

@@ -125,19 +125,6 @@ def test_instants_are_those_of_the_standard_library(moment: dt.datetime) -> None
     assert instant.in_unit("MICROS") == micros
 
 
-@given(st.times())
-def test_times_of_day_are_those_of_the_standard_library(time: dt.time) -> None:
-    micros = ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
-
-    assert iso8601.parse_time(time.isoformat()).in_unit("MICROS") == micros
-    assert iso8601.parse_time(iso8601.format_time(micros, "MICROS")).in_unit("MICROS") == micros
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
-def test_durations_come_back(months: int, days: int, millis: int) -> None:
-    assert iso8601.parse_duration(iso8601.format_duration(months, days, millis)) == (months, days, millis)
-
-
 # Against exact arithmetic
 
 

@@ -135,22 +135,6 @@ def test_pages_without_a_dictionary_hold_what_the_stream_does(many, tmp_path, co
             assert sum(map(len, pages)) == sum(len(page.hashes) for page in pages)
 
 
-@each("version", ["1.0", "2.0"])
-def test_a_dictionary_and_the_pages_behind_it_hold_the_same_set(many, tmp_path, version):
-    path = tmp_path / "f.parquet"
-    pq.write_table(many, path, data_page_version=version, data_page_size=4000, row_group_size=2500, dictionary_pagesize_limit=3000)
-    mixed = 0
-    with ParquetFile.open(path) as file:
-        for row_group, column in itertools.product(range(3), file.footer.columns):
-            pages = pages_of(file, row_group, column)
-            assert {h for page in pages for h in page.hashes} == set(stream_counts(file, row_group, column))
-            mixed += len(pages) > 2
-            # A page that refers to the dictionary is not read.
-            chunk = file.footer.chunk(row_group, column.index).total_compressed_size
-            assert sum(page.stored_bytes for page in pages) <= chunk
-    assert mixed >= 15
-
-
 @each(
     "encoding, values",
     [

@@ -11,7 +11,6 @@ import pytest
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import (
-    Encoding,
     PageType,
 )
 from sbbf_tool.parquet.pages import page_range, read_pages
@@ -39,17 +38,6 @@ def test_page_headers_are_read_and_pages_are_not(file_of_many_pages: Path) -> No
     assert {encoding: sum(page.data.encoding == encoding for page in pages[1:]) for encoding in counts} == counts
     assert sum(page.values for page in pages[1:]) == chunk.num_values
     assert read < 1000 * len(pages)
-
-
-def test_a_header_that_holds_long_statistics_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"v": ["a" * 3000, "b" * 3000]}), path, use_dictionary=False, data_page_version="1.0", compression="none")
-    with ParquetFile.open(path) as file:
-        chunk = file.footer.chunk(0, 0)
-        assert chunk is not None
-        (page,) = read_pages(file.source.read_up_to, chunk)
-
-    assert (page.data.encoding, page.values) == (Encoding.PLAIN, 2)
 
 
 @each("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])

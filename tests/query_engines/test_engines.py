@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.engines import engines
@@ -185,11 +184,6 @@ class TestVerdicts:
         assert [verdict_of("clickhouse", leaf).verdict for leaf in (field, item)] == ["unused", "unused"]
         assert verdict_of("spark", field).verdict == "used"
 
-    def test_a_filter_that_an_engine_does_not_reach_is_harmless(self):
-        nested = column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2, path=("l", "list", "element"), repeated=1)
-        assert verdict_of("duckdb", FLOAT16).verdict == "harm"
-        assert verdict_of("duckdb", nested).verdict == "unused"
-
     @each(
         "name, bitset_bytes, verdict, effect",
         [
@@ -266,12 +260,6 @@ class TestWarnings:
 
 
 class TestNames:
-    def test_the_error_for_an_unknown_engine_suggests_similar_names(self):
-        with pytest.raises(UsageError, match=r"unknown engine 'duckbd'.*did you mean duckdb"):
-            find_engine("duckbd")
-        with pytest.raises(UsageError, match="known names: parquet-java, spark"):
-            find_engine("xyzzy")
-
     @each(
         "name, families",
         [
@@ -301,24 +289,6 @@ class TestArrowTypes:
             assert f"does not support {arrow_type}" in verdict.explanation
             assert verdict_of("duckdb", uuids, arrow_type=arrow_type) == verdict_of("duckdb", uuids)
         assert verdict_of("datafusion", uuids, arrow_type="fixed_size_binary[16]").verdict == "used"
-
-    def test_advice_for_one_engine_depends_on_the_arrow_type(self, tmp_path):
-        import uuid
-
-        from sbbf_tool import advise
-
-        bytes_of_uuids = pa.array([uuid.uuid5(uuid.NAMESPACE_URL, str(n)).bytes for n in range(5000)], pa.binary(16))
-        table = pa.table({"key": pa.ExtensionArray.from_storage(pa.uuid(), bytes_of_uuids)})
-        verdicts = {}
-        for store_schema in (True, False):
-            path = tmp_path / f"{store_schema}.parquet"
-            pq.write_table(table, path, row_group_size=1000, use_dictionary=False, store_schema=store_schema)
-            (column_advice,) = advise(path, engine_names=["datafusion"]).columns
-            verdicts[store_schema] = column_advice.verdict
-        assert verdicts == {True: "no gain", False: "add"}
-        # Where files differ, some may gain.
-        (column_advice,) = advise([tmp_path / "True.parquet", tmp_path / "False.parquet"], engine_names=["datafusion"]).columns
-        assert column_advice.verdict == "add"
 
 
 @each("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])

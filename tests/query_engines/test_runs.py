@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine_matrix import outcomes, run, run_file
+from engine_matrix import outcomes, run_file
 from engine_matrix.environments import PACKAGES
 from engine_matrix.outcomes import EngineError, judge, put_questions
 from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
@@ -93,23 +92,6 @@ def check_installed(engine: str, python: Path, questions: Sequence[Question], fo
     assert {family: actual.outcome_of(family) for family in FAMILIES} == {family: expected.outcome_of(family) for family in FAMILIES}, (
         message
     )
-
-
-class TestScript:
-    @pytest.mark.heavy
-    @pytest.mark.engines
-    def test_it_runs_an_installed_engine_from_end_to_end(self, tmp_path, capsys, monkeypatch):
-        pytest.importorskip("duckdb")
-        arguments = ["--installed", "--only", "duckdb", "--cache", str(tmp_path / "cache"), "--output", str(tmp_path / "runs.toml")]
-        assert run.main(arguments) == 0
-        (of_duckdb,) = run_file.keep_runs(tmp_path / "runs.toml", tomllib.loads((tmp_path / "runs.toml").read_text())["questions"])
-        assert (of_duckdb.engine, of_duckdb.version, of_duckdb.package) == ("duckdb", version("duckdb"), f"duckdb {version('duckdb')}")
-        assert of_duckdb.outcome_of("int64") == USED
-
-        # An interrupted run goes on: a release with a result is not run again.
-        monkeypatch.setattr(run, "put_questions", None)
-        assert run.main(arguments) == 0
-        assert capsys.readouterr().out.count(f"duckdb {version('duckdb')}: ") == 2
 
 
 FAKE_ENGINE = """
@@ -277,11 +259,3 @@ class TestReleases:
         with pytest.raises(UsageError) as caught:
             find_release(text)
         assert f"{caught.value}".startswith(message)
-
-    def test_the_verdicts_are_those_of_the_release(self):
-        old, new = find_release("duckdb-1.4"), find_release("duckdb-2.0")
-        verdicts = {report.version: {verdict.family: verdict for verdict in report.verdicts} for report in (old, new)}
-        assert (verdicts["1.4.5"]["date"].verdict, verdicts["2.0.0"]["date"].verdict) == ("unused", "used")
-        assert (verdicts["1.4.5"]["float16"].effect, verdicts["1.4.5"]["int64"].predicates) == ("loses rows", (EQUAL,))
-        assert all(verdict.older_verdict is None for verdict in old.verdicts)
-        assert not find_release("duckdb-1.1").uses_filters

@@ -17,7 +17,6 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.extensions.tables.abandoned import AbandonedCopy, AbandonedReport
-from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
@@ -168,23 +167,6 @@ def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabu
     table = empty.to_arrow()
     assert (table.num_rows, table.schema) == (0, report.to_arrow().schema)
     assert "<table>" in empty._repr_html_()
-
-
-def test_a_fix_is_a_call(reports: Callable[[str], Tabular]) -> None:
-    report = reports("findings.CheckReport")
-    assert isinstance(report, CheckReport)
-    file = report.file
-    assert report.to_arrow()["fix"][0].as_py() == f"repair({file!r}, in_place=True)"
-
-
-def test_the_repr_is_one_short_line(reports: Callable[[str], Tabular]) -> None:
-    for name in MAKERS:
-        text = repr(reports(name))
-        assert text.isprintable()
-        assert text.startswith(f"<{name.rpartition('.')[2]} ")
-        assert len(text) < 300
-    assert repr(replace(sbbf_tool.inspect(FILTERS), file="events.parquet")) == "<InspectReport events.parquet: 36 filters>"
-    assert repr(sbbf_tool.probe(FILTERS, "id", [1000])).endswith(": 1 value, not excluded>")
 
 
 class Cells(HTMLParser):

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
+from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.layout import owned_ranges
 from sbbf_tool.file.membership import verify_filter
@@ -140,21 +140,6 @@ class TestWorth:
             assert (bloom.fpp > 0.5) is is_reported
             assert bool(findings(path, "saturated")) is is_reported
 
-    def test_all_blocks_full_is_saturated_and_not_shared(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
-        replace_filter(path, 0, BloomFilter(b"\xff" * 128))
-        assert findings(path, "saturated")
-        assert not findings(path, "identical-blocks")
-
-    def test_row_groups_without_values_need_no_filter(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": pa.array([1, 2, None, None])}, filters=("c",))
-        with ParquetFile.open(path) as file:
-            body, footer = file.source.read(0, file.footer.start), file.footer
-        for row_group, is_reported in ((1, False), (0, True)):
-            raw = set_filters(footer.raw, {(row_group, 0): None})
-            path.write_bytes(body + raw + build_tail(raw))
-            assert bool(findings(path, "only-some-row-groups")) is is_reported
-
 
 class TestStructure:
     def test_structures_that_a_filter_overlaps_are_named(self, fixtures, tmp_path):
@@ -185,32 +170,8 @@ class TestStructure:
         path.write_bytes(body + raw + build_tail(raw))
         assert findings(path, "wrong-length")
 
-    def test_a_filter_at_the_very_end_and_one_byte_beyond(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": shuffled(100)}, groups=1, filters=("c",))
-        with ParquetFile.open(path) as file:
-            footer, body = file.footer, file.source.read(0, file.footer.start)
-        place = footer.filter_place(0, 0)
-        assert place is not None
-        assert place.offset + (place.length or 0) == footer.start
-        raw = set_filters(footer.raw, {(0, 0): place})
-        path.write_bytes(body[:-1] + raw + build_tail(raw))
-        (finding,) = findings(path, "unreadable-filter")
-        assert "runs into the footer" in finding.evidence[0].fact
-
-    def test_fixes_of_a_signed_file_are_not_offered(self, conformance):
-        path = conformance / "encrypted" / "columns_plainfooter.parquet"
-        findings = check(path, Policy(fail_on="info")).findings
-        assert findings
-        assert all(finding.fix is None for finding in findings)
-
 
 class TestSecrecy:
-    @each("name", ["columns_plainfooter", "uniform_plainfooter"])
-    def test_encrypted_filters_look_encrypted(self, name, conformance):
-        report = check(conformance / "encrypted" / f"{name}.parquet", Policy(select=("encryption",)))
-        assert report.findings == ()
-        assert {outcome.outcome for outcome in report.rules if outcome.rule.endswith("encrypted-filter")} == {"passed"}
-
     @each(
         "header, before_footer, fact",
         {
@@ -346,18 +307,3 @@ class TestUnreferencedBytes:
         assert self.evidence(self.make(path, index, metadata={"index": str(start)})) == []
         assert self.evidence(self.make(path, index, metadata={"index": f'{{"offset": {start}, "length": {len(index)}}}'})) == []
         assert self.evidence(self.make(path, index, metadata={"index": str(start - 1)})) == [fact]
-
-    @each("append", [False, True], every=2)
-    def test_footers_that_undo_a_change_are_not_dead(self, append, tmp_path):
-        """The footer of 2,000 columns has more than 64 KiB, and is a large part of a file with few rows."""
-        path = write(tmp_path / "f.parquet", {f"c{number}": shuffled(4) for number in range(2000)})
-        for column in ("c0", "c1"):
-            add_filters(path, [column], in_place=True, append=append)
-            report = inspect(path)
-            assert sum(unused.length for unused in report.unreferenced) >= 64 << 10
-            assert {unused.kind for unused in report.unreferenced} == {"superseded footer"}
-            assert self.outcome(path) == ("passed", None)
-        add_filters(path, ["c2"], in_place=True, append=append)
-        footers = [unused.length for unused in inspect(path).unreferenced]
-        assert len(footers) == (3 if append else 1)
-        assert [fact.rpartition(": ")[2] for fact in self.evidence(path)] == [f"superseded footer ({size:,})" for size in footers[1:-1]]

@@ -30,14 +30,6 @@ def comments(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(("#", "--"))]
 
 
-@each("writer", list(WRITERS))
-def test_notes_are_comments_in_the_text(writer: str) -> None:
-    emitted = settings(writer)
-    assert [line.lstrip("#- ") for line in comments(emitted.text)] == list(emitted.notes)
-    assert "user_id" in emitted.text or writer == "duckdb"
-    assert emitted.text.endswith("\n")
-
-
 @each("writer", ["spark", "pyarrow", "polars"])
 def test_python_can_be_parsed(writer: str) -> None:
     name = 'o\'x "y" \\ é \u202e\n\x7f'
@@ -71,13 +63,6 @@ def test_writers_choose_the_size_of_the_target(writer: str, ndv: int, fpp: float
     assert entry.fpp is not None
     assert entry.bitset_bytes == sizing.formula_bytes(ndv, entry.fpp) == sizing.bytes_for(ndv, fpp)
     assert any("makes up for the formula" in note for note in emitted.notes) == (entry.fpp < fpp)
-
-
-def test_large_filters_need_a_larger_limit() -> None:
-    assert "max.bytes" not in settings("parquet-java").text
-    assert "parquet.bloom.filter.max.bytes=16777216\n" in settings("parquet-java", ndv=10_000_000).text
-    assert "'write.parquet.bloom-filter-max-bytes' = '131072'\n" in settings("iceberg", ndv=99_000).text
-    assert "'write.parquet.bloom-filter-max-bytes' = '16777216'\n" in settings("iceberg", ndv=10_000_000).text
 
 
 @each(
