@@ -12,7 +12,7 @@ from array import array
 
 import pytest
 
-from sbbf_tool.bloom import kernels, sizing
+from sbbf_tool.bloom import kernels
 from sbbf_tool.bloom.filter import BloomFilter
 from support.tables import each
 
@@ -42,13 +42,6 @@ def test_absent_values_pass_as_often_as_the_fpp_states(num_bytes: int, per_block
     hits = queries - bloom.count_missing(some_hashes(queries, seed=2))
     deviation = math.sqrt(queries * bloom.fpp * (1 - bloom.fpp))
     assert abs(hits - queries * bloom.fpp) < 5 * deviation + 1
-
-
-@each("per_block, tolerance", [(12, 0.14), (25, 0.06), (50, 0.03), (100, 0.009)])
-def test_a_filter_errs_as_often_as_was_planned(per_block: int, tolerance: float) -> None:
-    num_bytes = 1 << 17
-    ndv = per_block * num_bytes // 32
-    assert build(num_bytes, ndv).fpp == pytest.approx(sizing.fpp_of(ndv, num_bytes), rel=tolerance)
 
 
 @each("per_block", [0.1, 5, 25, 50, 100, 150])

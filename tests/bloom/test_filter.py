@@ -46,17 +46,6 @@ def test_what_was_inserted_is_found_at_every_size(num_bytes: int, num_blocks: in
     assert bytes(bloom)[num_blocks * 32 :] == bytes(num_bytes % 32)
 
 
-def test_single_inserts_and_bulk_inserts_build_the_same_filter() -> None:
-    hashes = some_hashes(100)
-    singly = BloomFilter.empty(1000)
-    for h in hashes:
-        singly.insert_hash(h)
-    assert singly == build(1000, hashes)
-    queries = some_hashes(500, seed=2)
-    assert bytes(singly.check_hash(h) for h in queries) == singly.check_hashes(queries)
-    assert singly.count_missing(queries) == singly.check_hashes(queries).count(0)
-
-
 @given(num_blocks=st.integers(1, 50), inserted=st.integers(0, 2**64 - 1), query=st.integers(0, 2**64 - 1))
 def test_one_block_answers_for_the_filter(num_blocks: int, inserted: int, query: int) -> None:
     bloom = BloomFilter.empty(num_blocks * 32)
@@ -105,20 +94,6 @@ def test_an_uneven_number_of_blocks_does_not_fold() -> None:
     assert bloom.fold_to_fpp(1.0) is bloom
 
 
-def test_fold_to_bytes() -> None:
-    hashes = some_hashes(200)
-    bloom = build(4096, hashes)
-    assert bloom.fold_to_bytes(4096) is bloom
-    assert bloom.fold_to_bytes(512) == build(512, hashes)
-    assert bloom.fold_to_bytes(32) == build(32, hashes)
-    assert build(96 * 8, hashes).fold_to_bytes(96) == build(96, hashes)
-    for num_bytes in (8192, 4095, 1000, 16, 0, -32):
-        with pytest.raises(UsageError, match="does not fold to"):
-            bloom.fold_to_bytes(num_bytes)
-    with pytest.raises(UsageError, match="does not fold to"):
-        build(96, hashes).fold_to_bytes(32)
-
-
 def test_fold_to_fpp_stops_before_the_rate_is_passed() -> None:
     bloom = build(1 << 16, some_hashes(1000))
     folded = bloom.fold_to_fpp(0.01)
@@ -137,18 +112,6 @@ def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, first_c
 def test_filters_of_different_sizes_do_not_unite() -> None:
     with pytest.raises(UsageError, match="64 and 32 bytes"):
         BloomFilter.empty(64) | BloomFilter.empty(32)
-
-
-# --- Compare and show ---
-
-
-def test_identical_blocks() -> None:
-    assert BloomFilter.empty(1000).has_identical_blocks
-    assert BloomFilter(b"\xff" * 64).has_identical_blocks
-    assert BloomFilter(bytes(range(32)) * 5000).has_identical_blocks
-    assert not BloomFilter(bytes(range(32)) * 5000 + bytes(32)).has_identical_blocks
-    assert not BloomFilter(bytes(32)).has_identical_blocks
-    assert not build(1024, some_hashes(1)).has_identical_blocks
 
 
 # --- A filter that another writer made ---

@@ -96,13 +96,6 @@ def test_runs_longer_than_the_compiled_kernel_looks_ahead(kernel: Kernel, length
     assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == hashes
 
 
-@given(data=values, behind=st.binary(min_size=1, max_size=9))
-def test_a_page_with_bytes_after_its_last_value_is_refused(kernel: Kernel, data: list[bytes], behind: bytes) -> None:
-    """A reader that miscounts the values, or takes levels for values, has bytes left over."""
-    with pytest.raises(ValueError, match=f"has {len(behind)} bytes after its last value"):
-        kernel.hash_length_prefixed(plain_page(data) + behind, len(data))
-
-
 def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
     data = bytes(range(96))
     expected = kernel.hash_fixed(data[1:89], 8)

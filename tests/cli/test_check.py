@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,16 +15,10 @@ from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
 from support.tables import each
 
-PROJECT = Path(__file__).parent.parent.parent
-
 
 @pytest.fixture
 def lying(fixtures: Path) -> str:
     return str(fixtures / "spark-boolean.parquet")
-
-
-def findings(out: str) -> list[str]:
-    return [finding["rule"] for line in out.splitlines() for finding in json.loads(line)["findings"]]
 
 
 FILES = ("spark-boolean", "duckdb-defaults", "datafusion-one-column", "events")
@@ -47,12 +40,6 @@ class TestExitCodes:
     def test_findings_as_bad_as_that(self, name, fail_on, code, fixtures):
         options = ["--fail-on", fail_on] if fail_on else []
         assert run(["check", str(fixtures / f"{name}.parquet"), *options]) == code
-
-    def test_the_worst_of_many_files(self, fixtures, tmp_path, capfd):
-        (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
-        assert run(["check", str(fixtures / "*.parquet")]) == 1
-        assert capfd.readouterr().out.splitlines()[-1].startswith("28 files: 28 done; 5 errors, ")
-        assert run(["check", str(tmp_path), str(fixtures / "spark-boolean.parquet")]) == 3
 
     @each(
         "options, message",
@@ -76,14 +63,6 @@ class TestExitCodes:
         assert err.startswith("sbbf: ")
         assert err.count("\n") == 1
         assert message in err
-
-
-class TestOptions:
-    def test_limits(self, fixtures, capfd):
-        path = str(fixtures / "pyarrow-filters.parquet")
-        limits = ["--require", "id", "--max-fpp", "0.0001", "--max-bytes-share", "0.3", "--min-ndv", "50", "--min-chunk-bytes", "400"]
-        assert run(["check", path, *limits, "--format", "json", "--ignore", "efficiency", "--ignore", "format"]) == 1
-        assert set(findings(capfd.readouterr().out)) == {"fpp-above-limit", "bytes-share-above-limit", "too-few-values", "chunk-too-small"}
 
 
 class TestConfig:
@@ -166,14 +145,6 @@ class TestFormats:
         assert re.fullmatch(
             r"::notice title=sbbf check::Not shown here: \d+ errors, \d+ warnings, \d+ infos. sbbf check --format markdown .*", last
         )
-
-
-def test_pre_commit_runs_a_command_that_is_there(lying, monkeypatch):
-    lines = dict(line.removeprefix("- ").strip().split(": ", 1) for line in (PROJECT / ".pre-commit-hooks.yaml").read_text().splitlines())
-    assert lines["language"] == "python"
-    program, *arguments = lines["entry"].split()
-    assert program in tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert run([*arguments, lying]) == 1
 
 
 @each("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]])

@@ -120,10 +120,6 @@ class TestUnusableFiles:
             assert capfd.readouterr().err.count("\n") == 1
             (folder / "sbbf.toml").unlink()
 
-    def test_a_broken_pyproject_of_another_tool(self, folder, lying):
-        write(folder / "pyproject.toml", "[tool")
-        assert run(["check", lying]) == 1
-
 
 class TestTrust:
     ADD = "[add-filter]\nfpp = 0.5\n"
@@ -160,13 +156,6 @@ class TestTrust:
         assert (folder / "events.parquet").read_bytes() == before
         assert self.change(fixtures, folder, "--no-config") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
-
-    def test_of_a_file_of_this_user(self, folder, fixtures, capfd):
-        write(folder / "sbbf.toml", self.ADD)
-        assert self.change(fixtures, folder, "--format", "json") == 0
-        out, err = capfd.readouterr()
-        assert err == ""
-        assert json.loads(out)["filters"][0]["fpp"] > 0.1
 
     def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
         for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "rebuild = 'all'", "output = 'x'"):

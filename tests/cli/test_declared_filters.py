@@ -26,18 +26,6 @@ def declare(lake: SmallLake, key: str, value: str) -> None:
     lake.insert("metadata", key=key, value=value, scope="table", scope_id=1)
 
 
-def test_filters_that_a_table_declares(lake, capfd):
-    assert run(["check", lake.events, "--declared"]) == 2
-    assert "the properties of the table declare no filter" in capfd.readouterr().err
-    declare(lake, ENABLED, "true")
-    assert run(["check", lake.events, "--declared"]) == 1
-    out = capfd.readouterr().out
-    assert out.startswith("error: missing-filter: 1 finding in 1 file")
-    assert out.endswith("; 1 error\n")
-    assert run(["add-filter", lake.events, "-c", "user_id", "--in-place"]) == 0
-    assert run(["check", lake.events, "--declared"]) == 0
-
-
 @each(
     "size, properties, code",
     [

@@ -13,22 +13,6 @@ def printed(capfd, *arguments: str) -> str:
     return out
 
 
-def test_releases_are_shown_side_by_side(capfd):
-    duckdb, spark, header, *rows = printed(capfd, "--mine", "duckdb-1.4,spark-4.0").splitlines()
-    assert duckdb.startswith("DuckDB 1.4.5, run on 20")
-    assert duckdb.endswith(": =")
-    assert spark.startswith("Spark 4.0.5, run on 20")
-    assert header.split("  ")[0] == "type"
-    assert [header.index(name) for name in ("DuckDB 1.4.5", "Spark 4.0.5")]
-    by_type = {row.split("  ")[0]: row for row in rows}
-    assert by_type["INT64"].split()[1:] == ["used", "used"]
-    assert by_type["DATE"].split()[1:] == ["-", "used"]
-    assert by_type["FLOAT16"].split()[1:] == ["HARM", "1", "-"]
-    assert rows[-2].startswith("1: DuckDB loses rows: ")
-    assert rows[-1].startswith("no filter is used on: TIME(MILLIS,UTC); ")
-    assert printed(capfd, "--mine", "duckdb-1.4", "--mine", "spark-4.0") == "\n".join([duckdb, spark, header, *rows, ""])
-
-
 @each(
     "arguments, message",
     [

@@ -76,14 +76,6 @@ def test_a_cell_shows_its_text(name, cell):
     assert shown_text == [plain(name), "n", plain(cell), "1", "end", "22"]
 
 
-@given(TEXTS)
-def test_a_line_is_a_paragraph(text):
-    tokens = render(lambda page: [page.say("first"), page.say(text), page.say("last")])
-    assert {token.type for token in tokens} == {"paragraph_open", "inline", "paragraph_close"}
-    middle = [plain(text.strip())] if plain(text.strip()) else []
-    assert [text_of(token) for token in tokens if token.type == "inline"] == ["first", *middle, "last"]
-
-
 @given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4))
 def test_a_command_is_a_block_of_code(words):
     (block,) = render(lambda page: page.command(words))

@@ -98,15 +98,6 @@ def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     assert not any("of 5 files" in line for line in screen_of(received))
 
 
-def test_nothing_is_drawn_if_standard_error_is_no_terminal(tmp_path):
-    folder = str(small_files(tmp_path / "lake", 3))
-    with open(tmp_path / "stderr", "w+b") as errors:
-        received = run_in_terminal(["inspect", folder, "--jobs", "1"], 0.4, stderr=errors)
-        assert "\x1b[K" not in received
-        errors.seek(0)
-        assert errors.read() == b""
-
-
 def test_ctrl_c_leaves_a_clean_line(tmp_path):
     folder = str(small_files(tmp_path / "lake", 20))
     process, ours = start_in_terminal(["remove-filter", folder, "--in-place", "--jobs", "1"], 0.3)

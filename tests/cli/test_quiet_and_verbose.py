@@ -50,16 +50,6 @@ def test_quiet(words, names, fixtures, capfd):
     assert capfd.readouterr().out == ""
 
 
-def test_errors_are_printed(names, capfd):
-    Path("torn.parquet").write_bytes(b"PAR1")
-    for name in READING_FILES:
-        arguments = [names.get(word, word) for word in WORKING[name]]
-        assert run([name, "torn.parquet", *arguments[1:], "--quiet"]) == 3, name
-        out, err = capfd.readouterr()
-        assert (out, err.count("\n")) == ("", 1), name
-        assert err.startswith("sbbf: "), name
-
-
 @each("name", READING_FILES)
 def test_verbose(name, names, capfd):
     Path("sbbf.toml").write_text("".join(f"[{command}]\n" for command in READING_FILES))

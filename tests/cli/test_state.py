@@ -109,17 +109,6 @@ def test_reports_from_the_state_are_those_of_the_first_run(arguments, capfd) -> 
     assert any(document["findings"] for document in outputs[0][1]) == (arguments is CHECK)
 
 
-def test_findings_of_unchanged_files_count_for_the_exit_code(open_names, capfd) -> None:
-    arguments = [*CHECK, "--require", "name"]
-    assert run(arguments) == 1
-    open_names.clear()
-    second = summary(arguments, capfd, code=1)
-    assert (second["unchanged"], second["exit_code"]) == (4, 1)
-    assert open_names == []
-    assert run([*CHECK, "--require", "absent"]) == 2
-    assert run([*CHECK, "--require", "absent"]) == 2
-
-
 def test_only_new_and_changed_files_are_opened(open_names, capfd) -> None:
     run(VERIFY)
     small_files(Path("more"), 5)

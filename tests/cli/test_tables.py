@@ -21,13 +21,9 @@ from sbbf_tool.cli.tables import (
     WORD,
     Column,
     Kind,
-    cell_width,
     format_cells,
     format_table,
-    shorten,
-    wrap,
 )
-from sbbf_tool.display import escape
 
 COLUMNS = (
     Column("column", NAME),
@@ -138,31 +134,3 @@ def test_no_cell_leaves_its_column(table, width):
             if gap >= 0:
                 cells = "".join(character + " " * (wcswidth(character) - 1) for character in line if wcswidth(character))
                 assert cells[gap : gap + GAP].strip() == "", line
-
-
-class TestShorten:
-    @given(NAMES, st.integers(12, 40))
-    def test_it_keeps_both_ends(self, name, width):
-        text = escape(name)
-        short = shorten(text, width)
-        assert wcswidth(short) <= width
-        if cell_width(text) <= width:
-            assert short == text
-        else:
-            start, _, end = short.partition("…")
-            assert text.startswith(start)
-            assert text.endswith(end)
-            assert start
-            assert end
-
-
-class TestWrap:
-    @given(
-        st.lists(st.sampled_from(["a", "word", "12,345", "3.1 kB", "x" * 50, "s3://a/b/c=1/2024-01-01/part-0001.parquet", "数量" * 9])),
-        st.integers(20, 60),
-    )
-    def test_every_word_comes_back(self, words, width):
-        lines = list(wrap(" ".join(words), width, "  "))
-        assert max(map(wcswidth, lines)) <= width
-        assert "".join("".join(lines).split()) == "".join("".join(words).split())
-        assert all(number in " ".join(lines) for number in ("12,345", "3.1 kB", "2024", "0001") if any(number in word for word in words))

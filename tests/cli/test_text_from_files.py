@@ -179,14 +179,6 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
             said_by([*arguments, "--debug"], capfd)
 
 
-def test_a_name_that_is_not_utf8_comes_back_from_json(fixtures, tmp_path, capfd):
-    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x9b::.parquet")
-    shutil.copy(fixtures / "pyarrow-plain.parquet", path)
-    for arguments in (["inspect", path, "--format", "json"], ["check", path, "--format", "json"], ["advise", path, "--format", "json"]):
-        (line,) = said_by(arguments, capfd).splitlines()
-        assert path in set(strings_of(json.loads(line)))
-
-
 @each("encoding", ["ascii", "latin-1", "utf-8"])
 def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
     path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path / "größe-漢-\U0001f600-\x9b.parquet")

@@ -96,21 +96,6 @@ def test_hidden_characters_of_a_values_file_are_reported(probe, tmp_path, name, 
         assert line.startswith(f"sbbf: warning: {where}: {hint}")
 
 
-@each("quiet", [[], ["--quiet"]])
-def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
-    values_file = tmp_path / "listed"
-    for content, hint in ((LATIN, "not UTF-8"), (b"ends\r\n", "part of the line end")):
-        values_file.write_bytes(content)
-        capfd.readouterr()
-        assert run(["probe", path, "s", "--values-file", str(values_file), *quiet]) == 1
-        assert hint in capfd.readouterr().err
-        for command in (["probe", str(Path(path).parent), "-c", "s"], ["probe", path, "-c", "s"], ["probe", path, "s"]):
-            assert run([*command, "--values-file", str(values_file)]) == 1
-            assert hint in capfd.readouterr().err
-    values_file.write_bytes(LATIN)
-    assert run(["probe", path, "b", "--values-file", str(values_file)]) == 0
-
-
 KEYS = [hashlib.md5(bytes([number]), usedforsecurity=False).digest() for number in range(20)]
 KEY = KEYS[3].hex()
 

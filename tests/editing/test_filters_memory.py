@@ -104,19 +104,6 @@ def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
 
 
 @pytest.mark.usefixtures("refuse_to_hold")
-def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
-    path = tmp_path / "two.parquet"
-    with pq.ParquetWriter(path, pa.schema([("v", pa.int64()), ("w", pa.int64())]), use_dictionary=False) as writer:
-        for _ in range(MANY):
-            writer.write_table(pa.table({"v": range(50), "w": range(50)}))
-    add_filters(path, ["v", "w"], ndv=NDV, in_place=True)
-    peak = count_bytes_in_memory(lambda: remove_filters(path, ["v"], compact=True, in_place=True))
-    assert peak < BOUND
-    assert {result.column for result in verify(path).filters} == {"w"}
-    assert verify(path).is_sound
-
-
-@pytest.mark.usefixtures("refuse_to_hold")
 @each("ways", [{}, {"append": True}, {"output": "out.parquet"}])
 def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypatch, ways):
     """In memory, in a temporary file of the kind without a name, or of one that had a name for a moment."""

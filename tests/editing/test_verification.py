@@ -14,7 +14,6 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import OpenEdit
 from sbbf_tool.operations import remove
 from sbbf_tool.parquet import patch
-from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.storage import local
 from sbbf_tool.storage.source import blocks_of
 from support.samples import listing, write_events
@@ -53,11 +52,6 @@ def test_a_filter_that_lacks_values(plain, tmp_path, monkeypatch, column, target
     monkeypatch.setattr(BloomFilter, "insert_hashes", insert_half)
     ways = {"in_place": True} if target == "in place" else {"output": tmp_path / "out.parquet"}
     assert_nothing_is_published(lambda: add_filters(plain, [column], **ways), tmp_path, "are absent from the new filter")
-
-
-def test_a_filter_that_loses_bits_in_folding(plain, tmp_path, monkeypatch):
-    monkeypatch.setattr(BloomFilter, "fold_to_fpp", lambda self, fpp: BloomFilter(bytes(self.bitset[:64])))
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "are absent from the new filter")
 
 
 class Tampering:
@@ -122,14 +116,6 @@ def test_a_footer_that_changed_elsewhere(plain, filtered, tmp_path, monkeypatch)
     assert_nothing_is_published(lambda: remove_filters(filtered, ["id"], in_place=True), tmp_path, "differs")
 
 
-def test_a_footer_with_a_place_that_is_not_the_filters(plain, tmp_path, monkeypatch):
-    def a_byte_beside(raw, places, cipher=None, **options):
-        return splice(raw, {key: place and FilterPlace(place.offset + 1, place.length) for key, place in places.items()})
-
-    monkeypatch.setattr(patch, "set_filters", a_byte_beside)
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "nothing was changed")
-
-
 def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
     """Each is a sound filter, of another row group."""
 
@@ -151,12 +137,6 @@ def test_removing_too_much(filtered, tmp_path, monkeypatch):
     monkeypatch.setattr(patch, "set_filters", all_of_them)
     work = lambda: remove_filters(filtered, ["id"], in_place=True)  # noqa: E731
     assert_nothing_is_published(work, tmp_path, "nothing was changed")
-
-
-def test_removing_too_little(filtered, tmp_path, monkeypatch):
-    monkeypatch.setattr(patch, "set_filters", lambda raw, places, cipher=None, **options: raw)
-    work = lambda: remove_filters(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_nothing_is_published(work, tmp_path, "cannot be read back")
 
 
 @each("excess", [1, 8, 100])

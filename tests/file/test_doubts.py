@@ -109,16 +109,6 @@ def test_other_filters_of_such_a_file_are_used(tmp_path: Path):
     assert [row.answer for row in sbbf_tool.probe(path, "id", [10**15 + 7]).values[0].row_groups] == ["cannot say", "absent"]
 
 
-def test_repair_trusts_no_unverified_header(tmp_path: Path):
-    path = tmp_path / "a.parquet"
-    halve_header(path)
-    sbbf_tool.repair(path, in_place=True, quick=True, drop=True)
-    assert sbbf_tool.probe(path, "id", [10**15 + 7]).values[0].row_groups[0].answer == "cannot say"
-    sbbf_tool.repair(path, in_place=True, quick=True)
-    assert sbbf_tool.verify(path).is_sound
-    assert sbbf_tool.probe(path, "id", [10**15 + 7]).is_absent
-
-
 def test_a_chunk_may_name_its_own_file(tmp_path: Path):
     def name(metadata: FileMetaData) -> None:
         for group in metadata.row_groups:

@@ -60,8 +60,3 @@ def test_a_copy_behind_the_pages_is_referenced_and_stays(tmp_path):
     remove_filters(path, ["id"], in_place=True, compact=True)
     assert inspect(path).unreferenced == ()
     assert path.read_bytes()[: footer_start(data)] == data[: footer_start(data)]
-
-
-def test_the_metadata_of_another_column_is_no_copy(tmp_path):
-    path = with_copies(write_events(tmp_path / "events.parquet"), of_column=1)
-    assert [unused.kind for unused in inspect(path).unreferenced] == ["unknown"]

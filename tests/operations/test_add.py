@@ -62,13 +62,6 @@ def test_pages_statistics_and_indexes_are_what_they_were(plain, out):
     assert pq.read_table(out).equals(events())
 
 
-def test_in_place_and_to_an_output_the_same_file_is_written(plain, out):
-    add_filters(plain, ["id"], output=out)
-    report = add_filters(plain, ["id"], in_place=True)
-    assert report.output == report.file == str(plain)
-    assert plain.read_bytes() == out.read_bytes()
-
-
 # Which filters
 
 

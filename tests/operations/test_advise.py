@@ -62,15 +62,6 @@ def test_the_estimated_size_is_the_size_of_the_built_filters(path, tmp_path):
     assert list(report.fix.columns) == chosen
 
 
-def test_saturated_filters_are_rebuilt(path, tmp_path):
-    filtered = tmp_path / "filtered.parquet"
-    add_filters(path, ["random_id"], output=filtered, max_bytes=64, force=True)
-    report, columns = advice(filtered)
-    assert columns["random_id"].verdict == "add"
-    assert report.fix is not None
-    assert report.fix.rebuild == "all"
-
-
 def test_engines_that_use_the_dictionary_do_not_benefit(tmp_path):
     path = write(tmp_path / "dictionaries.parquet", table().select(["random_id"]), use_dictionary=True)
     assert advice(path, engine_names=["spark"])[1]["random_id"].verdict == "no gain"
@@ -78,16 +69,6 @@ def test_engines_that_use_the_dictionary_do_not_benefit(tmp_path):
     (caution,) = advice(path)[1]["random_id"].cautions
     assert "Spark" in caution.partition(" use the dictionary")[0]
     assert "DuckDB" in caution.partition("only ")[2]
-
-
-def test_many_files_get_one_report(tmp_path):
-    """Each file has one row group, and ids are in all ranges: only all files together show how little min and max exclude."""
-    rows = table().select(["random_id", "sorted_id", "country"])
-    paths = [write(tmp_path / f"{at}.parquet", rows.slice(at * 2000, 2000)) for at in range(10)]
-    report, columns = advice(tmp_path)
-    assert (report.files, report.row_groups, len(report.sampled_files)) == (10, 10, 4)
-    assert {name: column.verdict for name, column in columns.items()} == {"random_id": "add", "sorted_id": "no gain", "country": "no gain"}
-    assert columns["random_id"].bytes == sum(pq.read_metadata(path).row_group(0).column(0).total_compressed_size for path in paths)
 
 
 def test_an_unreadable_file_does_not_prevent_advice_on_others(path, tmp_path):

@@ -91,15 +91,6 @@ def test_every_type(fixtures, tmp_path, dialect):
 # Query
 
 
-@each("dialect", NAMES)
-def test_a_draft_queried_in_its_dialect_answers_as_todays_does(events, dialect):
-    path = with_filters(events, dialect, ("name",))
-    names = pq.read_table(events)["name"].drop_null().unique().to_pylist()
-    assert not any(value.is_absent for value in probe(path, "name", names, dialect=dialect).values)
-    absent = probe(path, "name", [f"nobody {n}" for n in range(100)], dialect=dialect)
-    assert sum(value.is_absent for value in absent.values) > 90
-
-
 @each("dialect", ["current", *DRAFT_DIALECTS])
 @each("column", ["id", "name"])
 def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column, dialect):
@@ -112,18 +103,6 @@ def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column
         answers = {answer.answer for value in report.values for answer in value.row_groups}
         is_asked = name == dialect or (dialect == "current" and name != "draft2-final")
         assert ("cannot say" not in answers) if is_asked else (answers == {"cannot say"})
-
-
-def test_pages_that_cannot_be_read_bear_nothing_out(events):
-    path = with_filters(events, "draft1-page", ("id",))
-    data = bytearray(path.read_bytes())
-    start = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset or 4
-    data[start : start + 40] = b"\xff" * 40
-    path.write_bytes(data)
-    first, *rest = probe(path, "id", [-1], dialect="draft1-page").values[0].row_groups
-    assert first.answer == "cannot say"
-    assert "no value of the column can be read" in (first.reason or "")
-    assert {answer.answer for answer in rest} == {"absent"}
 
 
 # What the header leaves open

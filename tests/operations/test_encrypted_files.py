@@ -189,16 +189,6 @@ def test_without_a_column_key(file):
     assert verify(path, keys=keys_of("java-columns")).is_sound
 
 
-def test_without_the_footer_key_of_a_signed_file(file):
-    path = file("java-signed")
-    some = {"columns": {"name": SECRET["names"]}}
-    add_filters(path, ["name", "id"], in_place=True, keys=keys_of("java-signed"))
-    assert not probe(path, "name", [values("name", 0)[0]], keys=some).is_absent
-    assert [result.problem for result in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
-    with pytest.raises(RefusedError, match="the footer of the file is signed"):
-        add_filters(path, ["name"], in_place=True, rebuild="all", keys=some)
-
-
 @each("prefix, error, message", [(None, RefusedError, "does not store"), ("other", AuthenticationError, "the AAD prefix differs")])
 def test_an_aad_prefix_that_is_missing_or_another(file, prefix, error, message):
     with pytest.raises(error, match=message):

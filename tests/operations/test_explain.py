@@ -45,15 +45,6 @@ def test_sorted_row_groups_are_skipped_by_min_and_max(path):
     assert pyarrow.share_of_column_skipped == pytest.approx(1 - report.row_groups[1].column_bytes / report.column_bytes)
 
 
-def test_engines_that_use_dictionaries_query_them_before_the_filter(path):
-    report = explain(path, "country", "BZ")
-    assert {(row.statistics, row.dictionary) for row in report.row_groups} == {("maybe", "absent")}
-    assert report.absent
-    assert steps(report, "spark") == ["dictionary"] * 5
-    assert set(steps(report, "duckdb")) <= {"filter", "read"}
-    assert steps(report, "pyarrow") == ["read"] * 5
-
-
 @pytest.mark.parametrize(
     ("column", "value", "answers"),
     [

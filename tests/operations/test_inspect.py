@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, inspect, remove_filters, verify
+from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
@@ -93,12 +93,6 @@ def test_files_of_other_writers_have_no_unused_bytes(fixtures):
     assert {name: places for name, places in ranges.items() if places} == {}
 
 
-def test_the_footer_before_is_shown_and_not_its_filters(plain):
-    data = plain.read_bytes()
-    add_filters(plain, ["id"], in_place=True)
-    assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
-
-
 def test_each_kind_of_leftover_is_distinguished(filtered):
     former_places = places(filtered)
     data = filtered.read_bytes()
@@ -127,26 +121,8 @@ def test_a_long_footer_is_found_too(plain):
     assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
 
 
-def test_foreign_bytes_are_unknown(plain):
-    data = plain.read_bytes()
-    start = footer_start(data)
-    plain.write_bytes(data[:start] + b"an index of my own" + data[start:])
-    assert unused(plain) == [(start, 18, "unknown")]
-
-
 def test_where_a_filter_is_broken_nothing_is_called_unused(filtered):
     with open(filtered, "r+b") as stream:
         stream.seek(places(filtered)[0, "id"].offset)
         stream.write(bytes(20))
     assert unused(filtered) == []
-
-
-# Encrypted files
-
-
-def test_a_column_that_is_named_twice_counts_once(fixtures):
-    path = fixtures / "pyarrow-types-filters.parquet"
-    filters = inspect(path, ["words.list.element"]).filters
-    assert len(filters) == 4
-    assert inspect(path, ["words.list.element", "words.list.element", "words"]).filters == filters
-    assert len(verify(path, ["words.list.element", "words"]).filters) == 4

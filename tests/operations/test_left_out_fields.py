@@ -51,23 +51,6 @@ def structs(value: Any) -> Iterator[Any]:
 # Repetition types
 
 
-@each("page_version", ["1.0", "2.0"])
-@each("use_dictionary", [False, True])
-def test_every_value_of_a_column_without_a_repetition_type_is_found(tmp_path, page_version, use_dictionary):
-    path = tmp_path / "f.parquet"
-    x = pa.field("x", pa.int32(), nullable=False)
-    schema = pa.schema([pa.field("s", pa.string(), nullable=False), pa.field("g", pa.struct([x]), nullable=False)])
-    table = pa.table({"s": WORDS, "g": [{"x": number} for number in range(5)]}, schema)
-    pq.write_table(table, path, use_dictionary=use_dictionary, data_page_version=page_version)
-    leave_out(path, "SchemaElement", "repetition_type")
-    assert pq.read_table(path).column("s").to_pylist() == WORDS
-    add_filters(path, ["s", "g.x"], in_place=True)
-    assert all(not answer.is_absent for answer in (probe(path, "s", [word]) for word in WORDS))
-    assert all(not answer.is_absent for answer in (probe(path, "g.x", [number]) for number in range(5)))
-    assert probe(path, "s", ["zeta"]).is_absent
-    assert [duckdb.sql(f"select count(*) from '{path}' where s = '{word}'").fetchall() for word in WORDS] == [[(1,)]] * 5
-
-
 def test_files_of_fastparquet(tmp_path):
     """It leaves the field out for columns without nulls, but writes levels where the values are strings: every reader takes those for
     a value. Then the page holds as many values as it states, and bytes are left over.

@@ -128,14 +128,6 @@ def test_formats_for_programs_are_complete(path, tmp_path, capfd):
     assert pq.read_table(out).num_rows == len(rows)
 
 
-@pytest.mark.parametrize("where", ["file", "folder"])
-def test_a_file_without_values_finds_nothing(path, where, tmp_path, capfd):
-    values_file = tmp_path / "values"
-    values_file.write_text("\n")
-    assert run(["probe", path if where == "file" else str(Path(path).parent), "-c", "id", "--values-file", str(values_file)]) == 1
-    assert capfd.readouterr().err == f"sbbf: {values_file} has no values\n"
-
-
 def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):
     from sbbf_tool.cli import values
 

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, check, explain, probe, verify
-from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, FileMetaData, PageHeader, PageType
 from sbbf_tool.parquet.pages import page_range, read_page
 from sbbf_tool.parquet.structs import build_struct
@@ -199,22 +198,3 @@ def test_duckdb_reads_odd_pages(tmp_path: Path, case: str) -> None:
     """Other tests read the odd parts of these files."""
     values = make(tmp_path / "f.parquet", case)
     assert [row for (row,) in duckdb.sql(f"SELECT v FROM '{tmp_path}/f.parquet'").fetchall()] == values.to_pylist()
-
-
-@each(
-    "change, reason",
-    [
-        (lambda meta: setattr(meta, "total_compressed_size", meta.total_compressed_size - 60), None),
-        (lambda meta: (setattr(meta, "num_values", 2001), setattr(meta.statistics, "null_count", 0)), "footer"),
-    ],
-)
-def test_a_size_that_is_too_small_ends_where_the_values_end(tmp_path: Path, change: Callable[[Any], object], reason: str | None) -> None:
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"v": NAMES, "w": NAMES}), path, compression="none", **PLAIN)
-    edit_footer(path, lambda metadata: change(metadata.row_groups[0].columns[0].meta_data))
-    if reason is None:
-        add_filters(path, ["v"], in_place=True)
-        assert verify(path).filters[0].verified_values == len(NAMES)
-    else:
-        with pytest.raises(UnreadableError, match=reason):
-            add_filters(path, ["v"], in_place=True)

@@ -113,19 +113,6 @@ def test_filters_of_other_writers_stay(fixtures, tmp_path, writer):
     assert pq.read_table(out).equals(pq.read_table(source))
 
 
-def test_a_filter_with_a_broken_header_ends_the_tail(plain):
-    add_filters(plain, ["id"], in_place=True)
-    add_filters(plain, ["name"], in_place=True)
-    place = places(plain)[1, "name"]
-    with open(plain, "r+b") as stream:
-        stream.seek(place.offset)
-        stream.write(b"\xff" * 8)
-    damaged_data = plain.read_bytes()
-    assert tail_of(plain) == len(damaged_data)
-    add_filters(plain, ["score"], in_place=True)
-    assert plain.read_bytes()[: len(damaged_data)] == damaged_data
-
-
 @each("length", [104, 184, None])
 @each(
     "change",

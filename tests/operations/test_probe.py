@@ -31,19 +31,6 @@ def test_only_the_row_group_that_holds_a_value_may_hold_it(filtered, number, row
     assert answers(filtered, "score", n / 4) == expected
 
 
-def test_no_stored_value_is_absent(filtered):
-    table = pq.read_table(filtered)
-    for column, stored in (("id", table["id"]), ("name", table["name"]), ("tags", table["tags"].combine_chunks().flatten())):
-        values = stored.drop_null().unique().to_pylist()
-        assert all(not value.is_absent for value in probe(filtered, column, values).values)
-
-
-def test_a_file_is_absent_only_if_all_values_and_row_groups_are(filtered):
-    assert probe(filtered, "id", [1, 2, 3]).is_absent
-    assert not probe(filtered, "id", [1, 2, 7]).is_absent
-    assert [value.is_absent for value in probe(filtered, "id", [1, 7]).values] == [True, False]
-
-
 def test_without_a_filter_the_answer_is_no_filter(filtered):
     remove_filters(filtered, ["name"], in_place=True)
     assert answers(filtered, "name", "not there") == ["no filter"] * 3

@@ -93,13 +93,6 @@ def test_polars_and_pandas_read_the_pruned_dataset(lake):
     assert pruned_dataset.to_table(filter=ds.field("id") == value)["number"].to_pylist() == frame["number"].to_list()
 
 
-def test_an_empty_result_keeps_the_schema(lake):
-    report = sbbf_tool.prune(lake, "number", [-1])
-    assert (report.files, report.row_groups, report.bytes_to_read) == ((), 0, 0)
-    assert report.dataset().schema == ds.dataset(lake, partitioning="hive").schema
-    assert report.dataset().to_table().num_rows == 0
-
-
 def test_a_file_without_the_column_remains(lake, tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"something": [1, 2]}), path)

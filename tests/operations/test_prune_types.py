@@ -296,31 +296,9 @@ def test_the_first_file_lacks_the_column(tmp_path):
         sbbf_tool.prune(tmp_path, "w", [40])
 
 
-def test_the_first_file_has_only_nulls_of_no_type(tmp_path):
-    pq.write_table(pa.table({"v": pa.nulls(2), "at": [0, 1]}), tmp_path / "0.parquet")
-    pq.write_table(pa.table({"v": [30, 40], "at": [2, 3]}), tmp_path / "1.parquet", row_group_size=1)
-    assert rows_of(sbbf_tool.prune(tmp_path, "v", [40]).dataset(), 40) == [3]
-    assert rows_of(sbbf_tool.prune(tmp_path, "v", [None]).dataset(), None) == [0, 1]
-
-
 def test_a_later_file_that_is_not_parquet(tmp_path):
     pq.write_table(pa.table({"v": [1]}), tmp_path / "0.parquet")
     (tmp_path / "1.parquet").write_bytes(b"PAR1 and nothing more")
     for data in (tmp_path, ds.dataset([tmp_path / "0.parquet", tmp_path / "1.parquet"])):
         with pytest.raises(UnreadableError, match=r"1\.parquet"):
             sbbf_tool.prune(data, "v", [1])
-
-
-def test_int96_beyond_64_bits_of_nanoseconds(tmp_path):
-    """pyarrow reads 0001-01-01 as an instant of 1754."""
-    path = tmp_path / "v.parquet"
-    stored = [dt.datetime(1, 1, 1), dt.datetime(1000, 5, 5, 1, 2, 3), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), NOON]
-    table = pa.table({"v": pa.array(stored, pa.timestamp("us")), "at": range(4)})
-    pq.write_table(table, path, use_deprecated_int96_timestamps=True, row_group_size=1)
-    sbbf_tool.add_filters(path, ["v"], in_place=True, fpp=1e-6)
-    dataset = ds.dataset(path)
-    read = dataset.to_table()["v"].cast(pa.int64()).to_pylist()
-    for at, nanos in enumerate(read):
-        value = np.datetime64(nanos, "ns")
-        report = sbbf_tool.prune(dataset, "v", [value])
-        assert (rows_of(report.dataset(), value), report.row_groups) == ([at], 1)

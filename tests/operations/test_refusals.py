@@ -10,7 +10,7 @@ import pytest
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.errors import LockedError, NoColumnError, NothingToDoError
-from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
+from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.samples import listing, write_events
@@ -75,17 +75,6 @@ def test_a_signed_footer(filtered, tmp_path, change):
     assert_refused(work, tmp_path, error=LockedError, message="the footer of the file is signed", hint="give the file's key")
 
 
-def test_a_column_under_a_key(plain, tmp_path):
-    def encrypt(metadata: FileMetaData) -> None:
-        chunk = metadata.row_groups[0].columns[0]
-        chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
-
-    edit_footer(plain, encrypt)
-    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    place = "column id, row group 0"
-    assert_refused(work, tmp_path, error=LockedError, message="column is encrypted", hint="would leak its values", place=place)
-
-
 # Where the result goes
 
 
@@ -111,17 +100,6 @@ def test_a_target_that_exists(plain, filtered, tmp_path, change, kind):
         out = filtered
     work = lambda: change(filtered, ["id"], output=out)  # noqa: E731
     assert_refused(work, tmp_path, message="the target exists", hint="name another")
-
-
-@each("change", [add_filters, remove_filters])
-def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_path, change):
-    columns = ["name"] if change is add_filters else ["id"]
-    work = lambda: change(filtered, columns, output=filtered, dry_run=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the target exists", hint="name another")
-    (tmp_path / "_delta_log").mkdir()
-    work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="or allow changes to files of tables")
-    assert change(filtered, columns, dry_run=True).output == str(filtered)
 
 
 # Tables that record the sizes of their files

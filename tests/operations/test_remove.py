@@ -55,15 +55,6 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     assert len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
 
 
-@each("append, method", [(True, TRUNCATED), (False, NEW_FOOTER)])
-def test_the_last_layer_alone_is_cut_off(plain, append, method):
-    add_filters(plain, ["id"], in_place=True)
-    with_id = plain.read_bytes()
-    add_filters(plain, ["name"], in_place=True, append=append)
-    assert remove_filters(plain, ["name"], in_place=True).method == method
-    assert plain.read_bytes() == with_id
-
-
 def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
     add_filters(plain, ["id", "name"], in_place=True)
     before = listing(tmp_path)

@@ -34,7 +34,7 @@ from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.append import journal_of
 from support.corpus_edits import edit_footer
 from support.defects import DEFECTS, SOUND
-from support.samples import listing, places
+from support.samples import listing
 from support.tables import each
 
 # Takes a key: see test_encrypted_files.
@@ -125,27 +125,6 @@ def test_quick_finds_nothing_that_needs_the_data(path):
     assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"set length"}
     DEFECTS["empty-filter"].make(path)
     assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"rebuild"}
-
-
-def test_findings_that_need_rebuilding_stay_and_are_reported(path):
-    DEFECTS["partial-block"].make(path)
-    report = repair(path, drop=True, in_place=True)
-    assert {finding.rule for finding in report.remaining} >= {"partial-block"}
-    assert not report.is_sound
-
-
-def test_a_filter_with_false_negatives_and_no_length_is_dropped(path):
-    DEFECTS["hashed-as-text"].make(path)
-
-    def no_lengths(metadata: FileMetaData) -> None:
-        for group in metadata.row_groups:
-            group.columns[0].meta_data.bloom_filter_length = None
-
-    edit_footer(path, no_lengths)
-    (first, second) = repair(path, drop=True, in_place=True).steps
-    assert first.rules == ("hashed-as-text", "missing-length")
-    assert (first.fix, second.fix) == ("drop", "drop")
-    assert not [key for key in places(path) if key[1] == "id"]
 
 
 def test_an_append_that_was_interrupted_is_cut_back(path):

@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, probe, verify
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from support.corpus_edits import edit_footer
 from support.stored_values import stored
 from support.tables import each
 
@@ -42,21 +40,6 @@ def test_values_of_a_dictionary_with_repeated_entries(tmp_path: Path, indices: l
     (verified,) = verify(path).filters
     assert (verified.problem, verified.false_negatives, verified.verified_values) == (None, 0, len(indices))
     assert not any(answer.is_absent for answer in probe(path, "v", sorted(set(expected))).values)
-
-
-def test_an_unused_entry_below_min_value(tmp_path: Path) -> None:
-    """DuckDB's statistics have only the values of the row group, but its dictionary has an empty text for each other value of the ENUM."""
-    path = tmp_path / "f.parquet"
-    write_repeated(path, ["  ", "..", "blue"], "..", "  ", [2] * 50)
-
-    def state(metadata: FileMetaData) -> None:
-        statistics = metadata.row_groups[0].columns[0].meta_data.statistics
-        statistics.min_value = statistics.max_value = b"blue"
-
-    edit_footer(path, state)
-    report = add_filters(path, ["v"], in_place=True)
-    assert (len(report.filters), [warning for warning in report.warnings if "statistics" in warning]) == (1, [])
-    assert verify(path).filters[0].problem is None
 
 
 @pytest.mark.engines

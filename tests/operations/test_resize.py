@@ -63,13 +63,6 @@ def test_larger_filters_take_the_data(plain, tmp_path):
         assert listing(tmp_path) == before
 
 
-def test_filters_that_cannot_be_folded_stay_and_are_reported(large, tmp_path):
-    resize_filters(large, ["id"], num_bytes=64, in_place=True)
-    report = resize_filters(large, num_bytes=256, in_place=True)
-    assert {(row.column, row.new_bytes) for row in report.filters} == {("name", 256)}
-    assert report.not_resized == tuple(f"column id, row group {n}: it has 64 bytes" for n in range(3))
-
-
 @each("name", ["spark-1000-bytes", "spark-96-bytes"])
 def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"

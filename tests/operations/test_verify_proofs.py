@@ -178,26 +178,6 @@ def test_our_own_filters_know_both_zeros_and_nan(tmp_path: Path):
 # Values that cannot be verified
 
 
-@pytest.fixture
-def damaged_file(tmp_path: Path) -> Path:
-    """A page of `id` in row group 1 says nonsense; all other chunks are whole."""
-    path = Path(shutil.copy(FIXTURES / "pyarrow-filters.parquet", tmp_path))
-    with ParquetFile.open(path) as file:
-        start = file.footer.chunk(1, file.footer.columns[0].index).data_page_offset
-    data = bytearray(path.read_bytes())
-    data[start : start + 40] = b"\xff" * 40
-    path.write_bytes(data)
-    return path
-
-
-def test_undecodable_pages_are_reported_and_the_rest_is_verified(damaged_file: Path):
-    report = verify(damaged_file)
-    assert [(result.column, result.row_group) for result in report.filters if result.problem] == [("id", 1)]
-    (unread,) = report.unreadable
-    assert unread.startswith("column id, row group 1: the pages cannot be decoded")
-    assert all(result.is_verified for result in report.filters if not result.problem)
-
-
 @each("zero", [False, True])
 @each("union", ["algorithm", "hash", "compression"])
 def test_a_header_of_another_kind_is_neither_verified_nor_false(tmp_path: Path, union: str, zero: bool):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, add_filters, check, repair, resize_filters, verify
+from sbbf_tool import RefusedError, add_filters, check, repair, resize_filters
 from sbbf_tool.bloom import sizing
 from sbbf_tool.reports.findings import ERROR, WARNING
 from support.samples import places
@@ -27,14 +27,6 @@ def path(tmp_path):
 
 
 class TestAdd:
-    def test_other_columns_go_on(self, path: Path):
-        report = add_filters(path, ["id", "kind"], in_place=True, max_bytes=64)
-        assert {row.column for row in report.filters} == {"kind"}
-        assert [(row.row_group, row.column, row.bitset_bytes) for row in report.saturated_filters] == [(0, "id", 64), (1, "id", 64)]
-        assert all(row.fpp > 0.99 for row in report.saturated_filters)
-        assert {column for _, column in places(path)} == {"kind"}
-        assert verify(path).is_sound
-
     def test_nothing_but_saturated_filters_is_refused(self, path: Path, tmp_path: Path):
         old = path.read_bytes()
         for target in ({"in_place": True}, {"output": tmp_path / "out.parquet"}):
@@ -62,15 +54,6 @@ class TestOtherVerbs:
         with pytest.raises(RefusedError, match="left out"):
             resize_filters(path, "id", num_bytes=64, in_place=True)
         assert resize_filters(path, num_bytes=64, in_place=True, force=True).saturated_filters == ()
-
-    def test_a_repair_leaves_what_it_cannot_better(self, path: Path, monkeypatch: pytest.MonkeyPatch):
-        add_filters(path, ["id", "kind"], in_place=True, max_bytes=64, force=True)
-        old = path.read_bytes()
-        monkeypatch.setattr(sizing, "MAX_BYTES", 128)
-        report = repair(path, in_place=True)
-        assert report.steps == ()
-        assert {row.column for row in report.saturated_filters} == {"id"}
-        assert path.read_bytes() == old
 
     def test_a_repair_drops_a_harmful_filter_that_it_cannot_replace(self, path: Path, monkeypatch: pytest.MonkeyPatch):
         add_filters(path, ["id"], in_place=True)

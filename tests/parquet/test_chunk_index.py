@@ -14,13 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sbbf_tool import probe
-from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import chunk_index, footer_structs
-from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.splice import FilterPlace
 from support import made_footers as made
 from support import wire
-from support.footer_index import assert_index_agrees, footer_of, needs_walker, without_walker
+from support.footer_index import assert_index_agrees, footer_of, needs_walker
 from support.made_footers import column_chunk, column_metadata, file_metadata, row_group
 from support.tables import each
 from support.wire import Field, Struct
@@ -127,12 +124,6 @@ def test_what_the_walker_takes_and_what_it_leaves_to_the_parser(footer, is_taken
     assert assert_index_agrees(wire.write(footer)) == is_taken
 
 
-def test_an_id_of_more_than_16_bits_is_left_to_the_parser():
-    raw = wire.write(with_meta())
-    at = raw.rindex(b"\0\0\x16\xc8\1")
-    assert not assert_index_agrees(raw[:at] + b"\x06" + wire.number(14 + 65536) + wire.number(99) + raw[at:])
-
-
 def test_the_walker_refuses_what_is_no_table():
     from sbbf_tool.parquet import _compact
 
@@ -183,22 +174,3 @@ def test_probe_parses_one_chunk_per_row_group(wide, work):
     assert len(probe(wide, "c0", [5]).values[0].row_groups) == ROW_GROUPS
     # The passes find what shares bytes with a filter, which then excludes nothing.
     assert work == {"FileMetaData": 1, "ColumnChunk": ROW_GROUPS, "walks": 1, "passes": 3}
-
-
-def test_the_places_of_filters_are_the_same_of_few_columns_and_of_all(wide):
-    footer = Footer(footer_of(wide), 4)
-    every = footer.filter_places()
-    assert {key[1] for key in every} == {0, 100}
-    assert all(isinstance(place, FilterPlace) for place in every.values())
-    assert footer.filter_places({100, 7}) == {key: place for key, place in every.items() if key[1] == 100}
-    assert footer.filter_places(range(COLUMNS - 1)) == every
-    assert every == {(number, column): footer.filter_place(number, column) for number in range(ROW_GROUPS) for column in (0, 100)}
-    with without_walker():
-        assert Footer(footer_of(wide), 4).filter_places() == every
-
-
-def test_a_row_group_without_its_chunks_is_an_error_of_the_same_words():
-    raw = wire.write(file_metadata([row_group([CHUNK]), row_group([CHUNK, CHUNK])], 1))
-    with pytest.raises(UnreadableError, match="row group 1: the row group has 2 column chunks, but the schema has 1 leaf columns"):
-        Footer(raw, 4)
-    assert assert_index_agrees(raw)

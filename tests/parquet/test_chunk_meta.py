@@ -34,17 +34,6 @@ def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most,
     assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)
 
 
-def test_nothing_is_known_of_a_locked_chunk():
-    meta = ChunkMeta(ColumnChunk(file_path="elsewhere"))
-    assert meta.is_locked
-    assert meta.is_encrypted
-    assert (meta.bytes, meta.values, meta.nulls, meta.non_null_values, meta.type) == (0, None, None, None, None)
-    assert meta.stated_filter == (None, None)
-    assert not meta.has_only_nulls
-    assert not meta.is_dictionary_encoded
-    assert (meta.external, meta.page_range) == ("elsewhere", (0, 0))
-
-
 def test_what_is_stated_of_a_chunk():
     """One with bounds does not have only nulls; a size that is not stated counts as zero."""
     for name in ("min", "max", "min_value", "max_value"):

@@ -76,13 +76,6 @@ def test_a_quoted_path_is_read_back(path):
     assert unquote(quote(path)) == path
 
 
-@given(st.lists(st.lists(parts, min_size=1, max_size=3).map(tuple), min_size=1, max_size=8, unique=True))
-def test_every_column_is_found_by_the_name_it_is_shown_with(paths):
-    columns = [Column(at, path, path, "INT32", 0, None, 0, 0) for at, path in enumerate(paths)]
-    for column in columns:
-        assert find_column(columns, column.name) is column
-
-
 # Finding
 
 

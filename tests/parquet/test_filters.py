@@ -87,23 +87,6 @@ def test_a_header_of_another_kind_is_beyond_us_with_the_reason(raw, reason):
 # None
 
 
-@each(
-    "raw",
-    {
-        "nothing": b"",
-        "zeros": b"\0" * 64,
-        "ones": b"\xff" * 64,
-        "magic": b"PAR1" * 16,
-        "only an algorithm": bytes.fromhex("1c00") + b"\0" * 20,
-        "a size of another kind": wire.write((Field(1, wire.I64, b"\x80\x01"), *ALL)),
-        **{f"cut to {end}": build_header(128 << 20)[:end] for end in range(19)},
-    },
-)
-def test_other_bytes_are_unreadable(raw):
-    with pytest.raises(UnreadableError):
-        parse_header(raw)
-
-
 @st.composite
 def header_mutants(draw: st.DrawFn) -> bytes:
     raw = bytearray(draw(st.sampled_from([build_header(1024), header(64, *ALL), *(raw_header for raw_header, _ in BEYOND_US.values())])))

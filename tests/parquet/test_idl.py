@@ -33,7 +33,6 @@ from sbbf_tool.parquet.idl.ttypes import (
 from support.tables import each
 
 ROOT = Path(__file__).resolve().parents[2]
-DEFINITION = ROOT / "thrift" / "parquet.thrift"
 MODULES = ROOT / "sbbf_tool" / "parquet" / "idl"
 
 """The library's C extension, and the Python code it falls back on where it could not be compiled."""
@@ -85,49 +84,6 @@ def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Pat
     if version_line(tmp_path / "ttypes.py") == version_line(MODULES / "ttypes.py"):
         for module in tmp_path.glob("*.py"):
             assert module.read_bytes() == (MODULES / module.name).read_bytes(), f"{module.name}: run thrift/regenerate"
-
-
-PRIMITIVES = {
-    "bool": (TType.BOOL, None),
-    "i8": (TType.BYTE, None),
-    "i16": (TType.I16, None),
-    "i32": (TType.I32, None),
-    "i64": (TType.I64, None),
-    "double": (TType.DOUBLE, None),
-    "string": (TType.STRING, "UTF8"),
-    "binary": (TType.STRING, "BINARY"),
-}
-
-
-def defined() -> dict[str, Any]:
-    """What `described` should give, read from the definition itself: no compiler needed, and none trusted."""
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", DEFINITION.read_text(), flags=re.DOTALL)
-    blocks = re.findall(r"\b(struct|union|enum)\s+(\w+)\s*\{(.*?)\}", text, flags=re.DOTALL)
-    enums = {name for kind, name, _ in blocks if kind == "enum"}
-
-    def wire(kind: str) -> tuple[int, Any]:
-        if kind.startswith("list<"):
-            element, arguments = wire(kind[5:-1])
-            return TType.LIST, [element, arguments, False]
-        return PRIMITIVES.get(kind) or ((TType.I32, None) if kind in enums else (TType.STRUCT, kind))
-
-    definitions: dict[str, Any] = {}
-    for kind, name, body in blocks:
-        assert name not in definitions, f"{name} is defined twice"
-        if kind == "enum":
-            definitions[name] = {int(value): member for member, value in re.findall(r"(\w+)\s*=\s*(\d+)", body)}
-            continue
-        fields = re.findall(r"(\d+):\s*(?:(?:required|optional)\s+)?([\w<>]+)\s+(\w+)(?:\s*=\s*(\w+))?", body)
-        spec: list[Any] = [None] * (1 + max((int(i) for i, *_ in fields), default=-1))
-        for i, type_, field, default in fields:
-            value = {"": None, "true": True, "0": 0}[default]
-            spec[int(i)] = [int(i), wire(type_)[0], field, wire(type_)[1], value]
-        definitions[name] = spec
-    return definitions
-
-
-def test_the_modules_have_every_field_of_the_definition() -> None:
-    assert describe(ttypes) == defined()
 
 
 # --- the definition is what the format says -------------------------------------------------------------------------

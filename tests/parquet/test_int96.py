@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from sbbf_tool.parquet import equals, int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.literals import parse, parse_object
-from sbbf_tool.parquet.logical import Logical
+from sbbf_tool.parquet.literals import parse_object
 from support.tables import each
 
 DAY = 86_400 * 10**9
 EPOCH = 2_440_588
 INT96 = Column(0, ("at",), ("at",), "INT96", 0, None, 0, 0)
-INTERVAL = Column(0, ("span",), ("span",), "FIXED_LEN_BYTE_ARRAY", 12, Logical("INTERVAL"), 0, 0)
 
 INSTANTS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3 * DAY, 3 * DAY) | st.integers(-5, 5).map(lambda days: days * DAY)
 
@@ -104,10 +102,3 @@ def test_writers_known_to_use_one_of_the_two_forms(fixtures: Path, created_by: s
         assert equals.uncertainty(footer, footer.columns[1]) == writer
         assert equals.uncertainty(footer, footer.columns[0]) is None
     assert int96.unknown_writer(None)
-
-
-@each("text, months, days, millis", [("PT24H", 0, 1, 0), ("P30D", 1, 0, 0), ("P29DT24H", 1, 0, 0)])
-def test_an_interval_is_looked_up_as_duckdb_compares_it_too(text: str, months: int, days: int, millis: int) -> None:
-    forms = parse(INTERVAL, text).forms
-    assert len(forms) == 2
-    assert forms[1] == struct.pack("<iiI", months, days, millis)

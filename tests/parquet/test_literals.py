@@ -6,14 +6,13 @@ import datetime as dt
 import struct
 import uuid
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import format_plain, other_meaning, parse, parse_object
+from sbbf_tool.parquet.literals import format_plain, parse, parse_object
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from support.tables import each
@@ -314,24 +313,6 @@ def test_python_objects(leaf: Column, value: object, plain: bytes) -> None:
 
 
 @each(
-    "leaf, values",
-    [
-        (INT32, [1.5, True, np.True_, object(), dt.date(2024, 1, 1), b"abc"]),
-        (DECIMAL9, [12.5, np.float32(12.5), Fraction(25, 2)]),
-        (DATE, [dt.datetime(2024, 1, 1)]),
-        (STRING, [7, dt.date(2024, 1, 1)]),
-        (DOUBLE, [10**400, 1j]),
-        (FOUR_BYTES, [b"abc"]),
-        (timestamp("MICROS", utc=False), [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]),
-    ],
-)
-def test_python_objects_of_another_type_are_usage_errors(leaf: Column, values: list[object]) -> None:
-    for value in values:
-        with pytest.raises(UsageError, match="is not a value of"):
-            parse_object(leaf, value)
-
-
-@each(
     "leaf, plain, text",
     [
         (INT8, i32(300), "0x2c010000"),
@@ -385,28 +366,3 @@ def test_stored_bytes_as_a_person_reads_them(leaf: Column, plain: bytes, text: s
 def test_an_annotation_on_a_physical_type_that_cannot_have_it_means_nothing(leaf: Column, text: str, plain: bytes) -> None:
     """The specification requires it of readers. A query by the annotation would look up bytes that are never stored: `absent`."""
     assert parse(leaf, text).forms == (plain,)
-
-
-_KEY = "eccbc87e4b5ce2fe28308fd9f2a7baf3"
-_DASHED = "eccbc87e-4b5c-e2fe-2830-8fd9f2a7baf3"
-
-
-@each(
-    "leaf, text, meant",
-    [
-        # As md5sum and BigQuery, PostgreSQL, SQLite and MySQL, Spark, and DuckDB print bytes.
-        *((BYTES, text, f"0x{_KEY}") for text in (_KEY, _KEY.upper(), f"\\x{_KEY}", f"X'{_KEY}'", f"x'{_KEY.upper()}'", _DASHED)),
-        (BYTES, "[EC CB C8 7E]", "0xeccbc87e"),
-        (BYTES, "\\xEC\\xCB\\xC8~K", "0xeccbc87e4b"),
-        (STRING, _DASHED, _KEY),
-        (STRING, _KEY, _DASHED),
-        *((BYTES, text, None) for text in ("1234", "eccbc87", "a text", "0xeccbc87e", "X'e", "[EC", "cafe babe")),
-        *((STRING, text, None) for text in ("eccbc87e", "X'eccb'", "a text", "0xeccbc87e")),
-        (UUID, _DASHED, None),
-        (INT32, "12345678", None),
-    ],
-)
-def test_text_in_another_notation_is_named(leaf: Column, text: str, meant: str | None) -> None:
-    words = other_meaning(leaf, text)
-    assert (words is None) == (meant is None)
-    assert words is None or words.endswith(f" as {meant}")

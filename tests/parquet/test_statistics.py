@@ -110,11 +110,6 @@ class TestDoubtful:
         assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=number, max_value=nan) is None
         assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=nan, max_value=nan) is None
 
-    @each("low, high", [(2, 1), (None, 1)])
-    def test_a_minimum_above_the_maximum_or_alone(self, low: int | None, high: int, tmp_path: Path):
-        fields = {"max_value": high.to_bytes(8, "little")} | ({"min_value": low.to_bytes(8, "little")} if low is not None else {})
-        assert self.bounds_with(tmp_path, pa.array([1]), **fields) is None
-
     def test_bounds_of_the_wrong_width(self, tmp_path: Path):
         assert self.bounds_with(tmp_path, pa.array([1]), min_value=b"\1", max_value=b"\2") is None
         assert self.bounds_with(tmp_path, pa.array([1.0]), min_value=b"\1", max_value=b"\2") is None

@@ -166,12 +166,3 @@ def test_nested_structs(depth):
     else:
         with pytest.raises(UnreadableError, match="nested"):  # the extension of thrift before 0.25 ends the process here
             parse_prefix(PageHeader, data)
-
-
-@each("fields", {"data_page_header": b"\x5c", "its statistics": b"\x5c\x5c"})
-@each("depth", [64, 65])
-def test_structs_of_the_definition_count_as_one_level_each(fields, depth):
-    """An unknown struct is nested in fields that the definition has; `depth` counts the page header, these and the unknown ones."""
-    unknown = depth - 1 - len(fields)
-    data = fields + b"\xfc" + b"\x1c" * (unknown - 1) + b"\0" * depth
-    assert (by_python(PageHeader, data) is not None) == (depth == 64)

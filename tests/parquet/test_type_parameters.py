@@ -66,14 +66,6 @@ def test_decimals(physical, length, most, precision):
         assert_distinguished(column_of(type=physical, type_length=length, **older), is_known=is_known)
 
 
-def test_as_many_digits_as_the_bytes_hold():
-    for length in range(1, 100):
-        most = len(str(2 ** (8 * length - 1) - 1)) - 1
-        for precision in (most, most + 1):
-            element = {"type": Type.FIXED_LEN_BYTE_ARRAY, "type_length": length, "precision": precision, "scale": 0}
-            assert_distinguished(column_of(converted_type=ConvertedType.DECIMAL, **element), is_known=precision == most)
-
-
 def test_integers_and_times():
     for bits in (None, -128, -8, -1, 0, 1, 7, 8, 9, 16, 31, 32, 33, 64, 65, 127):
         for signed in (None, True, False):

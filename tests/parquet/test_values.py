@@ -15,23 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
-from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import annotate, decimal, edit_footer
 from support.newer_pyarrow import arrow_type
 from support.stored_values import stored
 from support.tables import each
-
-
-def equals(path: Path, name: str = "v") -> set[int]:
-    """The hashes of what is not stored and means the same."""
-    with ParquetFile.open(path) as file:
-        column = find_column(file.footer.columns, name)
-        return {h for values in read_chunk(file.source.open_arrow, file.footer, 0, column) for h in values.hashes_of_equals()}
 
 
 def write(path: Path, values: pa.Array, **options: Any) -> Path:
@@ -97,13 +86,6 @@ def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_a
     assert stored(annotate(path, {"v": decimal(9, 2)})) == forms
 
 
-@each("use_dictionary", [True, False])
-def test_booleans_are_a_byte_each(tmp_path: Path, use_dictionary: bool) -> None:
-    path = write(tmp_path / "f.parquet", pa.array([True, None, False, True]), use_dictionary=use_dictionary)
-
-    assert stored(path) == [b"\x01", b"\x00", b"\x01"]
-
-
 # Encodings, pages, codecs
 
 INTEGERS, STRINGS = list(range(-3000, 3000)), [f"value {n * n}" for n in range(3000)]
@@ -154,38 +136,3 @@ def test_a_codec_that_cannot_be_had_is_an_answer_with_a_reason(tmp_path: Path) -
     with pytest.raises(UnreadableError, match=r"(?i)lzo") as caught:
         stored(path)
     assert caught.value.place == "column v, row group 0"
-
-
-# What means the same and is not stored
-
-
-@each("kind, layout", [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")])
-def test_zeros_and_nans(tmp_path: Path, kind: pa.DataType, layout: str) -> None:
-    def array(*values: float) -> pa.Array:
-        return pa.array([np.float16(value) for value in values] if kind == pa.float16() else list(values), kind)
-
-    positive, negative = struct.pack(layout, 0.0), struct.pack(layout, -0.0)
-    nan = struct.pack(layout, float("nan"))
-    negative_nan = nan[:-1] + bytes([nan[-1] | 0x80])
-    zeros, nans = {hash_value(positive), hash_value(negative)}, {hash_value(nan), hash_value(negative_nan)}
-
-    for number, (values, expected) in enumerate(
-        [
-            ((1.5,), set()),
-            ((1.5, 0.0), zeros),
-            ((-0.0,), zeros),
-            ((float("nan"),), nans),
-            ((-0.0, float("nan"), 2.0), zeros | nans),
-            ((float("inf"),), set()),
-        ]
-    ):
-        assert equals(write(tmp_path / f"{number}.parquet", array(*values))) == expected
-
-
-def test_nans_with_a_payload_are_stored_as_they_are(tmp_path: Path) -> None:
-    bits = np.array([0x7FF8000000000001, 0xFFF0000000000001, 0x7FF8000000000000], np.uint64)
-
-    path = write(tmp_path / "f.parquet", pa.array(bits.view(np.float64)))
-
-    assert stored(path) == [struct.pack("<Q", int(value)) for value in bits]
-    assert equals(path) == {hash_value(bytes.fromhex("000000000000f87f")), hash_value(bytes.fromhex("000000000000f8ff"))}

@@ -118,14 +118,6 @@ def test_an_empty_page_at_the_start_hides_no_value(tmp_path: Path) -> None:
     assert not probe(tmp_path / "with_filters.parquet", "v", [1]).is_absent
 
 
-def test_a_required_leaf_of_a_struct_that_is_null_is_no_value(tmp_path: Path) -> None:
-    """Where the struct is null pyarrow leaves a zero in the leaf: it must not be hashed."""
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"v": pa.array([{"x": 1}, None, {"x": 3}, None], pa.struct([REQUIRED_X]))}), path)
-
-    assert stored(path, "v.x") == [struct.pack("<i", 1), struct.pack("<i", 3)]
-
-
 def test_lists_of_two_levels(tmp_path: Path) -> None:
     """As parquet-avro, Thrift and Hive wrote them: the repeated thing is the element."""
     path = tmp_path / "f.parquet"

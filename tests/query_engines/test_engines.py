@@ -39,7 +39,6 @@ LOGICAL = [
     *(Logical(kind, unit=unit, utc=utc) for kind in ("TIME", "TIMESTAMP") for unit in UNITS for utc in (True, False)),
     *(Logical("DECIMAL", precision=digits, scale=0) for digits in (0, 1, 9, 10, 18, 19, 36, 37, 38, 39, 76, 1000)),
 ]
-PLAIN = ["INT32", "INT64", "FLOAT", "DOUBLE"]
 
 
 def column(physical: str, logical: Logical | None = None, *, length: int = 0, path: tuple[str, ...] = ("c",), repeated: int = 0) -> Column:
@@ -52,7 +51,6 @@ def decimal(digits: int, physical: str = "FIXED_LEN_BYTE_ARRAY", length: int = 0
 
 FLOAT16 = column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2)
 STRING = column("BYTE_ARRAY", Logical("STRING"))
-MILLIS = column("INT64", Logical("TIMESTAMP", unit="MILLIS"))
 
 
 def all_columns():
@@ -89,13 +87,6 @@ class TestData:
             assert verdict.source.startswith("https://")
             assert verdict.evidence in EVIDENCE
             assert verdict.explanation
-
-    def test_an_engine_without_rows_uses_no_filter(self):
-        idle = [engine for engine in engines().engines if not engine.uses_filters]
-        assert {"pyarrow", "polars", "fastparquet", "presto"} <= {engine.id for engine in idle}
-        for engine in idle:
-            assert {verdict.verdict for verdict in engine.verdicts} == {"unused"}
-            assert engine.predicates is None
 
     def test_a_table_that_breaks_a_rule_is_rejected(self):
         def broken(change):
@@ -168,15 +159,6 @@ class TestCompleteness:
 
 
 class TestVerdicts:
-    def test_what_is_known_of_an_engine(self):
-        for name in ("duckdb", "datafusion", "spark", "trino", "hyparquet", "cudf"):
-            assert {verdict_of(name, column(physical)).verdict for physical in PLAIN} == {"used"}, name
-        for name in ("pyarrow", "polars", "fastparquet", "pyiceberg", "presto", "parquet-net"):
-            assert verdict_of(name, STRING, bitset_bytes=1000, has_length=False).verdict == "unused", name
-        assert verdict_of("hyparquet", STRING, has_length=False).verdict == "unused"
-        assert verdict_of("datafusion", STRING, has_length=False).verdict == "used"
-        assert [find_engine(name).dictionary_first for name in ("spark", "duckdb", "iceberg-java")] == [True, False, True]
-
     def test_the_place_in_the_schema_decides_whether_a_filter_is_used(self):
         field, item = column("INT64", path=("s", "x")), column("INT64", path=("l", "list", "element"), repeated=1)
         value, key = (column("INT64", path=("m", "key_value", name), repeated=1) for name in ("value", "key"))
@@ -213,26 +195,6 @@ class TestWarnings:
         assert [warning for leaf in plain for warning in list_warnings(leaf)] == []
         assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
 
-    @each(
-        "of, beginning",
-        [
-            (FLOAT16, "DuckDB loses rows"),
-            (decimal(39, length=17), "DuckDB loses rows"),
-            (decimal(50, "BYTE_ARRAY"), "DuckDB loses rows"),
-            (MILLIS, "Iceberg Java loses rows"),
-            (decimal(9, length=16), "Iceberg Java loses rows"),
-            (decimal(9, "BYTE_ARRAY"), "Iceberg Java loses rows"),
-            (column("INT32", Logical("INT", bits=8)), "cuDF loses rows"),
-            (decimal(9, length=4), "DataFusion 36.0.0 to 54.1.0 loses rows"),
-            (column("BYTE_ARRAY"), "DuckDB 1.5.0 to 1.5.6 loses rows"),
-            (column("FIXED_LEN_BYTE_ARRAY", length=16), "DuckDB 1.5.0 to 1.5.6 loses rows"),
-        ],
-    )
-    def test_a_warning_names_the_engine_and_a_fix(self, of, beginning):
-        (warning_text,) = [warning for warning in list_warnings(of) if warning.startswith(beginning)]
-        assert "; " in warning_text
-        assert ("according to its source code, not tested" in warning_text) == beginning.startswith("Iceberg")
-
     def test_duckdb_uses_the_filters_of_intervals_that_it_marks(self, tmp_path):
         """With every bit set to zero, it finds no row."""
         for mark in ("true", "false"):
@@ -252,29 +214,6 @@ class TestWarnings:
             (engine,) = (engine for engine in explain(path, "v", "P97D").engines if engine.engine == "duckdb")
             (note,) = inspect(path).notes
             assert (engine.skipped_by_filter, "DuckDB" in note) == ((1, True) if mark == "true" else (0, False))
-
-    def test_inspect_reports_a_warning_once_per_column(self, fixtures):
-        path = fixtures / "pyarrow-types-filters.parquet"
-        assert inspect(path, ["half", "id"]).notes == (f"column half: {'; '.join(list_warnings(FLOAT16))}",)
-        assert inspect(fixtures / "pyarrow-types.parquet", all_chunks=True).notes == ()
-
-
-class TestNames:
-    @each(
-        "name, families",
-        [
-            ("float16", {"float16"}),
-            ("FLOAT", {"float"}),
-            ("INT64 TIMESTAMP(MILLIS,UTC)", {"timestamp-millis-utc"}),
-            ("timestamp(millis,utc)", {"timestamp-millis-utc"}),
-            ("nanos", {"time-nanos-utc", "time-nanos-local", "timestamp-nanos-utc", "timestamp-nanos-local"}),
-            ("INT32 DECIMAL(9,2)", {"decimal-int32"}),
-            ("uuid", {"uuid"}),
-            ("other types", {"other"}),
-        ],
-    )
-    def test_a_type_is_found_by_its_name_or_a_part_of_it(self, name, families):
-        assert {family.id for family in engines(name).families} == families
 
 
 class TestArrowTypes:

@@ -205,8 +205,3 @@ def test_names_in_html_are_escaped() -> None:
         assert "<script>alert(1)</script>\\x1b[31m\\n\\u202e&\\udcff" in "".join(cells.text)
         assert page.replace("\n", "").isprintable()
         assert repr(report).isprintable()
-
-
-def test_bytes_of_names_that_are_no_utf8_are_escaped_in_arrow() -> None:
-    report = replace(sbbf_tool.inspect(FILTERS), file="a\udcff")
-    assert set(report.to_arrow()["file"].to_pylist()) == {"a\\udcff"}

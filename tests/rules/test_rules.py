@@ -123,12 +123,6 @@ class TestWorth:
         replace_filter(path, 0, bloom)
         assert bool(findings(path, "nearly-empty")) is is_reported
 
-    def test_an_empty_filter_with_false_negatives_is_not_called_large(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
-        replace_filter(path, 0, BloomFilter.empty(1024))
-        assert not findings(path, "nearly-empty")
-        assert findings(path, "empty-filter")
-
     def test_saturated_begins_above_one_half(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(1300)}, groups=1, filters=("c",))
         for values, is_reported in ((800, False), (1300, True)):
@@ -209,20 +203,6 @@ class TestPolicy:
         assert not findings(path, "fpp-above-limit", Limits(max_fpp=bits.fpp))
         assert findings(path, "fpp-above-limit", Limits(max_fpp=bits.fpp * 0.999))
 
-    def test_distinct_values_at_the_limit_are_enough_and_one_less_is_not(self, tmp_path):
-        path = tmp_path / "f.parquet"
-        bits = value_of(path, 100).filters[0].bits
-        assert bits is not None
-        assert bits.ndv is not None
-        assert not findings(path, "too-few-values", Limits(min_ndv=bits.ndv))
-        assert findings(path, "too-few-values", Limits(min_ndv=2))
-
-    def test_chunk_bytes_at_the_limit_are_allowed_and_one_less_is_not(self, tmp_path):
-        path = tmp_path / "f.parquet"
-        chunk_bytes = value_of(path, 100).filters[0].chunk_bytes
-        assert not findings(path, "chunk-too-small", Limits(min_chunk_bytes=chunk_bytes))
-        assert findings(path, "chunk-too-small", Limits(min_chunk_bytes=chunk_bytes + 1))
-
 
 class TestBoolean:
     def test_what_arrow_rs_writes_is_true(self, fixtures):
@@ -280,15 +260,6 @@ class TestUnreferencedBytes:
         assert re.fullmatch(rf"65,536 bytes, \d+\.\d % of the file, from byte {start:,}: unknown \(65,536\)", fact), fact
         (finding,) = findings(path, self.RULE)
         assert (finding.column, finding.fix, finding.severity) == (None, None, "info")
-
-    def test_a_filter_without_a_length_is_no_dead_filter(self, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": shuffled(50_000)}, filters=("c",))
-        with ParquetFile.open(path) as file:
-            body, places = file.source.read(0, file.footer.start), file.footer.filter_places()
-            raw = set_filters(file.footer.raw, {key: place._replace(length=None) for key, place in places.items()})
-        path.write_bytes(body + raw + build_tail(raw))
-        assert sum(place.length for place in places.values()) >= 64 << 10
-        assert self.outcome(path) == ("passed", None)
 
     def test_nothing_is_known_beside_a_filter_that_cannot_be_read(self, tmp_path):
         path = self.make(tmp_path / "f.parquet", 128 << 10)
