@@ -7,19 +7,14 @@ from array import array
 
 import mmh3
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sbbf_tool.bloom import murmur3_spec, spec
-from sbbf_tool.bloom.dialects import BLOCK_CHOICES, CURRENT, DIALECTS, DRAFTS, GUAVA_SEED, MASK, MODULO, MURMUR3, find_dialect
-from sbbf_tool.bloom.filter import BloomFilter, block_index
+from sbbf_tool.bloom.dialects import CURRENT, DIALECTS, DRAFTS, GUAVA_SEED, MASK, MODULO, MURMUR3, find_dialect
+from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from support.tables import each
 
 IDS = [dialect.name for dialect in DIALECTS]
-
-hash64 = st.integers(0, 2**64 - 1)
-blocks = st.integers(1, 2**31 - 1)
 
 
 # MurmurHash3
@@ -49,27 +44,6 @@ def test_wrong_offsets(offsets):
 
 
 # Blocks
-
-
-@given(hash64, blocks, st.sampled_from(DIALECTS))
-def test_todays_rule_finds_the_block_that_a_dialect_means(h, num_blocks, dialect):
-    convert_hash = dialect.convert_hash(h, num_blocks)
-    assert 0 <= convert_hash < 2**64
-    assert block_index(convert_hash, num_blocks) == BLOCK_CHOICES[dialect.block](h, num_blocks)
-    assert convert_hash & 0xFFFF_FFFF == h & 0xFFFF_FFFF
-
-
-@each("dialect, is_number, num_blocks", [(d, n, b) for d in DIALECTS for n in (False, True) for b in (1, 3, 32, 2**31 - 1)])
-def test_many_values_are_hashed_as_a_single_value_is(kernel, dialect, is_number, num_blocks):
-    hasher = dialect.hasher(num_blocks, is_number=is_number)
-    data = bytes(range(200))
-    values = [data[at : at + 8] for at in range(0, 200, 8)]
-    expected = [hasher.hash_value(value) for value in values]
-    assert list(hasher.hash_fixed(data, 8)) == expected
-    assert list(hasher.hash_fixed(b"", 8)) == []
-    if not is_number:
-        assert list(hasher.hash_variable(data, array("i", range(0, 201, 8)), 4)) == expected
-        assert list(hasher.hash_variable(b"", array("i", [0]), 4)) == []
 
 
 @each("num_blocks", [1, 3, 32])

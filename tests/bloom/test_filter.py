@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import random
 from array import array
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError, UsageError
@@ -94,14 +92,6 @@ def test_an_uneven_number_of_blocks_does_not_fold() -> None:
     assert bloom.fold_to_fpp(1.0) is bloom
 
 
-def test_fold_to_fpp_stops_before_the_rate_is_passed() -> None:
-    bloom = build(1 << 16, some_hashes(1000))
-    folded = bloom.fold_to_fpp(0.01)
-    assert folded.fpp <= 0.01 < folded.fold().fpp
-    assert folded.num_bytes == sizing.bytes_for(1000, 0.01)
-    assert bloom.fold_to_fpp(0.0) is bloom
-
-
 @given(st.sampled_from([32, 96, 1000]), st.integers(0, 40), st.integers(0, 40))
 def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, first_count: int, second_count: int) -> None:
     a, b = some_hashes(first_count, 1), some_hashes(second_count, 2)
@@ -112,25 +102,3 @@ def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, first_c
 def test_filters_of_different_sizes_do_not_unite() -> None:
     with pytest.raises(UsageError, match="64 and 32 bytes"):
         BloomFilter.empty(64) | BloomFilter.empty(32)
-
-
-# --- A filter that another writer made ---
-
-
-def test_a_public_filter(conformance: Path) -> None:
-    """parquet-testing's sample: a header, then a bitset, of which field 1, `numBytes`, is the zigzag varint behind the first byte."""
-    data = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
-    assert data[1] & 0x80
-    assert not data[2] & 0x80
-    num_bytes = (data[1] & 0x7F | data[2] << 7) >> 1
-    assert num_bytes == 1024
-    bloom = BloomFilter(data[-num_bytes:])
-    words = [b"hello", b"parquet", b"bloom", b"filter"]
-    assert all(word in bloom for word in words)
-    assert b"goodbye" not in bloom
-    assert bloom.bits_set == 8 * len(words)
-    assert round(bloom.estimated_ndv) == len(words)
-    again = BloomFilter.empty(num_bytes)
-    for word in words:
-        again.insert(word)
-    assert again == bloom

@@ -88,14 +88,6 @@ def test_values_of_any_length(kernel: Kernel, data: list[bytes], width: int) -> 
         assert hashes.tolist() == expected
 
 
-@each("length", [3, 36])
-def test_runs_longer_than_the_compiled_kernel_looks_ahead(kernel: Kernel, length: int) -> None:
-    data = runs_of_one_length([(length, 1300), (length + 1, 6)])
-    hashes = [xxhash.xxh64_intdigest(value) for value in data]
-    assert kernel.hash_variable(*arrow(data, 4), 4).tolist() == hashes
-    assert kernel.hash_length_prefixed(plain_page(data), len(data)).tolist() == hashes
-
-
 def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
     data = bytes(range(96))
     expected = kernel.hash_fixed(data[1:89], 8)
@@ -105,23 +97,6 @@ def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
     assert kernel.hash_fixed(memoryview(data[1:89]).cast("B", [11, 8]), 8) == expected
     with pytest.raises(BufferError):
         kernel.hash_fixed(memoryview(data)[::2], 8)
-
-
-@each(
-    "data, width, complaint",
-    [
-        (b"1234567", 8, "not a whole number of values"),
-        (b"1", 2, "not a whole number of values"),
-        (b"12345678", 0, "width"),
-        (b"", 0, "width"),
-        (b"12345678", -8, "width"),
-        (b"12345678", 2**70, f"not a whole number of values|{TOO_LARGE}"),
-        (b"12345678", -(2**70), f"width|{TOO_LARGE}"),
-    ],
-)
-def test_a_width_that_does_not_fit_is_refused(kernel: Kernel, data: bytes, width: int, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        kernel.hash_fixed(data, width)
 
 
 @each(

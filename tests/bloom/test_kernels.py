@@ -89,16 +89,6 @@ def test_nothing_behind_the_blocks_is_touched(kernel: Kernel, hashes: list[int],
     assert kernel.fold(bitset, 2) == spec.fold(bitset[:64], 2)
 
 
-def test_buffers_need_not_be_aligned(kernel: Kernel) -> None:
-    hashes = [random.Random(3).getrandbits(64) for _ in range(50)]
-    room, packed = bytearray(1 + 96 * 32), b"x" + array("Q", hashes).tobytes()
-    kernel.insert(memoryview(room)[1:], 96, memoryview(packed)[1:])
-    assert room[1:] == build(spec, 96, hashes)
-    assert kernel.check(memoryview(room)[1:], 96, memoryview(packed)[1:]) == b"\1" * 50
-    assert kernel.measure(memoryview(room)[1:], 96) == spec.measure(room[1:], 96)
-    assert kernel.fold(memoryview(room)[1:], 96) == build(spec, 48, hashes)
-
-
 @each("num_blocks", [0, -1, 3, 4, 2**31, 2**63, 2**70, -(2**70)])
 def test_a_number_of_blocks_that_the_bitset_does_not_have_is_refused(kernel: Kernel, num_blocks: int) -> None:
     bitset, hashes = bytearray(95), array("Q", [1, 2])

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import NotInstallableError, install_python
 from support.tables import each
 
 SOURCES = Path(__file__).parents[2] / "sbbf_tool" / "bloom"  # a wheel has no headers
@@ -24,7 +23,6 @@ int main(void)
     return printf("%d %d", vectors.avx2, vectors.avx512) < 0;
 }
 """
-ZIG = "ziglang==0.17.1"
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or not CPU_LIST.exists(), reason="the machine is not x86-64 with Linux")
 
@@ -52,18 +50,6 @@ def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> 
     if compiler is None:
         pytest.skip(f"{name} is not installed")
     assert run_compiled([compiler], tmp_path) == expected_output()
-
-
-@pytest.mark.environment(minutes=1)
-@pytest.mark.nightly(minutes=1)
-@each("target", ["x86_64-linux-gnu", "x86_64-linux-musl"])
-def test_zig_finds_the_listed_instructions(target: str, tmp_path: Path) -> None:
-    try:
-        python = install_python(ZIG, ZIG)
-    except NotInstallableError as error:
-        pytest.skip(str(error))
-    # `-mcpu=baseline`: as for a wheel, the program itself uses no instruction that some machines lack.
-    assert run_compiled([str(python), "-m", "ziglang", "cc", "-target", target, "-mcpu=baseline"], tmp_path) == expected_output()
 
 
 def test_no_source_calls_the_function_of_the_compilers_library() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -48,18 +47,6 @@ def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
         assert document["emit"]["text"] == text
     else:
         assert out == (text if form == "table" else f"```\n{text}```\n")
-
-
-def test_the_settings_of_this_package_are_a_declaration(events, capfd, tmp_path, monkeypatch):
-    assert run(["advise", str(events), "--emit", "sbbf", "--all-types"]) == 0
-    monkeypatch.chdir(tmp_path)
-    Path("config").mkdir()
-    Path("config/sbbf.toml").write_text(capfd.readouterr().out)
-    config = ["--config", "config/sbbf.toml"]
-    assert run(["apply", *config]) == 1
-    assert run(["apply", *config, "--in-place"]) == 0
-    assert sizes(events).keys() == {"user_id", "session", "amount"}
-    assert run(["apply", *config]) == 0
 
 
 def test_settings_fit_no_format_of_rows(events, capfd):

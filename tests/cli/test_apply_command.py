@@ -58,13 +58,6 @@ def test_the_state_is_shown_made_so_and_then_holds(lake: Path, capsys):
     assert not places(lake / "other" / "part-00000.parquet")
 
 
-def test_paths_choose_among_the_declared_files(lake: Path, capsys):
-    assert call(capsys, "apply", "events/dt=2026-01-01", "other")[1][-1]["files"] == 2
-    assert call(capsys, "apply", "--where", "dt > '2026-01-01'")[1][-1]["files"] == 4
-    code, _, error = call(capsys, "apply", "other")
-    assert (code, "no declared file is there" in error) == (2, True)
-
-
 def test_a_column_of_no_file_is_an_error(lake: Path, capsys):
     (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events"\ncolumns = ["id", "nam"]\n')
     code, _, error = call(capsys, "apply", "--in-place")

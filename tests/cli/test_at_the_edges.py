@@ -121,15 +121,11 @@ def test_a_value_that_is_not_utf_8_is_queried_as_its_bytes(tmp_path):
 EMPTY_NAMES = [
     ["inspect", ""],
     ["probe", "", "a", "1"],
-    ["explain", "", "a", "1"],
     ["verify", ""],
-    ["check", ""],
     ["advise", ""],
     ["add-filter", "", "-c", "a", "--in-place"],
     ["add-filter", "a.parquet", "-c", "a", "-o", ""],
-    ["remove-filter", "a.parquet", "-o", ""],
     ["repair", "a.parquet", "-o", ""],
-    ["resize", "a.parquet", "--fpp", "0.1", "-o", ""],
     ["paimon", "build", "a.parquet", "-c", "a", "-o", ""],
 ]
 

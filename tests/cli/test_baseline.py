@@ -40,17 +40,6 @@ class TestForms:
             assert "empty-boolean-filter" not in out
             assert err == f"sbbf: {baseline} covers {3 if 'a.parquet' in paths[0] else 6} findings\n"
 
-    def test_a_file_that_it_lacks(self, form, lake, capfd):
-        baseline = save(lake, form, capfd, "lake/a.parquet")
-        assert run(["check", "lake", "--baseline", baseline, "--format", "json"]) == 1
-        out, err = capfd.readouterr()
-        first, second, summary = map(json.loads, out.splitlines())
-        assert (first["failed"], first["findings"], second["failed"], len(second["findings"])) == (False, [], True, 3)
-        assert {rule["reason"] for rule in first["rules"] if rule["rule"] == "empty-boolean-filter"} == {"the baseline covers its findings"}
-        assert {rule["outcome"] for rule in first["rules"] if rule["rule"] == "empty-boolean-filter"} == {"known"}
-        assert summary["totals"]["findings"] == {"error": 1, "warning": 1, "info": 1}
-        assert err == f"sbbf: {baseline} covers 3 findings\n"
-
 
 @each("key", ["rule", "column", "file"])
 def test_another_rule_column_or_file_still_fails(key, lake, capfd):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -45,15 +43,11 @@ class TestExitCodes:
         "options, message",
         [
             (["--select", "missing-lenght"], "did you mean missing-length"),
-            (["--ignore", "corectness"], "did you mean correctness"),
             (["--fail-on", "fatal"], "choose from error, warning, info"),
             (["--require", "flagg"], "did you mean flag?"),
             (["--select", "false-negatives", "--quick"], "a quick check does not read the data"),
             (["--max-fpp", "0"], "max fpp must be above 0, not 0.0"),
-            (["--max-fpp", "much"], "'much' is not a valid float"),
             (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),
-            (["--format", "yaml"], "'yaml' is not one of"),
-            (["--selct", "correctness"], "--select"),
         ],
     )
     def test_missing_files_never_count_as_sound(self, options, message, lying, capfd):
@@ -135,16 +129,6 @@ class TestFormats:
             assert int(suite.get("skipped", "")) == len(suite.findall("testcase/skipped"))
         assert [int(suite.get("failures", "")) for suite in suites] == [1, 0, 0, 0, 0]
         assert [int(suite.get("errors", "")) for suite in suites] == [0, 0, 0, 0, 1]
-
-    def test_github_shows_no_more_than_ten_of_a_kind(self, fixtures, tmp_path, capfd):
-        names = [shutil.copy(fixtures / f"{name}.parquet", tmp_path / f"{at}-{name}.parquet") for at in range(12) for name in FILES]
-        assert run(["check", *map(str, names), *(str(tmp_path / f"missing{at}") for at in range(3)), "--format", "github"]) in (1, 3)
-        *lines, last = capfd.readouterr().out.splitlines()
-        kinds = [line.split(" ")[0] for line in lines]
-        assert kinds == ["::error"] * 10 + ["::warning"] * 10 + ["::notice"] * 9
-        assert re.fullmatch(
-            r"::notice title=sbbf check::Not shown here: \d+ errors, \d+ warnings, \d+ infos. sbbf check --format markdown .*", last
-        )
 
 
 @each("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]])

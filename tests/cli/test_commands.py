@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import inspect
 from sbbf_tool.cli import run
+from support.defects import DEFECTS, SOUND
 from support.tables import each
 
 
@@ -102,17 +103,6 @@ class TestTheDoor:
             assert err.startswith("Traceback")
             assert err.splitlines()[-1].startswith("sbbf: ")
 
-    def test_writing_continues_when_the_reader_stops(self, events):
-        other_path = shutil.copy(events, events.with_name("other.parquet"))
-        reading, writing = os.pipe()
-        os.close(reading)
-        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(events.parent), "-c", "user_id", "--in-place"]
-        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
-        os.close(writing)
-        assert (done.returncode, done.stderr) == (0, "")
-        for path in (events, other_path):
-            assert inspect(path).filters
-
     def test_a_full_output_is_reported(self, filtered):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
@@ -133,3 +123,87 @@ class TestTheDoor:
         assert process.wait() in (143, 0)
         assert os.listdir(tmp_path) == [path.name]
         assert path.read_bytes()[: len(before)] == before
+
+
+def test_exit_0_where_every_value_is_found(fixtures, capfd):
+    assert run(["verify", str(fixtures / "pyarrow-filters.parquet")]) == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines()[-1].endswith("pyarrow-filters.parquet: 36 of 36 filters verified")
+    assert err == ""
+
+
+def test_exit_1_where_a_filter_has_false_negatives(fixtures, capfd):
+    assert run(["verify", str(fixtures / "spark-boolean.parquet")]) == 1
+    out = capfd.readouterr().out
+    assert "error: empty-boolean-filter" in out
+    assert "0 of 4 filters verified" in out
+
+
+def test_exit_3_where_a_file_cannot_be_read(fixtures, tmp_path, capfd):
+    (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
+    assert run(["verify", str(tmp_path / "bad.parquet"), str(fixtures / "spark-boolean.parquet"), str(tmp_path / "nothere")]) == 3
+    out, err = capfd.readouterr()
+    assert "0 of 4 filters verified" in out
+    assert len(err.splitlines()) == 2
+
+
+def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
+    path = Path(shutil.copy(fixtures / "spark-int96.parquet", tmp_path))
+    data = bytearray(path.read_bytes())
+    data[4:500] = b"\xff" * 496
+    path.write_bytes(data)
+    assert run(["verify", str(path)]) == 3
+    out, err = capfd.readouterr()
+    assert "the pages cannot be decoded" in out
+    assert err.startswith(f"sbbf: {path}: column id, row group 0: the pages cannot be decoded")
+
+
+@pytest.fixture
+def explained(tmp_path):
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"n": list(range(-100, 100, 2))}), path, row_group_size=50)
+    assert run(["add-filter", str(path), "-c", "n", "--in-place"]) == 0
+    return str(path)
+
+
+@each("value, code", [("-4", 0), ("-3", 1), ("500", 1), ("x", 2)])
+def test_exit_codes(explained, value, code):
+    assert run(["explain", explained, "n", value]) == code
+
+
+def test_two_values(fixtures, capfd):
+    assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "43"]) == 2
+    assert "user_id is not a file: explain takes one value after the column" in capfd.readouterr().err
+    assert run(["explain", str(fixtures / "events.parquet"), "no.parquet", "user_id", "42"]) == 3
+    assert "explain takes one value" not in capfd.readouterr().err
+
+
+@each("seconds", ["-1", "0", "nan", "inf", "1e300"])
+def test_a_time_that_is_no_limit(capfd, seconds):
+    assert run(["explain", "f.parquet", "id", "-1", "--run", "pyarrow", "--timeout", seconds]) == 2
+    assert f"the time limit must be above 0, and at most 2,592,000 seconds (30 days), not {float(seconds):g}" in capfd.readouterr().err
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
+    DEFECTS["unreadable-filter"].make(folder / "a.parquet")
+    shutil.copyfile(SOUND, "b.parquet")
+    assert run(["repair", "a.parquet", "--dry-run"]) == 1
+    output = capfd.readouterr().out
+    assert "rebuild" in output
+    assert "2 filters would be repaired" in output
+    assert run(["repair", "a.parquet", "--drop", "--dry-run"]) == 1
+    assert "2 filters would be dropped" in capfd.readouterr().out
+    assert run(["repair", "b.parquet", "--dry-run"]) == 0
+
+
+def test_an_error_that_is_left_ends_with_1(folder, capfd):
+    DEFECTS["partial-block"].make(folder / "a.parquet")
+    assert run(["repair", "a.parquet", "--drop", "--in-place"]) == 1
+    assert "partial-block" in capfd.readouterr().out
+    assert run(["repair", "a.parquet", "--in-place"]) == 0

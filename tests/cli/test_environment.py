@@ -9,7 +9,9 @@ import click
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.cli.options import changes_files, name_of, settable_options
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
+from sbbf_tool.cli.options import changes_files, is_known, name_of, settable_options
 from support.every_command import commands
 from support.tables import each
 
@@ -51,20 +53,11 @@ class TestValues:
     def path(self, fixtures: Path) -> str:
         return str(fixtures / "pyarrow-filters.parquet")
 
-    @each("value, is_set", [("true", True), ("1", True), ("no", False), ("", False)])
-    def test_of_flags(self, value, is_set, path, monkeypatch, capfd):
-        monkeypatch.setenv("SBBF_INSPECT_QUIET", value)
-        assert run(["inspect", path]) == 0
-        assert (capfd.readouterr().out == "") == is_set
-
     @each(
         "variable, value, message",
         [
-            ("SBBF_CHECK_MAX_FPP", "much", "SBBF_CHECK_MAX_FPP: 'much' is not a valid float"),
             ("SBBF_CHECK_MAX_FPP", "2", "max fpp must be above 0 and below 1, not 2.0 (set: SBBF_CHECK_MAX_FPP)"),
             ("SBBF_CHECK_QUICK", "perhaps", "SBBF_CHECK_QUICK: 'perhaps' is not a valid boolean"),
-            ("SBBF_CHECK_FORMAT", "yaml", "SBBF_CHECK_FORMAT: 'yaml' is not one of"),
-            ("SBBF_CHECK_SELECT", "nope", "unknown rule 'nope'"),
             ("SBBF_CHECK_MASTER", "yarn", "(set: SBBF_CHECK_MASTER)"),
             ("SBBF_CHECK_JOBS", "\x1b[31m", "SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid whole number"),
             ("SBBF_CHECK_CONFIG", "nothere.toml", "nothere.toml: no such file"),
@@ -91,3 +84,32 @@ class TestValues:
         monkeypatch.setenv("SBBF_REMOVE_FILTER_DRY_RUN", "1")
         assert run(["remove-filter", str(copy)]) == 0
         assert copy.read_bytes() == before
+
+
+TWO_SCREENS = 2 * 50
+
+
+@each("name", list(commands()))
+def test_options_are_listed_by_section(name, capfd):
+    command = commands()[name]
+    assert isinstance(command, Command)
+    assert [parameter.opts for parameter in command.params if isinstance(parameter, click.Option) and not is_known(parameter)] == []
+    assert run([*name.split(), "--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) <= TWO_SCREENS
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == [section for section in OPTION_SECTIONS if section in headings]
+    assert headings[-1] == "General"
+    words = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
+    assert {max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)} <= words
+
+
+def test_what_a_bug_report_needs(capfd):
+    for options in (["--version", "--verbose"], ["-v", "-V"]):
+        assert run(options) == 0
+        lines = capfd.readouterr().out.splitlines()
+        assert lines[0].startswith("sbbf ")
+        names = [line.partition(":")[0] for line in lines[1:]]
+        packages = ["pyarrow", "numpy", "click", "rich", "xxhash", "cramjam"]
+        extras = [f"extra {name}" for name in ("encryption", "objects", "iceberg", "paimon", "report", "spark")]
+        assert names == ["kernel", "thrift", "footers", "Python", "platform", *packages, *extras, "Java"]

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import COMMANDS
-from sbbf_tool.errors import describe_unexpected
 from sbbf_tool.extensions.paimon.commands import COMMANDS as PAIMON_COMMANDS
 
 pytestmark = pytest.mark.slow
@@ -182,14 +181,3 @@ def test_answers_without_an_error():
     for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2), (["paimon"], 2)):
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], capture_output=True)
         assert done.returncode == code
-
-
-def test_a_missing_package_is_named():
-    ((_, code, err),) = outcomes([("xxhash", ["probe", *ABSENT], 0)])
-    assert (code, err) == (
-        70,
-        "sbbf: the Python package planted is not installed (No module named 'planted'); install sbbf-tool and its dependencies again\n",
-    )
-    assert describe_unexpected(ImportError("no _lib", name="numpy._core")).startswith(
-        "the Python package numpy cannot be imported (no _lib)"
-    )

@@ -52,14 +52,12 @@ def inspected(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[bytes]
 @each(
     "names, content",
     {
-        "no end": (HARD[:-2], b"\n".join(HARD[:-2])),
         "ended": (HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
         "empty lines": (HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
         "Windows": (HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
         "byte-order mark": (HARD[:1], b"\xef\xbb\xbf" + HARD[0] + b"\n"),
         "NUL, no end": (HARD, b"\0".join(HARD)),
         "NUL, ended": (HARD, b"".join(name + b"\0" for name in HARD)),
-        "NUL, empty names": (HARD[:1], b"\0\0" + HARD[0]),
     },
 )
 def test_names_of_every_kind(folder, give, capfd, piped, names, content):
@@ -79,12 +77,10 @@ def test_a_list_of_one_file_is_several_files(folder, give, capfd):
     [
         ["inspect"],
         ["probe", "-c", "id", "--value", "1"],
-        ["explain", "-c", "id", "--value", "1"],
         ["verify"],
         ["check", "--require", "id"],
         ["advise"],
         ["add-filter", "-c", "id", "-n"],
-        ["remove-filter", "-n"],
         ["resize", "--bytes", "1024", "-n"],
         ["repair", "-n"],
     ],

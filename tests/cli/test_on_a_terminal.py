@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
-import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from wcwidth import wcswidth
 
-from sbbf_tool.cli import run
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
 from support.tables import each
 from support.terminals import Output, run_on_terminal, show
@@ -161,10 +159,6 @@ def test_help_fits(name):
 
 class TestColour:
     ARGUMENTS: ClassVar = ["verify", FILE]
-
-    def test_an_error_has_a_red_label(self, capfd):
-        assert run(["inspect", "missing.parquet", "--color", "always"]) == 3
-        assert capfd.readouterr().err == f"{click.style('sbbf:', fg='red', bold=True)} missing.parquet: no such file or directory\n"
 
     @each(
         "environment, options, expected",

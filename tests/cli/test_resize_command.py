@@ -10,7 +10,6 @@ import pytest
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from support.defects import SOUND
-from support.tables import each
 
 
 @pytest.fixture(autouse=True)
@@ -18,26 +17,6 @@ def sound(tmp_path, monkeypatch):
     """A file with filters of 2,048 bytes on `id` and `name`, and of 64 on `tag`."""
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(SOUND, "a.parquet")
-
-
-@each(
-    "arguments, code",
-    [
-        ([], 2),
-        (["--fpp", "0.1"], 2),
-        (["--fpp", "0.1", "--bytes", "64", "--in-place"], 2),
-        (["--bytes", "100", "--in-place"], 2),
-        (["--bytes", "-64", "--in-place"], 2),
-        (["--fpp", "2", "--in-place"], 2),
-        (["--fpp", "nan", "--in-place"], 2),
-        (["-c", "seq", "--fpp", "0.1", "--in-place"], 4),
-    ],
-)
-def test_unsupported_requests(capfd, arguments, code):
-    assert run(["resize", "a.parquet", *arguments]) == code
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
 
 
 def test_a_dry_run_shows_the_rates_at_every_half_size(capfd):

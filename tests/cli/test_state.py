@@ -141,20 +141,6 @@ def test_another_request_opens_the_files(open_names, capfd) -> None:
     assert summary([*CHECK, "--max-fpp", "0.5"], capfd)["unchanged"] == 0
 
 
-def test_failed_files_are_worked_on_again(open_names, capfd) -> None:
-    path = Path("lake/part-00003.parquet")
-    data = path.read_bytes()
-    path.write_bytes(data[:-1])
-    time.sleep(0.06)
-    for _ in range(2):
-        assert summary(VERIFY, capfd, code=3)["failed"] == 1
-    assert open_names.count(path.name) >= 2
-    path.write_bytes(data)
-    time.sleep(0.06)
-    assert summary(VERIFY, capfd)["failed"] == 0
-    assert summary(VERIFY, capfd)["unchanged"] == 4
-
-
 def test_a_dry_run_reads_the_state_and_does_not_write_it(capfd) -> None:
     assert summary([*ADD, "-n"], capfd)["unchanged"] == 0
     assert not Path("s.sqlite").exists()

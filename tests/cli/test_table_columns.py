@@ -50,21 +50,6 @@ def test_a_file_without_the_column_answers_absent(table, capsys):
 
 
 @each(
-    "words, end",
-    [
-        (("verify", "-c", "email"), "2 files: 1 done, 1 not applicable; no filter to verify"),
-        (("verify", "-c", "email", "-c", "id"), "2 files: 2 done; no filter to verify"),
-        (("inspect", "-c", "email"), "2 files: 1 done, 1 not applicable; 100 rows in 1 row group"),
-        (("add-filter", "-c", "email", "-n"), "2 files: 1 done, 1 not applicable; 1 filter would be added"),
-        (("add-filter", "-c", "email", "-c", "id", "-n"), "2 files: 2 done; 3 filters would be added"),
-    ],
-)
-def test_a_file_without_the_column_is_not_a_failure(table, capsys, words, end):
-    code, out, _ = call(capsys, words[0], table, *words[1:])
-    assert (code, out.splitlines()[-1].startswith(end)) == (0, True), out
-
-
-@each(
     "columns, answer, reason",
     [
         (ColumnNames(unmapped=frozenset({("id",), ("email",)})), "absent", "all its rows are null"),

@@ -187,28 +187,6 @@ def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
     assert json.loads(done.stdout.decode(encoding))["file"] == str(path)
 
 
-@each(
-    "plain, printed",
-    [
-        ("\x1b[31m", "\\x1b[31m"),
-        ("a\u202eb", "a\\u202eb"),
-        ("a\u2028b\x7f\x9b", "a\\u2028b\\x7f\\x9b"),
-        ("::stop-commands::t", "\\x3a:stop-commands::t"),
-        ("  ::x::", "  \\x3a:x::"),
-        ("a::b::c", "a::b::c"),
-        (":", ":"),
-        ("::", "\\x3a:"),
-        ("a##[group]", "a\\x23#[group]"),
-        ("##vso[x]", "\\x23#vso[x]"),
-        ("## heading", "## heading"),
-        ("größe 漢 😀", "größe 漢 😀"),
-    ],
-)
-def test_how_text_is_shown(plain, printed):
-    assert escape(plain) == printed
-    assert escape(printed) == printed
-
-
 def test_no_shown_text_is_obeyed():
     for text in (*TEXTS.values(), *OBEYED):
         for line in (text, f"a{text}", f"{text}::x"):

@@ -58,22 +58,6 @@ def test_both_forms_of_explain_answer_the_same(column, value, code):
         assert run(["explain", *options, "-c", column, *paths]) == code
 
 
-@each(
-    "arguments, code",
-    [
-        (["a.parquet", "s", "--", "-"], 0),
-        (["b.parquet", "s", "--", "-"], 1),
-        (["a.parquet", "--", "--odd", "1"], 0),
-        (["a.parquet", "--", "--odd", "7"], 1),
-        (["a.parquet", "-c", "--odd", "--value", "1"], 0),
-        (["-c", "n", "--value=-5", "a.parquet"], 0),
-        (["-c", "s", "--value", "--value", "a.parquet"], 1),
-    ],
-)
-def test_values_that_look_like_an_option(arguments, code):
-    assert run(["probe", *arguments]) == code
-
-
 @each("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]])
 @each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 1)])
 def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):

@@ -71,23 +71,6 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
     assert contents(folder) == before
 
 
-@each("first, arguments, reason", [
-        (["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all", "--in-place"],
-         ["add-filter", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all", "--fpp", "0.1"],
-         "no command restores the filters and footers that"),
-        ([], ["remove-filter", "pyarrow-filters.parquet", "--compact"], "no command restores the old filters"),
-        (["add-filter", "events.parquet", "-c", "user_id", "--in-place"], ["remove-filter", "events.parquet"], "no command restores"),
-        (["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"], ["add-filter", "lake", "-c", "id", "-c", "x"],
-         "sbbf remove-filter, with the columns that were added to each changed file"),
-    ])  # fmt: skip
-def test_no_command_undoes_the_change(first, arguments, reason, folder, capfd):
-    if first:
-        assert run(first) == 0
-    before = contents(folder)
-    assert undo_of([*arguments, "--in-place"], capfd).startswith(reason)
-    assert contents(folder) != before
-
-
 def test_files_that_had_filters_before_are_not_named(folder, capfd):
     """With the PATHs of the command, their filters would go too."""
     before = contents(folder)

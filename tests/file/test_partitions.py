@@ -27,20 +27,15 @@ def test_folders_are_columns_and_the_file_is_none():
         ("hour = '7'", False),
         ("hour = '07'", True),
         ("hour != 7.0", False),
-        ("hour in (5, 6, 7)", True),
         ("hour NOT IN (5, 6, 7)", False),
-        ("hour between 6 and 8", True),
         ("hour not between 6 and 8", False),
         ("city = 'São Paulo'", True),
         ("\"city\" = 'São Paulo' and `hour` <= 7", True),
         ("city = 'it''s'", False),
         ("none is null", True),
-        ("none is not null", False),
-        ("dt is not null", True),
         # Nothing is true of NULL, nor of its negation.
         ("none = 'x'", False),
         ("not none = 'x'", False),
-        ("none != 'x'", False),
         ("none not in ('x')", False),
         ("none = 'x' or hour = 7", True),
         ("not (none = 'x' and hour = 8)", True),
@@ -90,22 +85,6 @@ def test_a_number_is_not_compared_with_text():
         parse_predicate("city > 7").accepts(PATH)
 
 
-@each(
-    "predicate, accepted",
-    [
-        ("month = '01'", True),
-        ("not month = '01'", True),
-        ("month is null", True),
-        ("month is not null and day = '5'", True),
-        ("month = '01' and day = '6'", False),
-        ("month = '01' or day = '5'", True),
-        ("not (month = '01' or day = '5')", False),
-    ],
-)
-def test_a_column_of_unknown_value_excludes_nothing(predicate, accepted):
-    assert parse_predicate(predicate).accepts_values({"day": "5"}, {"month"}) is accepted
-
-
 TYPED = [
     # type, stored text, predicate of p, and whether it accepts; None if a literal is no value of the type
     ("long", "10", "p >= '9'", True),
@@ -115,22 +94,18 @@ TYPED = [
     ("int", "10", "p in ('9', '1e1')", True),
     ("int", "10", "p = 'ten'", None),
     ("int", "10", "p = '1_0'", None),
-    ("decimal(9, 2)", "9.50", "p = '9.5'", True),
     ("double", "NaN", "p > '1e300'", True),
     ("double", "0.1", "p = 'nan'", False),
     ("string", "10", "p >= '9'", False),
     ("string", "07", "p = 7", True),
     ("date", "2026-01-31", "p >= DATE '2026-01-31'", True),
-    ("date", "2026-01-31", "p < '+10000-01-01'", True),
     ("date", "2026-01-31", "p = 5", None),
     ("date", "2026-01-31", "p = '31.1.2026'", None),
     ("timestamp", "2026-01-01 00:00:00", "p >= '2026-01-01T00:00:00Z'", True),
     ("timestamp", "2026-01-01T00:00:00.000000Z", "p = '2026-01-01'", True),
-    ("timestamptz", "2026-01-01 00:00:00+00", "p = TIMESTAMP '2026-01-01T01:00:00+01:00'", True),
     ("timestamp_ntz", "2026-01-01 00:00:00.1", "p < '2026-01-01T00:00:00.100000001'", True),
     ("timestamp", "2026-01-01 00:00:00", "p = 'yesterday'", None),
     ("time", "12:30:00", "p >= '09:00'", True),
-    ("boolean", "true", "p = TRUE", True),
     ("boolean", "false", "not p = 'False'", False),
     ("boolean", "true", "p = 1", None),
     ("boolean", "true", "p = 'yes'", None),
@@ -138,7 +113,6 @@ TYPED = [
     # The text of bytes depends on the writer, a value of another type on what it was before: nothing is excluded.
     ("binary", "AAE=", "p = 'a'", True),
     ("binary", "AAE=", "not p = 'a'", True),
-    ("blob", None, "p is null", True),
     ("variant", "x", "p = 'y'", True),
     ("int", "ten", "p = 5", True),
     ("int", None, "p = 5", False),

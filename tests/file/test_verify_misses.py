@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file import misses
-from sbbf_tool.file.misses import BLOCK, EMPTY, TEXT, WIDTH
+from sbbf_tool.file.misses import BLOCK, TEXT, WIDTH
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 from support.tables import each
@@ -114,23 +114,6 @@ def test_a_block_chosen_by_a_remainder():
     assert explanation is not None
     assert explanation.name == BLOCK
     assert "remainder" in explanation.explanation
-
-
-@each("times", [2, 4, 8, 16])
-def test_a_header_that_states_too_many_bytes(times: int):
-    words = [f"word {n}".encode() for n in range(40)]
-    small_bloom = bloom_of(words, 512)
-    bloom = BloomFilter(bytes(small_bloom.bitset) + bytes(512 * (times - 1)))
-    explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
-    assert explanation is not None
-    assert explanation.name == BLOCK
-    assert f"states {times} times" in explanation.explanation
-
-
-def test_nothing_was_ever_inserted():
-    explanation = misses.explain(BloomFilter.empty(64), column(INT64), [bytes(8)])
-    assert explanation is not None
-    assert explanation.name == EMPTY
 
 
 def test_luck_is_no_explanation():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import struct
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters
-from support.samples import ROW_GROUP_ROWS, ROWS, events, filter_at, footer_start, listing, places, write_column, write_events
+from sbbf_tool import BloomFilter, UsageError, add_filters, verify
+from sbbf_tool.reports.add import AddReport
+from support.samples import build_elsewhere, events, filter_at, footer_start, listing, places, write_column, write_events
 from support.tables import each
 
 
@@ -63,17 +65,6 @@ def test_pages_statistics_and_indexes_are_what_they_were(plain, out):
 
 
 # Which filters
-
-
-def test_every_row_group_gets_a_filter_of_its_own_values(plain, out):
-    add_filters(plain, ["id"], output=out)
-    locations = places(out)
-    assert set(locations) == {(number, "id") for number in range(3)}
-    for number in range(3):
-        bloom = filter_at(out, locations[number, "id"])
-        own = range(number * ROW_GROUP_ROWS, (number + 1) * ROW_GROUP_ROWS)
-        assert all(i64(n * 7) in bloom for n in own)
-        assert sum(i64(n * 7) in bloom for n in range(ROWS) if n not in own) < 20
 
 
 def test_a_row_group_without_values_gets_a_filter_of_64_zero_bytes(tmp_path, out):
@@ -159,3 +150,104 @@ def test_a_dry_run_reports_everything_and_writes_nothing(plain, out, tmp_path):
     assert (report.filters, report.planned_filters) == ((), len(done.filters))
     assert sum(row.bitset_bytes for row in done.filters) <= report.planned_bytes
     assert report.new_bytes == report.old_bytes
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_events(tmp_path / "events.parquet")
+
+
+def kinds(report: AddReport) -> tuple[int, int, int, int, int]:
+    return len(report.filters), report.skipped, report.weaker, report.too_large, report.broken
+
+
+def make_empty(path: Path, column: str) -> None:
+    """Unset all bits of a column's filters."""
+    data = bytearray(path.read_bytes())
+    for (_, name), place in places(path).items():
+        if name == column:
+            num_bytes = filter_at(path, place).num_bytes
+            data[place.end - num_bytes : place.end] = bytes(num_bytes)
+    path.write_bytes(data)
+
+
+def test_ensure_rebuilds_exactly_those(path: Path):
+    add_filters(path, ["id"], fpp=0.3, in_place=True)
+    add_filters(path, ["name"], in_place=True)
+    make_empty(path, "name")
+    add_filters(path, ["score"], in_place=True)
+    columns = ["id", "name", "score", "tags.list.element"]
+    report = add_filters(path, columns, rebuild="weak", in_place=True)
+    assert kinds(report) == (9, 3, 0, 0, 0)
+    assert {row.column for row in report.filters} == {"id", "name", "tags.list.element"}
+    assert verify(path).is_sound
+    assert kinds(add_filters(path, columns, rebuild="weak", in_place=True)) == (0, 12, 0, 0, 0)
+
+
+@each("fpp", [0.5, 1e-4, 1e-9])
+@each("max_bytes", [None, 64, 100])
+@each("ndv", [None, 3, 100_000])
+def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int | None, ndv: int | None):
+    columns = ["id", "name", "score", "nothing", "tags.list.element"]
+    add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, in_place=True)
+    assert kinds(add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, rebuild="weak", in_place=True)) == (0, 15, 0, 0, 0)
+
+
+POWERS = {64 << n for n in range(22)}
+
+
+@each("fpp", [0.3, 0.01, 1e-6])
+@each("distinct", [1, 95, 400, 20_000])
+def test_the_size_follows_from_the_values_and_the_rate_is_kept(tmp_path, distinct, fpp):
+    path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64()))
+    (row,) = build_elsewhere(path, ["v"], fpp=fpp).filters
+    assert row.bitset_bytes in POWERS
+    assert row.fpp <= fpp
+    half = sized_exactly(range(distinct), row.bitset_bytes // 2)
+    assert row.bitset_bytes == 64 or half.fpp > fpp, "half the size would have done"
+
+
+def sized_exactly(values, num_bytes: int) -> BloomFilter:
+    bloom = BloomFilter.empty(max(32, num_bytes))
+    for value in values:
+        bloom.insert(i64(value))
+    return bloom
+
+
+def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
+    """A million numbers a constant step apart take some hundred bytes: the first guess, from the bytes, is too small for them."""
+    path = write_column(
+        tmp_path / "v.parquet",
+        pa.array(range(0, 3 * 10**6, 3), pa.int64()),
+        use_dictionary=False,
+        column_encoding="DELTA_BINARY_PACKED",
+        compression="zstd",
+    )
+    assert pq.read_metadata(path).row_group(0).column(0).total_compressed_size < 20_000
+    (row,) = build_elsewhere(path, ["v"]).filters
+    assert row.fpp <= 0.0125
+    assert row.estimated_ndv == pytest.approx(10**6, rel=0.05)
+
+
+def test_a_stated_number_of_values_decides_the_size(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(100), pa.int64()))
+    sizes = [build_elsewhere(path, ["v"], ndv=ndv).filters[0].bitset_bytes for ndv in (1, 100, 10_000, 10**6)]
+    assert sizes == [64, 256, 16384, 2097152]
+
+
+def test_a_limit_is_respected_and_its_cost_is_reported(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
+    report = build_elsewhere(path, ["v"], max_bytes=1000, force=True)
+    assert report.filters[0].bitset_bytes == 512
+    assert report.filters[0].fpp > 0.5
+    assert len(report.warnings) == 1
+    assert "column v: the false-positive rate is" in report.warnings[0]
+    assert build_elsewhere(path, ["v"], max_bytes=8192).warnings == ()
+
+
+@each("size", [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}])
+def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
+    before = listing(tmp_path)
+    with pytest.raises(UsageError):
+        add_filters(plain, ["id"], in_place=True, **size)
+    assert listing(tmp_path) == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -91,18 +90,6 @@ def test_only_queried_columns_get_a_filter(path):
     assert present_value.after_advice == pytest.approx(5 * 0.01)
     assert two_columns.after_statistics == 0
     assert absent_value.after_advice == 0
-
-
-def test_a_dictionary_shows_which_row_groups_hold_a_value(tmp_path):
-    rows = pa.table({"v": [f"v{number // 1000}{number * 7919 % 1000:03}" for number in range(4000)]})
-    # Every row group has the lowest and the highest value, so that min and max say nothing.
-    groups = [pa.concat_tables([rows.slice(at * 1000, 998), pa.table({"v": ["v0", "w"]})]) for at in range(4)]
-    with pq.ParquetWriter(tmp_path / "v.parquet", rows.schema) as writer:
-        for group in groups:
-            writer.write_table(group)
-    report, _ = advice(tmp_path / "v.parquet", queries=["v = 'v2000'", "v IN ('v2000', 'v3000', 'v9')"])
-    assert [(query.after_statistics, query.after_dictionary) for query in report.queries] == [(4, 1), (4, 2)]
-    assert [query.after_advice for query in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
 
 
 @each(

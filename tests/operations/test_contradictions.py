@@ -47,16 +47,6 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type,
         assert_refused(work, tmp_path, message=message, hint="damaged", place="column id, row group 1", error=UnreadableError)
 
 
-@each("rows", [0, 20, 99])
-def test_a_row_group_that_counts_fewer_rows_than_there_are(plain, tmp_path, rows):
-    def count(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].num_rows = rows
-
-    edit_footer(plain, count)
-    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message=f"the footer states 100 values in {rows} rows", hint="", error=UnreadableError)
-
-
 @each("size", [0, 1, -1])
 def test_a_chunk_that_claims_fewer_bytes_than_its_pages_have(plain, tmp_path, size):
     def shrink(metadata: FileMetaData) -> None:

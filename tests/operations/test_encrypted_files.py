@@ -337,22 +337,6 @@ def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
     assert len(verify(damaged_file, ["name"], keys=keys).filters) == ROW_GROUPS
 
 
-def test_a_filter_in_the_clear_on_an_encrypted_column(file):
-    path, keys = file("java-columns"), keys_of("java-columns")
-    data = bytearray(path.read_bytes())
-    with ParquetFile.open(path, keys) as parquet_file:
-        start, _, end = modules_of(parquet_file, 0, 1)
-    plain = build_header(512) + bytes(512)
-    data[start : start + len(plain)] = plain
-    path.write_bytes(data)
-    assert end - start > len(plain)
-    with pytest.raises(AuthenticationError):
-        probe(path, "name", ["x"], keys=keys)
-    report = check(path, Policy(select=("encryption",)), keys=keys)
-    assert [finding.rule for finding in report.findings] == ["plaintext-filter-on-encrypted-column"]
-    assert [step for step in repair(path, in_place=True, keys=keys).steps if step.column == "name"] == []
-
-
 def test_no_filter_in_the_clear_is_made_for_an_encrypted_column(file):
     some = keys_of("java-columns", keys={"footer": SECRET["footer"]})
     with ParquetFile.open(file("java-columns"), some) as parquet_file, pytest.raises(RefusedError, match="encrypted"):

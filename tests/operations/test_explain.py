@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, explain
-from support.advised import GROUP, write
+from support.advised import write
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +33,6 @@ def test_only_the_filter_excludes_a_value_within_min_and_max(path):
     assert [row.filter for row in report.row_groups].count("absent") >= 4
     assert steps(report, "duckdb") == ["filter" if row.filter == "absent" else "read" for row in report.row_groups]
     assert steps(report, "polars") == ["read"] * 5
-
-
-def test_sorted_row_groups_are_skipped_by_min_and_max(path):
-    value = pq.read_table(path, columns=["sorted_id"])["sorted_id"][GROUP].as_py()
-    report = explain(path, "sorted_id", value)
-    assert [row.statistics for row in report.row_groups] == ["absent", "maybe", "absent", "absent", "absent"]
-    (pyarrow,) = (engine for engine in report.engines if engine.engine == "pyarrow")
-    total = sum(row.bytes for row in report.row_groups)
-    assert pyarrow.share_skipped == pytest.approx(1 - report.row_groups[1].bytes / total)
-    assert pyarrow.share_of_column_skipped == pytest.approx(1 - report.row_groups[1].column_bytes / report.column_bytes)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, explain, probe
+from sbbf_tool import add_filters, probe
 from sbbf_tool.cli import run
 from support.tables import each
 
@@ -65,19 +65,6 @@ def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, fold
 def test_how_a_folder_states_a_value(tmp_path: Path, folder: str, words: str) -> None:
     path = write(tmp_path / folder / "a.parquet")
     assert answer_of(path, "day", 1) == ("cannot say", REASON.format(words))
-
-
-def test_null_in_the_folder(tmp_path: Path) -> None:
-    path = write(tmp_path / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet")
-    assert answer_of(path, "day", 4) == ("absent", None)
-    assert not probe(path, "day", [None]).is_absent
-
-
-def test_explain_skips_nothing(path: Path) -> None:
-    report = explain(path, "day", 1)
-    assert {(each.statistics, each.dictionary, each.filter) for each in report.row_groups} == {("cannot say", None, "cannot say")}
-    assert {engine.row_groups_read for engine in report.engines} == {1}
-    assert explain(path, "day", 4).absent
 
 
 @each("command", ["probe", "explain"])

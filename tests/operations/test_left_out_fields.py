@@ -85,35 +85,19 @@ def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
 
 def write_pyarrow(path: Path, **options: Any) -> None:
     numbers = range(60)
-    table = pa.table(
-        {
-            "id": pa.array(numbers, pa.int64()),
-            "u": pa.array(numbers, pa.uint32()),
-            "s": pa.array([f"name {number % 40}" if number % 5 else None for number in numbers]),
-            "d": pa.array([number / 8 for number in numbers], pa.float64()),
-            "day": pa.array([datetime.date(2024, 1, 1) + datetime.timedelta(number) for number in numbers]),
-            "at": pa.array([datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=number) for number in numbers], pa.timestamp("us")),
-            "dec": pa.array([decimal.Decimal(number).scaleb(-2) for number in numbers], pa.decimal128(12, 2)),
-            "b": pa.array([b"%04d" % number for number in numbers], pa.binary(4)),
-            "l": pa.array([[number, number + 100] if number % 3 else None for number in numbers], pa.list_(pa.int32())),
-            "g": pa.array([{"x": number} for number in numbers], pa.struct([("x", pa.int32())])),
-        },
-        pa.schema(
-            [
-                pa.field("id", pa.int64(), nullable=False),
-                pa.field("u", pa.uint32(), nullable=False),
-                ("s", pa.string()),
-                ("d", pa.float64()),
-                ("day", pa.date32()),
-                ("at", pa.timestamp("us")),
-                ("dec", pa.decimal128(12, 2)),
-                pa.field("b", pa.binary(4), nullable=False),
-                ("l", pa.list_(pa.int32())),
-                ("g", pa.struct([("x", pa.int32())])),
-            ]
-        ),
-    )
-    pq.write_table(table, path, row_group_size=30, **options)
+    columns = {
+        "id": (numbers, pa.int64()),
+        "u": (numbers, pa.uint32()),
+        "s": ([f"name {number % 40}" if number % 5 else None for number in numbers], pa.string()),
+        "d": ([number / 8 for number in numbers], pa.float64()),
+        "day": ([datetime.date(2024, 1, 1) + datetime.timedelta(number) for number in numbers], pa.date32()),
+        "dec": ([decimal.Decimal(number).scaleb(-2) for number in numbers], pa.decimal128(12, 2)),
+        "b": ([b"%04d" % number for number in numbers], pa.binary(4)),
+        "l": ([[number, number + 100] if number % 3 else None for number in numbers], pa.list_(pa.int32())),
+        "g": ([{"x": number} for number in numbers], pa.struct([("x", pa.int32())])),
+    }
+    schema = pa.schema([pa.field(name, kind, nullable=name not in ("id", "u", "b")) for name, (_, kind) in columns.items()])
+    pq.write_table(pa.table([pa.array(*column) for column in columns.values()], schema=schema), path, row_group_size=30, **options)
 
 
 def write_duckdb(path: Path) -> None:

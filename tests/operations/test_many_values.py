@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import UsageError, probe
-from sbbf_tool.bloom import kernels
 from sbbf_tool.cli import run
-from sbbf_tool.file import question as questions
 from sbbf_tool.reports.probe import MANY_VALUES, ValueAnswer
 
 ROW_GROUPS = 6
@@ -65,45 +60,6 @@ def test_many_values_have_the_answers_of_each(path, column):
     assert report.values == tuple(expected)
     with pytest.raises(UsageError, match="use hits"):
         _ = sent.values
-
-
-@pytest.mark.parametrize("kernel", kernels.NAMES)
-def test_each_filter_is_read_once_and_queried_by_one_call_of_the_kernel(path, kernel, monkeypatch):
-    try:
-        chosen = kernels.load(kernel)
-    except UsageError as error:
-        pytest.skip(str(error))
-    calls, literals = [], []
-    monkeypatch.setattr(kernels, "active", lambda: chosen)
-    monkeypatch.setattr(chosen, "check", lambda *arguments, check=chosen.check: calls.append(len(arguments[2])) or check(*arguments))
-    parse = questions.literals.parse_object
-    monkeypatch.setattr(questions.literals, "parse_object", lambda *arguments: literals.append(arguments) or parse(*arguments))
-    values = [f"{number}" for number in range(1_000_000, 1_003_000)]
-    report = probe(path, "id", values)
-    assert calls == [len(values)] * ROW_GROUPS
-    assert literals == []
-    # The filters have at most 2 KiB each.
-    footer_bytes = int.from_bytes(Path(path).read_bytes()[-8:-4], "little") + 8
-    assert report.bytes_read <= footer_bytes + ROW_GROUPS * (2048 + 64)
-
-
-def test_memory_is_bounded_by_bitmaps(path):
-    """A million values, of which every one may be in a row group: 13 MB of text and 8 MB of hashes, and a bitmap per row group."""
-    program = (
-        "import resource, sys\n"
-        "from sbbf_tool import probe\n"
-        "from sbbf_tool.file.texts import Texts\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
-        "probe(sys.argv[1], 'id', ['1'] * 2000)\n"
-        "start = peak()\n"
-        "values = Texts.of([b'%d' % number for number in range(at, at + 1000)] for at in range(0, 1_000_000, 1000))\n"
-        "report = probe(sys.argv[1], 'id', values)\n"
-        "print(report.num_values, sum(1 for _ in report.hits) > 5000, peak() - start)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
-    count, has_hits, mebibytes = done.stdout.split()
-    assert (count, has_hits) == ("1000000", "True")
-    assert int(mebibytes) < 80
 
 
 def test_formats_for_programs_are_complete(path, tmp_path, capfd):

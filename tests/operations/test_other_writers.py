@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, resize_filters
+from sbbf_tool import add_filters
 from sbbf_tool.errors import ChangedError
 
 
@@ -52,24 +52,3 @@ def test_a_file_that_is_written_again_during_a_copy(rewritten):
     with pytest.raises(ChangedError, match="the file changed while it was worked on"):
         add_filters(path, ["id"], in_place=True)
     assert path.read_bytes() == theirs
-
-
-def test_pages_that_change_while_they_are_copied_are_no_defect_of_the_tool(tmp_path, monkeypatch):
-    path = tmp_path / "f.parquet"
-    write(path, 0)
-    add_filters(path, ["id"], in_place=True, fpp=0.0001)
-    from sbbf_tool.storage import local
-
-    copy = local.copy
-
-    def write_theirs_and_copy(*arguments: object, **options: object) -> None:
-        with open(path, "r+b") as stream:
-            stream.seek(200)
-            stream.write(bytes(2000))
-        copy(*arguments, **options)
-
-    monkeypatch.setattr(local, "copy", write_theirs_and_copy)
-    with pytest.raises(ChangedError):
-        add_filters(path, ["id"], in_place=True, rebuild="all")
-    with pytest.raises(ChangedError):
-        resize_filters(path, ["id"], fpp=0.1, in_place=True)

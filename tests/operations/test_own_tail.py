@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters, inspect, remove_filters, repair, resize_filters, verify
+from sbbf_tool import add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
@@ -98,19 +98,6 @@ def test_a_footer_with_other_metadata_ends_the_tail(plain):
     add_filters(plain, ["name"], in_place=True)
     assert plain.read_bytes()[: len(data_before)] == data_before
     assert_sound(plain)
-
-
-@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
-def test_filters_of_other_writers_stay(fixtures, tmp_path, writer):
-    source = fixtures / f"{writer}-filters.parquet"
-    columns = sorted({row.column for row in inspect(source).filters if row.physical_type != "BOOLEAN"})
-    out = tmp_path / "out.parquet"
-    add_filters(source, columns, output=out, rebuild="all")
-    for fpp in (0.3, 0.01):
-        add_filters(out, columns, in_place=True, rebuild="all", fpp=fpp)
-    assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
-    assert tail_of(out) == source.stat().st_size
-    assert pq.read_table(out).equals(pq.read_table(source))
 
 
 @each("length", [104, 184, None])

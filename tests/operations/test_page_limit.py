@@ -69,23 +69,25 @@ print(json.dumps([peak() - before, codes]), file=sys.__stdout__)
 """
 
 
+def pages_of(kind: str, number: int, last: Page) -> list[Page]:
+    """The pages of a chunk in which this one is of a kind, or the third."""
+    small = Page(PageType.DATA_PAGE, Encoding.PLAIN, 1, compress(number, bytes(8)), 8)
+    references = Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4)
+    return {
+        "v1": [last],
+        "v2": [last._replace(kind=PageType.DATA_PAGE_V2)],
+        "delta": [last._replace(encoding=Encoding.DELTA_BINARY_PACKED)],
+        "dictionary": [last._replace(kind=PageType.DICTIONARY_PAGE), references],
+        "third": [small, small, last],
+    }[kind]
+
+
 def bomb(path: Path, codec: str, kind: str, stated_size: int) -> Path:
-    """A file of some kilobytes, one page of which states `stated` bytes: in ZSTD it has them, in the others it does not."""
+    """A file of some kilobytes, one page of which states `stated_size` bytes: in ZSTD it has them, in the others it does not."""
     number = CompressionCodec._NAMES_TO_VALUES[codec]
     stored = zstd_zeros(stated_size) if codec == "ZSTD" else compress(number, bytes(8 * ROWS))
-    small = Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(number, bytes(8 * ROWS)), 8 * ROWS)
-    values = stated_size // 8
-    pages = {
-        "v1": [Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)],
-        "v2": [Page(PageType.DATA_PAGE_V2, Encoding.PLAIN, values, stored, stated_size)],
-        "delta": [Page(PageType.DATA_PAGE, Encoding.DELTA_BINARY_PACKED, ROWS, stored, stated_size)],
-        "dictionary": [
-            Page(PageType.DICTIONARY_PAGE, Encoding.PLAIN, values, stored, stated_size),
-            Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4),
-        ],
-        "third": [small, small, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)],
-    }[kind]
-    write_pages(path, number, pages)
+    values = ROWS if kind == "delta" else stated_size // 8
+    write_pages(path, number, pages_of(kind, number, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)))
     assert path.stat().st_size < 80_000
     return path
 
@@ -128,22 +130,10 @@ def test_a_dictionary_is_a_page_too_where_a_query_is_explained(tmp_path, capsys)
 def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
     """Pages that are read without pyarrow obey it as those that pyarrow reads."""
     number = CompressionCodec._NAMES_TO_VALUES[codec]
-    plain, encoded = bytes(8 * ROWS), bytes(8 * ROWS)
+    encoded = bytes(8 * ROWS)
     if kind == "delta":
         encoded = b"\x80\x01\x04\x64\x00\x00\x00\x00\x00\x00"  # 100 values: the first is 0, and so is every difference
-    small = Page(PageType.DATA_PAGE, Encoding.PLAIN, 1, compress(number, bytes(8)), 8)
-    stored = compress(number, encoded)
-    last = Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, len(encoded))
-    pages = {
-        "v1": [last],
-        "v2": [last._replace(kind=PageType.DATA_PAGE_V2)],
-        "delta": [last._replace(encoding=Encoding.DELTA_BINARY_PACKED)],
-        "dictionary": [
-            Page(PageType.DICTIONARY_PAGE, Encoding.PLAIN, ROWS, stored, len(plain)),
-            Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4),
-        ],
-        "third": [small, small, last],
-    }[kind]
+    pages = pages_of(kind, number, Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(number, encoded), len(encoded)))
     path = write_pages(tmp_path / "v.parquet", number, pages)
     most = max(max(page.stated_size, len(page.stored)) for page in pages)
     assert sbbf_tool.verify(path, max_page_bytes=most).is_sound

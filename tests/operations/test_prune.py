@@ -56,13 +56,6 @@ def test_a_pruned_dataset_gives_the_same_rows_and_reads_fewer_bytes(lake):
     assert expected.num_rows == 0
 
 
-def test_partition_columns_remain(lake):
-    report = sbbf_tool.prune(lake, "id", [some_id(lake, 1, 3)])
-    table = report.dataset().to_table(filter=ds.field("day") == 2)
-    assert set(table["day"].to_pylist()) == {2}
-    assert sbbf_tool.prune([next(lake.glob("*/1.parquet"))], "id", [some_id(lake, 1, 3)]).dataset().schema.names[-1] == "day"
-
-
 def test_row_groups_outside_the_dataset_stay_outside(lake):
     value = some_id(lake, 0, 5)
     whole = ds.dataset(lake, partitioning="hive")

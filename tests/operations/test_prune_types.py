@@ -268,19 +268,6 @@ def test_a_partition_column_that_the_files_also_hold(tmp_path, flavor):
         assert rows_of(sbbf_tool.prune(tmp_path, "v", [5]).dataset(), 5) == [0, 1]
 
 
-def test_a_field_of_a_struct_that_the_dataset_reads_narrower(tmp_path):
-    path = tmp_path / "v.parquet"
-    stored = pa.array([{"x": 0.1, "y": 1}, {"x": 7.5, "y": 2}], pa.struct([("x", pa.float64()), ("y", pa.int64())]))
-    pq.write_table(pa.table({"s": stored, "at": [0, 1]}), path, row_group_size=1)
-    narrow = pa.struct([("x", pa.float32()), ("y", pa.int64())])
-    dataset = ds.dataset(path, schema=pa.schema([("s", narrow), ("at", pa.int64())]))
-    assert sbbf_tool.prune(dataset, "s.x", [float(np.float32(0.1))]).row_groups == 2
-    assert sbbf_tool.prune(dataset, "s.y", [1]).row_groups == 1
-    without = pa.struct([("y", pa.int64())])
-    with pytest.raises(UsageError, match=r"the schema of the dataset has no column 's\.x'"):
-        sbbf_tool.prune(ds.dataset(path, schema=pa.schema([("s", without)])), "s.x", [1])
-
-
 def test_the_first_file_lacks_the_column(tmp_path):
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"a": [3, 4], "v": [30, 40], "at": [0, 1]}), tmp_path / "1.parquet", row_group_size=1)

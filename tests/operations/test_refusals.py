@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
-from sbbf_tool.errors import LockedError, NoColumnError, NothingToDoError
+from sbbf_tool.errors import LockedError, NoColumnError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
@@ -35,21 +35,6 @@ def filtered(plain):
 def test_a_column_that_is_not_there(filtered, tmp_path, change):
     work = lambda: change(filtered, ["idd"], in_place=True)  # noqa: E731
     assert_refused(work, tmp_path, error=NoColumnError, message="no column 'idd'", hint="did you mean id?")
-
-
-def test_a_boolean_column(plain, tmp_path):
-    work = lambda: add_filters(plain, ["flag"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="a BOOLEAN column cannot have a filter", hint="leave the column out", place="column flag")
-
-
-def test_nothing_to_remove(plain, filtered, tmp_path):
-    work = lambda: remove_filters(filtered, ["name"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the column has no filter to remove", hint="", place="column name", error=NothingToDoError)
-    work = lambda: remove_filters(filtered, ["name", "id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the column has no filter to remove", hint="", place="column name")
-    remove_filters(filtered, in_place=True)
-    work = lambda: remove_filters(filtered, in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="no column has a filter to remove", hint="", error=NothingToDoError)
 
 
 # Pages that are not here, or not in the clear
@@ -183,14 +168,6 @@ def test_the_sizes_that_a_file_sink_of_spark_records(tmp_path):
         assert warning.startswith(f"{tmp_path}/sink/_spark_metadata, the log of Spark's file sink, records the size of each file")
         assert warning.endswith(effect)
     assert not add_filters(path, ["id"], output=tmp_path / "sink" / "other.parquet").warnings
-
-
-@each("name", ["metadata", "snapshot", "manifest", "schema"])
-def test_folders_that_only_share_a_name_with_a_tables_are_no_table(tmp_path, name):
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "notes.txt").write_text("")
-    path = write_events(tmp_path / "events.parquet")
-    assert add_filters(path, ["id"], in_place=True).filters
 
 
 # A source that changes meanwhile

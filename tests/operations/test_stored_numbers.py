@@ -9,10 +9,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool import add_filters, check, explain, probe, prune, verify
+from sbbf_tool import add_filters, explain, probe, prune, verify
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, DateType, IntType, LogicalType, MicroSeconds, MilliSeconds, TimeType, TimeUnit
 from support.corpus_edits import annotate, decimal
-from support.defects import Edit, bloom_of
 from support.tables import each
 
 HOUR = 3_600_000
@@ -76,16 +75,3 @@ def test_what_readers_show_is_found_with_filters_of_ours(tmp_path: Path, case: s
         assert prune(path, "t", text).files, text
     assert probe(path, "t", absent).is_absent or "write_statistics" not in options
     assert all(result.is_verified for result in verify(path).filters)
-
-
-def test_a_filter_of_the_stored_form_alone_loses_rows_and_is_reported(tmp_path: Path) -> None:
-    kind, annotation, stored, *_ = CASES["uint8"]
-    path = _write(tmp_path / "a.parquet", kind, annotation, stored)
-    edit = Edit(path)
-    edit.append_everywhere("t", bloom_of)
-    edit.write(path)
-    (result,) = verify(path).filters
-    assert (result.false_negatives, result.cause, result.examples) == (2, "width", ("255", "128"))
-    assert "readers ignore" in (result.explanation or "")
-    assert {finding.rule for finding in check(path).findings} & {"hashed-at-wrong-width"}
-    assert not probe(path, "t", "255").is_absent

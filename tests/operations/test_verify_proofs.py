@@ -119,15 +119,6 @@ def test_the_measured_fpp_is_the_estimated_fpp(name: str):
         assert abs(result.measured_fpp - result.estimated_fpp) <= 5 * deviation + 1 / result.absent_keys
 
 
-def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
-    """FIXED_LEN_BYTE_ARRAY(1) has 256 values. Where a chunk holds all but ten, ten absent keys can be queried."""
-    path = tmp_path / "bytes.parquet"
-    pq.write_table(pa.table({"b": pa.array([bytes([n]) for n in range(246)], pa.binary(1))}), path)
-    add_filters(path, ["b"], in_place=True)
-    (result,) = verify(path).filters
-    assert (result.verified_values, result.false_negatives, result.absent_keys) == (246, 0, 10)
-
-
 # Floating-point numbers
 
 

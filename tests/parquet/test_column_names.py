@@ -35,15 +35,6 @@ def schema_of(*columns: list[SchemaElement]) -> list[SchemaElement]:
     return group("schema", list(columns))
 
 
-def names_of(names: ColumnNames, *columns: list[SchemaElement]) -> list[str]:
-    return [column.name for column in names.leaf_columns(schema_of(*columns))]
-
-
-def test_a_path_finds_the_name_in_a_file_without_field_ids():
-    names = ColumnNames({1: ("user",)}, {("col-1",): ("user",), ("s", "col-2"): ("s", "x")})
-    assert names_of(names, [leaf("col-1")], group("s", [[leaf("col-2")]])) == ["user", "s.x"]
-
-
 def test_a_path_does_not_name_a_dropped_column_of_a_file_with_field_ids():
     """A column was dropped, and a column with the same name added: the values of the old one are not those of the new one."""
     names = ColumnNames({1: ("id",), 5: ("a",)}, {("id",): ("id",), ("a",): ("a",)})

@@ -89,11 +89,6 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
     assert find_column(alone, "`a.b`").path == ("a.b",)
 
 
-def test_groups_that_only_look_like_scaffolding_are_named_in_full():
-    columns = columns_of(group("list", 1), leaf("element"), group("key_value", 1, REPEATED), leaf("key"), top_level=2)
-    assert [column.short_path for column in columns] == [("list", "element"), ("key_value", "key")]
-
-
 @each(
     "name, message",
     [

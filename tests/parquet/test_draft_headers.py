@@ -53,12 +53,6 @@ def test_every_form_of_every_size_is_read_back(form, num_bytes):
 # Ambiguous headers, and what decides between the readings
 
 
-def test_twelve_bytes_before_four_zeros_are_sixteen_too():
-    raw = build_draft_header(find_dialect("draft1-raw"), 64)
-    assert names(readings(raw + b"\0" * 4 + BITSET)) == ["draft1-raw", "branch-12", "branch-16"]
-    assert names(readings(raw + b"\0\0\0\1" + BITSET)) == ["draft1-raw", "branch-12"]
-
-
 RAW = build_draft_header(find_dialect("branch-16"), 64) + BITSET
 
 

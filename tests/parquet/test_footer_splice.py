@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import parse_struct
@@ -123,17 +122,6 @@ PRESENT = {
 def test_fields_that_are_there_are_replaced_or_taken_away(present, place):
     raw = footer_with_column(column_metadata(*present))
     assert_only_these_filters_changed(raw, set_filters(raw, {(0, 0): place}), {(0, 0): place})
-
-
-def test_an_id_above_16_bits_is_the_id_that_thrift_takes_it_for():
-    """Thrift's readers keep the low 16 bits of an id, so this field is a second offset, and the one that counts."""
-    overflowing = b"\x06" + wire.number(14 + 65536) + wire.number(99)
-    raw = footer_with_column(column_metadata(Field(*OFFSET, wire.number(5))))
-    at = raw.rindex(b"\x56\x0a") + 2
-    raw = raw[:at] + overflowing + raw[at:]
-    assert Footer(raw, 4).filter_place(0, 0) == FilterPlace(99, None)
-    assert_generated_classes_read(raw, set_filters(raw, {(0, 0): PLACE}), {(0, 0): PLACE})
-    assert_generated_classes_read(raw, set_filters(raw, {(0, 0): None}), {(0, 0): None})
 
 
 # At random

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import format_plain, parse, parse_object
@@ -78,16 +77,6 @@ def test_what_is_stored_is_never_absent(column: Column, data: st.DataObject) -> 
         again = parse(column, format_plain(column, form))
         assert set(again.forms) == set(literal.forms) or form in literal.forms[1:]
     assert parse(column, format_plain(column, literal.forms[0])).forms == literal.forms
-
-
-@given(st.text(max_size=30))
-def test_no_text_makes_a_column_fail_otherwise_than_by_saying_so(text: str) -> None:
-    for column in COLUMNS:
-        try:
-            literal = parse(column, text)
-        except UsageError:
-            continue
-        assert literal.verdict is not None or all(column.width in (None, len(form)) for form in literal.forms)
 
 
 # Against the standard library, where it can follow

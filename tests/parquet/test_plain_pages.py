@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sbbf_tool import UnreadableError
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range
+from sbbf_tool.parquet.levels import count_highest
+from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
 from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
@@ -222,3 +226,94 @@ def test_damaged_chunks_without_checksums_are_read_or_refused(many, tmp_path, ve
             except (NotPlainError, UnreadableError) as error:
                 ends[type(error)] += 1
     assert min(ends["read"], ends[NotPlainError]) > 30
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def repeated(level: int, count: int, width: int) -> bytes:
+    return varint(count << 1) + level.to_bytes((width + 7) // 8, "little")
+
+
+def packed(levels: list[int], width: int) -> bytes:
+    """Groups of eight, the last filled up with zeros."""
+    groups = -(-len(levels) // 8)
+    bits = sum(level << at * width for at, level in enumerate(levels))
+    return varint(groups << 1 | 1) + bits.to_bytes(groups * width, "little")
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, bytes, list[int]]:
+    highest = draw(st.integers(1, 300))
+    width = highest.bit_length()
+    raw, levels = b"", []
+    for _ in range(draw(st.integers(1, 6))):
+        if draw(st.booleans()):
+            level, count = draw(st.integers(0, highest)), draw(st.integers(1, 2000))
+            raw += repeated(level, count, width)
+            levels += [level] * count
+        else:
+            some = draw(st.lists(st.one_of(st.just(highest), st.integers(0, highest)), min_size=8, max_size=80))
+            some = some[: len(some) // 8 * 8]
+            raw += packed(some, width)
+            levels += some
+    return highest, raw, levels
+
+
+@given(runs(), st.data())
+def test_any_runs(sample, data):
+    highest, raw, levels = sample
+    count = data.draw(st.integers(0, len(levels)))
+    assert count_highest(memoryview(raw), highest, count) == levels[:count].count(highest)
+    with pytest.raises(ValueError, match="end early"):
+        count_highest(memoryview(raw), highest, len(levels) + 1)
+
+
+@each(
+    "raw, highest, count, answer",
+    [
+        (b"\x03\x07", 1, 3, 3),  # the last group may be cut to the bytes that it needs
+        (b"\x05\xff\x01", 1, 9, 9),
+        (b"\x05\xff", 1, 9, None),
+        (b"\x05\xff\xff\xff", 3, 12, 12),
+        (b"\x05\xff\xff\xff", 3, 13, None),
+        *((repeated(1, n, 1), 1, n, n) for n in (1, 63, 64, 127, 128, 8191, 8192, 1 << 20)),  # headers of one to four bytes
+        *((repeated(0, n, 1) + repeated(1, 1, 1), 1, n + 1, 1) for n in (1, 63, 64, 8192)),
+        (b"", 0, 7, 7),  # a column that stores no levels
+        *((empty + repeated(1, 4, 1), 1, 4, None) for empty in (b"\x01", b"\x00\x01")),  # a run of no levels
+        *((raw, 1, 4, None) for raw in (b"", b"\x80", b"\x80" * 6 + b"\x01", b"\x00\x01", b"\x08", b"\x01")),
+    ],
+)
+def test_runs_of_known_levels(raw, highest, count, answer):
+    if answer is None:
+        with pytest.raises(ValueError, match="levels end early"):
+            count_highest(memoryview(raw), highest, count)
+    else:
+        assert count_highest(memoryview(raw), highest, count) == answer
+
+
+@pytest.fixture
+def file_of_many_pages(tmp_path: Path) -> Path:
+    path = tmp_path / "f.parquet"
+    values = pa.array(["long " * 40_000, *(f"value {n}" for n in range(5000))])
+    pq.write_table(pa.table({"v": values}), path, data_page_size=2000, write_batch_size=100, dictionary_pagesize_limit=210_000)
+    return path
+
+
+@each("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
+def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: Path, junk: bytes) -> None:
+    with ParquetFile.open(file_of_many_pages) as file:
+        chunk = file.footer.chunk(0, 0)
+        assert chunk is not None
+        start, end = page_range(chunk)
+    content = bytearray(file_of_many_pages.read_bytes())
+    content[start : start + len(junk)] = junk
+
+    with pytest.raises(UnreadableError) as caught:
+        list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), chunk))
+    assert caught.value.place == f"page header at byte {start:,}"

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, Statistics
 from sbbf_tool.parquet.statistics import bounds
 from support.tables import each
 
@@ -119,3 +121,30 @@ def test_intervals_have_no_order(fixtures: Path):
     footer = footer_of(fixtures / "duckdb-types.parquet")
     span: Column = next(column for column in footer.columns if column.name == "span")
     assert bounds(footer, 0, span) is None
+
+
+def chunk(**fields):
+    nulls = fields.pop("nulls", "no statistics")
+    statistics = None if nulls == "no statistics" else Statistics(null_count=nulls)
+    return ChunkMeta(ColumnChunk(meta_data=ColumnMetaData(statistics=statistics, **fields)))
+
+
+@each(
+    "values, nulls, non_null, most, has_only_nulls",
+    [
+        (10, 3, 7, 7, False),
+        (10, 0, 10, 10, False),
+        (10, 10, 0, 0, True),
+        (10, None, None, 10, False),
+        (10, "no statistics", None, 10, False),
+        (10, -1, None, 10, False),
+        (10, 11, None, 0, False),
+        (0, None, 0, 0, True),
+        (None, 3, None, 0, False),
+        (None, None, None, 0, False),
+        (-1, -1, None, 0, False),
+    ],
+)
+def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most, has_only_nulls):
+    meta = chunk(num_values=values, nulls=nulls)
+    assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.columns import Column, ensure_readable, leaf_columns
+from sbbf_tool.parquet.columns import Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import (
     ConvertedType,
     DecimalType,
@@ -74,15 +71,3 @@ def test_integers_and_times():
     for unit, is_known in ((None, False), (TimeUnit(), False), (TimeUnit(MICROS=MicroSeconds()), True)):
         for logical in (LogicalType(TIME=TimeType(unit=unit)), LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True))):
             assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)
-
-
-@each("length", [None, *I32_NUMBERS])
-def test_fixed_lengths(length):
-    column = column_of(type=Type.FIXED_LEN_BYTE_ARRAY, type_length=length)
-    is_known = length is not None and length > 0
-    assert_distinguished(column, is_known=is_known)
-    if not is_known:
-        with pytest.raises(UnreadableError, match="the length of its FIXED_LEN_BYTE_ARRAY values"):
-            ensure_readable(column, "column v")
-    # Of other types the length means nothing.
-    assert column_of(type=Type.INT32, type_length=length).doubt is None

@@ -187,16 +187,6 @@ HARM = {"on": ["int32"], "verdict": "harm", "effect": "loses rows", "explanation
 
 
 class TestTableFromRuns:
-    def test_since_is_the_first_release_of_those_that_do_the_same(self):
-        runs = [made_run("1.0", UNUSED, int64=UNUSED), made_run("1.1", UNUSED), made_run("1.2", USED), made_run("1.3", USED)]
-        report = table_of(*runs)
-        int32, int64 = report.verdicts
-        assert (report.since, report.version, report.evidence) == ("1.1", "1.3", "run")
-        assert (int32.verdict, int32.since, int32.until) == ("used", "1.2", None)
-        assert (int64.verdict, int64.since) == ("used", None)
-        assert int32.predicates == (EQUAL,)
-        assert [(release.version, release.date) for release in report.releases] == [(run.version, "2026-11-24") for run in runs]
-
     def test_an_outcome_without_an_explanation_is_rejected(self):
         with pytest.raises(ValueError, match=r"duckdb 1.0: loses rows on int32, .* a row explains it"):
             table_of(made_run("1.0", LOSES_ROWS))

@@ -109,9 +109,6 @@ class TestSorted:
         assert self.has_finding(tmp_path, pa.array([1, 2, 2**64 - 2, 2**64 - 1], pa.uint64()))
         assert not self.has_finding(tmp_path, pa.array([1, 2**64 - 1, 2, 2**64 - 2], pa.uint64()))
 
-    def test_a_row_group_of_nulls_is_skipped(self, tmp_path):
-        assert self.has_finding(tmp_path, pa.array([1, 2, None, None, 3, 4]), groups=3)
-
 
 class TestWorth:
     @each("times, is_reported", [(2, False), (4, True), (16, True)])
@@ -151,18 +148,6 @@ class TestStructure:
         (evidence,) = finding.evidence
         assert (finding.column, evidence.row_group) == ("id", 0)
         assert evidence.fact == "it shares bytes with the pages of column ratio, row group 2"
-
-    @each("by", [-1, 1, 16])
-    def test_a_length_is_right_or_wrong_by_a_byte(self, by, tmp_path):
-        path = write(tmp_path / "f.parquet", {"c": shuffled(100)}, groups=1, filters=("c",))
-        with ParquetFile.open(path) as file:
-            footer, body = file.footer, file.source.read(0, file.footer.start)
-        place = footer.filter_place(0, 0)
-        assert place is not None
-        assert not findings(path, "wrong-length")
-        raw = set_filters(footer.raw, {(0, 0): place._replace(length=place.length + by)})
-        path.write_bytes(body + raw + build_tail(raw))
-        assert findings(path, "wrong-length")
 
 
 class TestSecrecy:
@@ -205,11 +190,6 @@ class TestPolicy:
 
 
 class TestBoolean:
-    def test_what_arrow_rs_writes_is_true(self, fixtures):
-        """One byte, 0 or 1: no other library hashes so, and no query may lose a row by it here."""
-        report = check(fixtures / "datafusion-defaults.parquet", Policy(select=("correctness",)))
-        assert report.findings == ()
-
     def test_a_filter_that_would_be_rebuilt_is_removed(self, fixtures, tmp_path):
         """sbbf builds no filter of a BOOLEAN column."""
         path = Path(shutil.copy(fixtures / "datafusion-defaults.parquet", tmp_path))
@@ -260,15 +240,6 @@ class TestUnreferencedBytes:
         assert re.fullmatch(rf"65,536 bytes, \d+\.\d % of the file, from byte {start:,}: unknown \(65,536\)", fact), fact
         (finding,) = findings(path, self.RULE)
         assert (finding.column, finding.fix, finding.severity) == (None, None, "info")
-
-    def test_nothing_is_known_beside_a_filter_that_cannot_be_read(self, tmp_path):
-        path = self.make(tmp_path / "f.parquet", 128 << 10)
-        with ParquetFile.open(path) as file:
-            body = bytearray(file.source.read(0, file.footer.start))
-            raw, offset = file.footer.raw, file.footer.filter_places()[1, 0].offset
-        body[offset : offset + 8] = bytes(8)
-        path.write_bytes(bytes(body) + raw + build_tail(raw))
-        assert self.outcome(path) == ("not run", "the length of the filter of column c, row group 1, is unknown")
 
     def test_what_a_key_value_entry_names_belongs_to_another_program(self, tmp_path):
         index = b"IDX1" + bytes(128 << 10)

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.extensions.paimon.index_options import parse_bloom_columns
-from sbbf_tool.extensions.paimon.writer import build_properties
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.writers import datafusion, iceberg, parquet_java, trino
 from sbbf_tool.writers.properties import declare
@@ -38,13 +36,6 @@ def test_what_is_built_is_parsed(writer: ModuleType, data: st.DataObject) -> Non
     assert writer.parse_properties(properties) == specs
     other = {"spark.hadoop.parquet.compression": "zstd", "write.format.default": "parquet"}
     assert writer.parse_properties({**other, **properties}) == specs
-
-
-@given(st.dictionaries(NAMES.filter(lambda name: "." not in name), st.tuples(NDVS, FPPS)))
-def test_options_for_paimon_are_those_of_its_tables(sizes: dict[str, tuple[int, float]]) -> None:
-    specs = [FilterSpec((name,), fpp, ndv) for name, (ndv, fpp) in sizes.items()]
-    requests = parse_bloom_columns(build_properties(specs))
-    assert {name: (request.items, request.fpp) for name, request in requests.items()} == sizes
 
 
 @pytest.mark.parametrize(
