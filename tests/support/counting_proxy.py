@@ -6,7 +6,6 @@ import http.client
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,12 +61,9 @@ class Exchange:
 
 Fault = Callable[[Exchange], str | int | None]
 """Called before a request is forwarded, with status 0. A status as result answers with that error; `cut` closes the connection within the
-body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; `slow` takes
-and gives both bodies in small pieces; `stall` sends half of the answer and no more until the client closes; None forwards both. The
-function may have side effects of its own."""
+body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; None forwards
+both. The function may have side effects of its own."""
 
-_SLOW_PIECES, _PIECE_SECONDS = 16, 0.02
-_STALL_SECONDS = 60
 _DRAIN_SECONDS = 120
 
 
@@ -173,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
             proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, 0, 0))
             self._break_off()
             return
-        body = self._read_slowly(length) if fault == "slow" else self.rfile.read(length)
+        body = self.rfile.read(length)
         if len(body) < length:
             # The client is gone; a server drops a request that is not whole.
             self.close_connection = True
@@ -199,11 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
             elif fault == "cut answer":
                 self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=len(data))
                 self._break_off()
-            elif fault == "stall":
-                self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=max(1, len(data)))
-                self._wait_for_close()
             else:
-                self._answer(answer.status, answer.getheaders(), data, is_slow=fault == "slow")
+                self._answer(answer.status, answer.getheaders(), data)
         finally:
             connection.close()
 
@@ -212,16 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _record(self, proxy: Proxy, parts: object, headers: dict[str, str], uploaded: int, status: int, downloaded: int) -> None:
         proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, status, downloaded))  # type: ignore[attr-defined]
 
-    def _read_slowly(self, length: int) -> bytes:
-        pieces = []
-        for size in _piece_sizes(length):
-            time.sleep(_PIECE_SECONDS)
-            pieces.append(self.rfile.read(size))
-        return b"".join(pieces)
-
-    def _answer(
-        self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None, *, is_slow: bool = False
-    ) -> None:
+    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None) -> None:
         self.send_response_only(status)
         has_length = False
         for name, value in headers:
@@ -234,28 +218,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not has_length:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        data = b"" if self.command == "HEAD" else data
-        rest = memoryview(data)
-        for size in _piece_sizes(len(data)) if is_slow else (len(data),):
-            if is_slow:
-                time.sleep(_PIECE_SECONDS)
-            self.wfile.write(rest[:size])
-            self.wfile.flush()
-            rest = rest[size:]
-
-    def _wait_for_close(self) -> None:
-        self.close_connection = True
-        self.connection.settimeout(_STALL_SECONDS)
-        self.connection.recv(1)
+        self.wfile.write(b"" if self.command == "HEAD" else data)
+        self.wfile.flush()
 
     def _break_off(self) -> None:
         """Close the connection with a reset, as a broken cable does; an orderly close would send buffered bytes first."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.shutdown(socket.SHUT_RDWR)
-
-
-def _piece_sizes(length: int) -> list[int]:
-    """Return the sizes of up to _SLOW_PIECES pieces that have so many bytes together."""
-    size = max(1, -(-length // _SLOW_PIECES))
-    return [min(size, length - start) for start in range(0, length, size)]
