@@ -1,6 +1,6 @@
 """Examples of guides that are for another system, such as cron or GitHub: they run with as much of it as a test can have.
 
-`tests/objects/test_guide.py` runs those for object stores, `tests/release/test_image.py` those for containers.
+`tests/objects/test_s3_read.py` runs those for object stores, `tests/release/test_image.py` those for containers.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from support.large_files import ABSENT, PRESENT, large, small
+from support.tables import each
 
 
 def test_only_the_tail_of_a_large_object_is_uploaded(bucket):
@@ -144,3 +145,121 @@ def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):
     warnings = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
     assert any(warning.startswith("earlier unfinished uploads of the object remain") for warning in warnings)
     assert sorted(bucket.unfinished()) == ["large.parquet", "large.parquet.other"]
+
+
+DATA = each("data", [small(), large()])
+
+
+@DATA
+def test_metadata_tags_and_class_go_along(moto_bucket, data):
+    attributes = {
+        "Metadata": {"who": "me", "odd-name": "value with spaces"},
+        "ContentType": "application/x-own",
+        "ContentEncoding": "identity",
+        "ContentLanguage": "la",
+        "ContentDisposition": 'attachment; filename="x"',
+        "CacheControl": "no-cache",
+        "StorageClass": "STANDARD_IA",
+        "ServerSideEncryption": "AES256",
+        "Tagging": "team=lake&cost+centre=1%2F2",
+    }
+    url = moto_bucket.put("x.parquet", data, **attributes)
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    head = moto_bucket.head("x.parquet")
+    assert {name: head.get(name) for name in attributes if name != "Tagging"} == {k: v for k, v in attributes.items() if k != "Tagging"}
+    tags = moto_bucket.client.get_object_tagging(Bucket=moto_bucket.name, Key="x.parquet")["TagSet"]
+    assert {tag["Key"]: tag["Value"] for tag in tags} == {"team": "lake", "cost centre": "1/2"}
+    assert sbbf_tool.verify(url).is_sound
+
+
+@DATA
+def test_the_write_itself_is_on_condition(moto_bucket, data):
+    moto_bucket.proxy.forget()
+    url = moto_bucket.put("x.parquet", data)
+    tag = moto_bucket.head("x.parquet")["ETag"]
+    assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
+    (write,) = (exchange for exchange in moto_bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
+    assert write.headers["if-match"] == tag
+    moto_bucket.proxy.forget()
+    sbbf_tool.remove_filters(url, output=moto_bucket.url(f"{len(data)}.parquet"))
+    (write,) = (exchange for exchange in moto_bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
+    assert write.headers["if-none-match"] == "*"
+
+
+@DATA
+def test_a_rival_in_the_last_moment_wins(moto_bucket, data):
+    moto_bucket.proxy.forget()
+    url = moto_bucket.put("x.parquet", data)
+
+    def rival(exchange):
+        if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not done:
+            done.append(exchange)
+            moto_bucket.client.put_object(Bucket=moto_bucket.name, Key="x.parquet", Body=b"theirs")
+            # moto takes no notice of the condition here, which S3 does.
+            return 412 if exchange.operation == "CompleteMultipartUpload" else None
+        return None
+
+    done: list[object] = []
+    moto_bucket.proxy.fault = rival
+    with pytest.raises(RefusedError, match="the object changed while it was worked on"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert moto_bucket.get("x.parquet") == b"theirs"
+    assert moto_bucket.unfinished() == []
+
+
+@DATA
+def test_a_write_with_a_lost_response_is_recognised(moto_bucket, data):
+    moto_bucket.proxy.forget()
+    url = moto_bucket.put("x.parquet", data)
+    exchanges: list[object] = []
+
+    def lose(exchange):
+        if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not exchanges:
+            exchanges.append(exchange)
+            return "lose answer"
+        return None
+
+    moto_bucket.proxy.fault = lose
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert sbbf_tool.verify(url).is_sound
+
+
+def test_a_replacement_without_readable_tags_is_refused(moto_bucket):
+    url = moto_bucket.put("x.parquet", small(), Tagging="a=b")
+    moto_bucket.proxy.fault = lambda exchange: 403 if exchange.operation == "GetObjectTagging" else None
+    with pytest.raises(
+        RefusedError, match="the object's tags cannot be read, so the new version would lack them; allow s3:GetObjectTagging"
+    ):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    (warning,) = sbbf_tool.add_filters(url, ["id"], output=moto_bucket.url("y.parquet")).warnings
+    assert "tags could not be read" in warning
+
+
+def test_a_warning_reports_an_access_list(moto_bucket):
+    url = moto_bucket.put("x.parquet", small(), ACL="public-read")
+    (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
+    assert "access list was not kept" in warning
+
+
+def test_archives_and_locks_are_refused(moto_bucket):
+    url = moto_bucket.put("cold.parquet", small(), StorageClass="DEEP_ARCHIVE")
+    archived = "the object is archived in storage class DEEP_ARCHIVE; restore it first"
+    for change in (sbbf_tool.add_filters, sbbf_tool.remove_filters):
+        with pytest.raises(RefusedError, match=f"{archived}, and write the result to another file"):
+            change(url, ["id"], in_place=True)
+    with pytest.raises(UnreadableError, match=archived):
+        sbbf_tool.add_filters(url, ["id"], output=moto_bucket.url("new.parquet"))
+    with pytest.raises(UnreadableError, match=archived):
+        sbbf_tool.verify(url)
+    # Restored, it can be read for some days, and its new version could not.
+    moto_bucket.client.restore_object(Bucket=moto_bucket.name, Key="cold.parquet", RestoreRequest={"Days": 1})
+    with pytest.raises(RefusedError, match="the object is in storage class DEEP_ARCHIVE, in which a new version could not be read"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    moto_bucket.client.create_bucket(Bucket=f"{moto_bucket.name}-locked", ObjectLockEnabledForBucket=True)
+    moto_bucket.client.put_object(
+        Bucket=f"{moto_bucket.name}-locked", Key="x.parquet", Body=small(), ObjectLockLegalHoldStatus="ON", ChecksumAlgorithm="CRC32"
+    )
+    moto_bucket.proxy.forget()
+    with pytest.raises(RefusedError, match="the object is locked"):
+        sbbf_tool.add_filters(f"s3://{moto_bucket.name}-locked/x.parquet", ["id"], in_place=True)
+    assert moto_bucket.proxy.uploaded == 0

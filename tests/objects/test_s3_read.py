@@ -1,8 +1,11 @@
-"""Reading S3 objects: how few requests it takes, that a changed object is an error and never a mixture, and what every error looks like."""
+"""Reading S3 objects: how few requests it takes, that a changed object is an error and never a mixture, errors, and the guide."""
 
 from __future__ import annotations
 
 import io
+import subprocess
+from itertools import cycle
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,8 +15,11 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.places import open_source
-from support.buckets import forget_clients
+from support import http_site
+from support.buckets import Bucket, forget_clients
 from support.large_files import ABSENT, PRESENT, large, small
+from support.pages import environment, example
+from support.three_files import CASES, FEW, FORMS, expected, words
 
 
 def test_a_footer_comes_with_the_first_request(bucket):
@@ -187,3 +193,49 @@ def test_a_large_read_goes_in_parts_at_a_time(bucket):
         bucket.proxy.forget()
         assert source.read(0, source.size) == data
         assert bucket.proxy.count("GetObject") == 3  # of at most 8 MiB
+
+
+def ask_of_urls(bucket, cases, *options):
+    for form in FORMS:
+        for case in cases[form]:
+            urls = [bucket.put(f"{case}/{name}.parquet", content) for name, content in zip("abc", CASES[case].files, strict=True)]
+            assert run([*words(form, bucket.url(f"{case}/"), urls), *options]) == expected(case, form), (case, form)
+
+
+@pytest.mark.heavy
+def test_of_a_prefix_and_of_urls(moto_bucket):
+    ask_of_urls(moto_bucket, FEW)
+
+
+def test_of_urls_and_files_together(moto_bucket, tmp_path):
+    for case, form in zip(list(CASES)[::2], cycle(("probe of files", "explain of files")), strict=False):
+        contents = CASES[case].files
+        (tmp_path / "b.parquet").write_bytes(contents[1])
+        names = [moto_bucket.put("a.parquet", contents[0]), str(tmp_path / "b.parquet"), moto_bucket.put("c.parquet", contents[2])]
+        assert run(words(form, "", names)) == expected(case, form), (case, form)
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+DAYS = ("2026-11-21", "2026-11-22")
+
+
+@pytest.mark.heavy
+def test_the_commands_of_the_guide(moto_bucket: Bucket, site: http_site.Site, fixtures: Path, tmp_path: Path) -> None:
+    content = (fixtures / "events.parquet").read_bytes()
+    moto_bucket.client.create_bucket(Bucket="lake")
+    for day in DAYS:
+        moto_bucket.client.put_object(Bucket="lake", Key=f"events/day={day}/part-0.parquet", Body=content)
+    site.put("events.parquet", content)
+    outputs = []
+    for command in example("object-stores.md", "s3://lake/events/").body.replace("https://example.org", site.url).splitlines():
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        assert done.returncode == 0, command + done.stderr
+        outputs.append(done.stdout + done.stderr)
+    query, change, verification, file, prefix = outputs
+    assert "2 files may hold any of them, because filters gave no answer" in query
+    assert "requests" in query
+    assert "Added 3 filters to s3://lake/events/day=2026-11-21/part-0.parquet" in change
+    assert "2 files: 2 done; 3 of 3 filters verified" in verification
+    assert file.startswith(f"{site.url}/events.parquet: 150,378 bytes")
+    assert prefix.splitlines()[1].split()[:5] == ["user_id", "1", "3", "of", "6"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.globs import matches_any
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.places import parquet_files
 from support.tables import each
@@ -159,6 +160,7 @@ def lake(tmp_path):
 
 
 PARQUET_FILES = ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
+
 """The Parquet files of `lake`, in the order in which they are listed."""
 
 
@@ -205,3 +207,37 @@ def test_nothing_found_is_an_error(lake, pattern, complaint):
     (lake / "_temporary" / "empty").mkdir()
     with pytest.raises(UnreadableError, match=complaint):
         list(parquet_files(str(lake / pattern)))
+
+
+@each(
+    "glob, folder, path",
+    [
+        (".", "/a/b", "/a/b/c"),
+        ("./", "/a/b", "/a/b/c"),
+        (".", "/", "/a"),
+        ("..", "/a/b", "/a/x"),
+        ("../x", "/a/b", "/a/x/y"),
+        ("../..", "/a/b", "/q"),
+        ("a/../c", "/f", "/f/c"),
+        ("x//y", "/f", "/f/x/y"),
+        ("x/./y", "/f", "/f/x/y"),
+        ("/x/", "/f", "/x/y"),
+        ("//x", "/f", "/x/y"),
+        ("/", "/f", "/z"),
+        ("*.p", "/f", "/f/a.p"),
+        ("./*.p", "/f", "/f/a.p"),
+        ("**", "/f", "/f/a/b"),
+        ("[ab]?/**/c", "/f", "/f/ax/1/2/c"),
+        ("s3://b/x*", "/f", "s3://b/xy/z"),
+    ],
+)
+def test_a_glob_matches_a_file_and_what_is_below_a_folder(glob: str, folder: str, path: str) -> None:
+    assert matches_any([glob], folder, path)
+
+
+@each(
+    "glob, path",
+    [("x", "/f/xy"), (".", "/g/a"), ("*", "/g"), ("*.p", "/f/a/b.q"), ("s3://b/x", "s3://b/xy"), ("[a", "/f/a"), ("a+", "/f/aa")],
+)
+def test_a_glob_does_not_match_other_files(glob: str, path: str) -> None:
+    assert not matches_any([glob], "/f", path)

@@ -1,22 +1,36 @@
-"""Other readers of Iceberg tables, before and after a commit: PyIceberg, Polars, ClickHouse, and DuckDB in its own environment."""
+"""Other readers and writers of Iceberg tables, before, during and after a commit, and kills at its steps."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.transforms import IdentityTransform
 
 from sbbf_tool.extensions.tables.iceberg import commit_plan
-from support.iceberg_tables import convert, delete_by_position, delete_by_value, ids_of, open_table, rows, source_of
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from support.iceberg_tables import (
+    convert,
+    delete_by_position,
+    delete_by_value,
+    ids_of,
+    make_copies,
+    open_static,
+    open_table,
+    rows,
+    source_of,
+    to_hadoop,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 
@@ -112,3 +126,110 @@ def test_clickhouse_uses_the_filters(catalog):
     assert read_clickhouse(catalog, "WHERE id = 9999") == []
     with pytest.raises(AssertionError):
         read_clickhouse(catalog, "WHERE id = 9998")
+
+
+APPENDER = """
+from pyiceberg.exceptions import CommitFailedException
+from support.iceberg_tables import rows, sql_catalog
+catalog = sql_catalog(Path(sys.argv[1]))
+for number in range(int(sys.argv[2]), int(sys.argv[3])):
+    while True:
+        try:
+            catalog.load_table("n.t").append(rows(number * 10, 10))
+            break
+        except CommitFailedException:
+            pass
+"""
+
+CONVERTER = """
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from support.iceberg_tables import ADD, make_copies, open_table, sql_catalog
+total = 0
+while True:
+    table = open_table(sql_catalog(Path(sys.argv[1]))) if sys.argv[3] == "catalog" else open_folder(sys.argv[1])
+    copies = [copy for copy in make_copies(table, run=os.urandom(6).hex()) if "sbbf-" not in copy.old_path]
+    if not copies and len(list(table.live_files())) >= int(sys.argv[2]):
+        break
+    try:
+        total += table.commit(copies, ADD).num_files if copies else 0
+    except RefusedError as error:
+        assert "other commits came first" in str(error)
+print(total)
+"""
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[3]), str(Path(__file__).parents[4])))}
+
+
+def start(program, *arguments):
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), *map(str, arguments)]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(*processes):
+    answers = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), [errors[-2000:] for _, errors in answers]
+    return [int(output or 0) for output, _ in answers]
+
+
+@pytest.mark.heavy
+def test_a_writer_of_pyiceberg_at_the_same_time(catalog, table, tmp_path):
+    _, total = finish(start(APPENDER, tmp_path, 20, 30), start(CONVERTER, tmp_path, 12, "catalog"))
+    assert total == 12
+    table.refresh()
+    assert ids_of(table) == list(range(300))
+
+
+@pytest.mark.heavy
+def test_converters_of_a_hadoop_table_at_the_same_time(catalog, table):
+    for start_row in range(200, 300, 10):
+        table.append(rows(start_row, 10))
+    folder = to_hadoop(table)
+    totals = finish(*(start(CONVERTER, folder, 12, "folder") for _ in range(3)))
+    assert ids_of(open_static(folder)) == list(range(300))
+    assert sum(totals) == 12
+    assert all("sbbf-" in file.path for file in open_folder(str(folder)).live_files())
+
+
+KILLS = """
+from support.iceberg_tables import ADD
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from sbbf_tool.extensions.tables.lake_table import Replacement
+remaining = int(sys.argv[2])
+def kill_at(name, function):
+    def step(*arguments, **options):
+        global remaining
+        remaining -= 1
+        if remaining == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+    return step
+for name in ("open", "write", "fsync", "link", "rename", "unlink"):
+    setattr(os, name, kill_at(name, getattr(os, name)))
+copies = [Replacement(*pair.split("|"), int(os.path.getsize(pair.split("|")[1])), 0) for pair in sys.argv[3:]]
+open_folder(sys.argv[1]).commit(copies, ADD)
+"""
+
+
+@pytest.mark.heavy(2)
+def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table):
+    folder = to_hadoop(table)
+    copies = make_copies(open_folder(str(folder)))
+    pairs = [f"{copy.old_path}|{copy.new_path}" for copy in copies]
+    for step in range(1, 200, 3):
+        before = open_folder(str(folder)).version
+        process = start(KILLS, folder, step, *pairs)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode in (0, -signal.SIGKILL), errors
+        after = open_folder(str(folder))
+        paths = {file.path for file in after.live_files()}
+        new = {copy.new_path for copy in copies}
+        assert paths == (new if after.version != before else {copy.old_path for copy in copies})
+        assert ids_of(open_static(folder)) == list(range(200))
+        if after.version != before:
+            break
+    else:
+        raise AssertionError("no commit was made")
+    assert convert(open_folder(str(folder))).num_files == 2
+    assert not [name for name in os.listdir(folder / "metadata") if name.endswith(".tmp")]
+    assert ids_of(open_static(folder)) == list(range(200))

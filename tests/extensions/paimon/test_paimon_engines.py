@@ -1,4 +1,4 @@
-"""Paimon's own Java library writes tables of many shapes, reads our containers, and uses the indexes added to its tables."""
+"""Paimon's Java library and pypaimon-rust write tables of many shapes, and use the indexes added to them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sbbf_tool.errors import RefusedError
+from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.file_index import find_index
-from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
-from sbbf_tool.extensions.paimon.index_options import IndexRequest
+from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.publish import publish
 from sbbf_tool.extensions.paimon.table import Table, open_table
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table
-from sbbf_tool.extensions.paimon.verbs.probe import probe_container
+from sbbf_tool.extensions.paimon.verbs.probe import probe_container, probe_paimon
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError
-from support.paimon_engines import PaimonJava
+from support.paimon_engines import PaimonJava, run_rust, rust_python
 
 pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
@@ -84,8 +86,11 @@ LITERALS: dict[str, list[tuple[str, str]]] = {
         ("1970-01-01", "0:0"),
     ],
 }
+
 LITERALS["CHAR"] = LITERALS["VARCHAR"] = LITERALS["STRING"]
+
 LITERALS["BINARY"] = LITERALS["VARBINARY"] = LITERALS["BYTES"]
+
 LITERALS["TIMESTAMP_LTZ"] = LITERALS["TIMESTAMP"]
 
 
@@ -196,3 +201,77 @@ def _add_anyway(path: Path) -> None:
     table = open_table(LocalFolders(), str(path))
     additions = [IndexChange(live.entry, b"", None) for live in table.live_files]
     publish(LocalFolders(), str(path), additions)
+
+
+INDEXED = ("in_file", "embedded", "partitioned", "tracked", "elsewhere", "moved")
+
+PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")
+
+
+@pytest.fixture(scope="module")
+def rust_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        rust_python()
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("rust")
+    outside = folder / "outside"
+    outside.mkdir()
+    tables = run_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
+    assert tables == [*INDEXED, *PLAIN]
+    return folder / "wh"
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_its_indexes_are_ours_byte_for_byte(rust_tables: Path, name: str) -> None:
+    table = open_table(LocalFolders(), str(rust_tables / "fx.db" / name), allow_outside=True)
+    assert sum(live.file.row_count for live in table.live_files) == 60
+    report = verify_table(table)
+    assert not report.has_false_negatives
+    assert not report.problems
+    assert not inspect_table(table).errors
+    for live in table.live_files:
+        container = find_index(table.files, live).container
+        assert container is not None
+        assert len(container.indexes) == 13
+        for column, kinds in container.indexes.items():
+            request = parse_bloom_columns(table.schema.options)[column]
+            rebuilt = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
+            assert rebuilt == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_indexes_added_to_its_tables_keep_every_row(rust_tables: Path, tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "wh" / "fx.db" / name
+    shutil.copytree(rust_tables / "fx.db" / name, copy)
+    report = add_paimon_index(str(copy), [IndexRequest(column) for column in ("s", "n", "ts9", "é😀")])
+    assert not report.skipped
+    assert report.snapshot_after == 3
+    queries = [f"SELECT id FROM p.fx.{name} WHERE s = 'value {at}'" for at in (1, 2, 40, 41, 99)]
+    queries += [f"SELECT id FROM p.fx.{name} WHERE n = {at * 1000 - 20}" for at in (0, 7, 99)]
+    queries += [f"SELECT count(*), sum(id), count(DISTINCT s), sum(n) FROM p.fx.{name}", f"SELECT id FROM p.fx.{name} WHERE \"é😀\" = 'x7'"]
+    before = run_rust(command="query", warehouse=str(rust_tables), queries=queries)
+    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
+    assert before[0] == [["1"]]
+    assert probe_paimon(str(copy), "s", ["value 40"], allow_outside=True).skipped
+    for _ in range(2):
+        assert remove_paimon_index(str(copy)).removed_indexes
+        assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
+        add_paimon_index(str(copy), [IndexRequest("s")])
+        assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
+
+
+@pytest.mark.parametrize("place", ["file", "embedded"])
+def test_rust_reads_indexes_where_paimon_publishes_them(rust_tables: Path, tmp_path: Path, place: str) -> None:
+    """An empty filter excludes every value. Once published, it makes the engine lose the row, which shows that the engine queries it."""
+    name = f"plain_{place}"
+    copy = tmp_path / "wh" / "fx.db" / name
+    shutil.copytree(rust_tables / "fx.db" / name, copy)
+    files = LocalFolders()
+    table = open_table(files, str(copy), allow_outside=True)
+    lie = build_container(lay_out({"s": {KIND: build_bloom64(BloomFilter64(np.zeros(9, np.uint8), 3))}}))
+    lies = [IndexChange(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
+    query = [f"SELECT id FROM p.fx.{name} WHERE s = 'value 40'"]
+    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
+    assert publish(files, str(copy), lies) is not None
+    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[]]
