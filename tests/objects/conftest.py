@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,25 +37,24 @@ def site() -> Iterator[http_site.Site]:
         yield site
 
 
-@pytest.fixture
-def s3_environment(swift: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in environment(swift.url).items():
-        monkeypatch.setenv(name, value)
-    forget_clients()
-    yield
-    forget_clients()
-
-
-@pytest.fixture
-def bucket(swift: counting_proxy.Proxy, s3_environment: None) -> Iterator[Bucket]:
+def make_bucket(server: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     from sbbf_tool.storage.objects import s3_bucket
 
+    for name, value in environment(server.url).items():
+        monkeypatch.setenv(name, value)
+    forget_clients()
     client = s3_bucket.client(os.getpid())
     name = f"bucket-{os.getpid()}-{next(_NUMBERS)}"
     client.create_bucket(Bucket=name)
-    swift.forget()
-    yield Bucket(name, swift, client)
-    swift.forget()
+    server.forget()
+    yield Bucket(name, server, client)
+    server.forget()
+    forget_clients()
+
+
+@pytest.fixture
+def bucket(swift: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    yield from make_bucket(swift, monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -78,18 +76,7 @@ def moto() -> Iterator[counting_proxy.Proxy]:
 
 @pytest.fixture
 def moto_bucket(moto: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    from sbbf_tool.storage.objects import s3_bucket
-
-    for name, value in environment(moto.url).items():
-        monkeypatch.setenv(name, value)
-    forget_clients()
-    client = s3_bucket.client(os.getpid())
-    name = f"bucket-{time.monotonic_ns()}"
-    client.create_bucket(Bucket=name)
-    moto.forget()
-    yield Bucket(name, moto, client)
-    moto.forget()
-    forget_clients()
+    yield from make_bucket(moto, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -21,19 +21,6 @@ pytestmark = pytest.mark.environment(minutes=1)
 MIB = 1 << 20
 
 
-def fault_of(name: str, answer: str | int, times: int | None = None):
-    """A fault of one operation, each time or the first few."""
-    matches = []
-
-    def fault(exchange):
-        if operation(exchange) == name and (times is None or len(matches) < times):
-            matches.append(exchange)
-            return answer
-        return None
-
-    return fault
-
-
 def test_a_blob_without_blocks_is_uploaded_as_blocks_once(container):
     url = container.put("large.parquet", large())
     report = sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -103,7 +90,7 @@ def test_other_kinds_of_blobs_are_refused(container):
 
 def test_unreadable_tags_are_refused(container):
     url = container.put("x.parquet", small(), x_ms_tags="a=b")
-    container.proxy.fault = fault_of("GetBlobTags", 403)
+    container.fail("GetBlobTags", 403)
     with pytest.raises(RefusedError, match="the object's tags cannot be read, so the new version would lack them"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     (warning,) = sbbf_tool.add_filters(url, ["id"], output=container.url("y.parquet")).warnings
@@ -153,7 +140,7 @@ def test_the_store_copies_more_bytes_than_are_uploaded(container, monkeypatch):
 def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch):
     monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", MIB)
     url = container.put("x.parquet", large())
-    container.proxy.fault = fault_of("PutBlockFromURL", 403)
+    container.fail("PutBlockFromURL", 403)
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
     assert "the service did not copy old bytes itself, so they were uploaded (access denied" in warning
     assert "sig=" not in warning

@@ -17,19 +17,6 @@ from support.tables import each
 pytestmark = pytest.mark.environment(minutes=1)
 
 
-def fault_of(name: str, answer: str | int, times: int | None = None):
-    """A fault of one operation, each time or the first few."""
-    matches = []
-
-    def fault(exchange):
-        if operation(exchange) == name and (times is None or len(matches) < times):
-            matches.append(exchange)
-            return answer
-        return None
-
-    return fault
-
-
 @each("data", [small(), large()])
 def test_attributes_go_along(google_bucket, data):
     google_bucket.proxy.forget()
@@ -102,7 +89,7 @@ def test_more_parts_than_one_request_composes(google_bucket, monkeypatch):
 
 def test_a_tail_that_is_stored_without_an_answer_is_deleted(google_bucket):
     url = google_bucket.put("x.parquet", large())
-    google_bucket.proxy.fault = fault_of("Upload", "lose answer")
+    google_bucket.fail("Upload", "lose answer")
     with pytest.raises(WriteError, match="the old object is untouched"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert google_bucket.get("x.parquet") == large()
@@ -111,7 +98,7 @@ def test_a_tail_that_is_stored_without_an_answer_is_deleted(google_bucket):
 
 def test_a_temporary_object_that_cannot_be_deleted_is_reported(google_bucket):
     url = google_bucket.put("x.parquet", large())
-    google_bucket.proxy.fault = fault_of("Delete", 403)
+    google_bucket.fail("Delete", 403)
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
     assert "temporary objects with the suffix .sbbf-tail remain" in warning
     (rest,) = (name for name in google_bucket.names() if name != "x.parquet")

@@ -160,7 +160,6 @@ def lake(tmp_path):
 
 
 PARQUET_FILES = ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
-
 """The Parquet files of `lake`, in the order in which they are listed."""
 
 

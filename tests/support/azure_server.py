@@ -135,3 +135,7 @@ class Container:
 
     def count(self, name: str) -> int:
         return self.operations().count(name)
+
+    def fail(self, name: str, answer: str | int) -> None:
+        """Give this answer to each request of one operation."""
+        self.proxy.fault = lambda exchange: answer if operation(exchange) == name else None

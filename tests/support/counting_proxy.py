@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from support.http_site import serve
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -115,20 +117,12 @@ class Proxy:
 @contextmanager
 def running(upstream: str) -> Iterator[Proxy]:
     """A proxy before `upstream`, an address such as `http://127.0.0.1:8080`."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    proxy = server.proxy = Proxy(f"http://127.0.0.1:{server.server_port}", upstream)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield proxy
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serve(_Handler, _Server) as server:
+        server.proxy = Proxy(server.url, upstream)
+        yield server.proxy
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
     proxy: Proxy
 
     def process_request(self, request: Any, client_address: Any) -> None:

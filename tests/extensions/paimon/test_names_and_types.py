@@ -45,22 +45,15 @@ def test_the_bytes_of_names() -> None:
         ("VARCHAR(2147483647)", "STRING"),
         ("bytes not null", "BYTES NOT NULL"),
         # Without parameters a type has the defaults of Paimon's classes: CharType, BinaryType, TimestampType, DecimalType and so on.
-        ("CHAR", "CHAR(1)"),
         ("VARCHAR", "VARCHAR(1)"),
-        ("BINARY", "BINARY(1)"),
-        ("VARBINARY", "VARBINARY(1)"),
         ("TIMESTAMP", "TIMESTAMP(6)"),
-        ("TIMESTAMP_LTZ", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
-        ("TIMESTAMP WITH LOCAL TIME ZONE", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
         ("DECIMAL", "DECIMAL(10, 0)"),
         ("TIMESTAMP(3) WITHOUT TIME ZONE NOT NULL", "TIMESTAMP(3) NOT NULL"),
         ("TIMESTAMP_LTZ(9)", "TIMESTAMP(9) WITH LOCAL TIME ZONE"),
         ("TIME", "TIME(0)"),
         ("NUMERIC(5,2)", "DECIMAL(5, 2)"),
-        ("INTEGER", "INT"),
         ("DOUBLE PRECISION", "DOUBLE"),
         ("MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL", "MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL"),
-        ("VECTOR<FLOAT, 3>", "VECTOR"),
     ],
 )
 def test_type_texts(text: str, expected: str) -> None:
@@ -109,12 +102,8 @@ def test_names_of_directories() -> None:
     "value, expected",
     [
         (1.0, "1.0"),
-        (-0.0, "-0.0"),
-        (0.001, "0.001"),
         (0.00099, "9.9E-4"),
-        (9999999.0, "9999999.0"),
         (1e7, "1.0E7"),
-        (1.5e300, "1.5E300"),
         (float("inf"), "Infinity"),
     ],
 )

@@ -119,18 +119,6 @@ def test_other_files_of_a_manifest_are_kept_with_their_numbers(catalog, table):
     assert ids_of(table) == list(range(300))
 
 
-def test_files_that_vanished_are_reported_and_others_committed(catalog, table):
-    iceberg = open_table(catalog)
-    copies = make_copies(iceberg)
-    table.delete("id < 100")
-    commit = iceberg.commit(copies, ADD)
-    assert (commit.num_files, commit.vanished) == (1, (next(copy.old_path for copy in copies if copy.old_path in commit.vanished),))
-    table.refresh()
-    assert ids_of(table) == list(range(100, 200))
-    again = iceberg.commit(copies, ADD)
-    assert (again.num_files, len(again.vanished)) == (0, 2)
-
-
 def test_a_commit_is_built_again_after_another_one(catalog, table, monkeypatch):
     monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
     rival = catalog.load_table("n.t")

@@ -129,6 +129,8 @@ def test_clickhouse_uses_the_filters(catalog):
 
 
 APPENDER = """
+import sys
+from pathlib import Path
 from pyiceberg.exceptions import CommitFailedException
 from support.iceberg_tables import rows, sql_catalog
 catalog = sql_catalog(Path(sys.argv[1]))
@@ -142,6 +144,8 @@ for number in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 CONVERTER = """
+import os, sys
+from pathlib import Path
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import ADD, make_copies, open_table, sql_catalog
@@ -192,6 +196,7 @@ def test_converters_of_a_hadoop_table_at_the_same_time(catalog, table):
 
 
 KILLS = """
+import os, signal, sys
 from support.iceberg_tables import ADD
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from sbbf_tool.extensions.tables.lake_table import Replacement
