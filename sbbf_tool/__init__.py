@@ -26,24 +26,35 @@ def __getattr__(name: str) -> object:
         return version("sbbf-tool")
     homes = _homes()
     if name == "__all__":
-        return list(homes)
+        return _installed()
     if name not in homes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(homes[name]), name)
+    try:
+        return getattr(import_module(homes[name]), name)
+    except ModuleNotFoundError as error:
+        from sbbf_tool.errors import UsageError, describe_unexpected, missing_extension
+
+        if missing_extension(error):
+            raise UsageError(describe_unexpected(error)) from None
+        raise
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", *_homes()])
+    return sorted([*globals(), "__version__", *_installed()])
 
 
 @cache
 def _homes() -> dict[str, str]:
     """Map each public name to its module, from the stub beside this file. The loader reads the stub, since the package may be in a zip."""
     import re  # not at the top: the command line uses nothing from here, and should not load `re`
-    from importlib.util import find_spec
 
     stub = __loader__.get_data(os.path.join(os.path.dirname(__file__), "__init__.pyi")).decode()
-    homes = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}
-    extensions = {".".join(module.split(".")[:3]) for module in homes.values() if module.startswith(f"{__name__}.extensions.")}
-    missing = {extension for extension in extensions if find_spec(extension) is None}
-    return {name: module for name, module in homes.items() if ".".join(module.split(".")[:3]) not in missing}
+    return {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}
+
+
+def _installed() -> list[str]:
+    """Return the public names without those of extensions that are not installed."""
+    from importlib.util import find_spec
+
+    own = f"{__name__}.extensions."
+    return [name for name, home in _homes().items() if not home.startswith(own) or find_spec(".".join(home.split(".")[:3]))]

@@ -163,13 +163,19 @@ def describe_unexpected(error: BaseException) -> str:
     """Describe an error outside this tree in one line: a broken installation, too little memory, or a defect of this package. Exit 70."""
     if isinstance(error, MemoryError):
         return "not enough memory"
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("sbbf_tool.extensions."):
-        return f"the extension {(error.name or '').split('.')[2]} of sbbf-tool is needed for this, and not installed"
+    if extension := missing_extension(error):
+        return f"the extension {extension} of sbbf-tool is needed for this, and not installed; install sbbf-tool again"
     if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):
         package = error.name.partition(".")[0]
         problem = "is not installed" if error.name == package and isinstance(error, ModuleNotFoundError) else "cannot be imported"
         return f"the Python package {package} {problem} ({_one_line(error)}); install sbbf-tool and its dependencies again"
     return f"internal error: {type(error).__name__}: {_one_line(error)}; please report it"
+
+
+def missing_extension(error: BaseException) -> str | None:
+    """Return the extension of this package that is needed and not installed, which is an error of usage (exit 2); None for other errors."""
+    name = (isinstance(error, ModuleNotFoundError) and error.name) or ""
+    return name.split(".")[2] if name.startswith("sbbf_tool.extensions.") else None
 
 
 def _one_line(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from sbbf_tool.cli.group import CommandEntry, CommandsByName, debug_option
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.terminal import start_run, terminal
 from sbbf_tool.display import escape
-from sbbf_tool.errors import SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected, missing_extension
 
 COMMANDS = {
     "inspect": CommandEntry("sbbf_tool.cli.inspect", "Show which columns have Bloom filters, and how selective they are."),
@@ -189,7 +189,8 @@ def _run(args: list[str]) -> int:
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
-        return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
+        code = UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
+        return _fail(context, error, describe_unexpected(error), code)
 
 
 def _one_line(message: str) -> str:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extension import load, table_kinds
-from sbbf_tool.parquet.column_names import ColumnNames, Path
 from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.hints import Rebuild
+    from sbbf_tool.parquet.column_names import ColumnNames, Path
     from sbbf_tool.rules.filter_spec import FilterSpec
 
 
