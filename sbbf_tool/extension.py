@@ -13,7 +13,7 @@ itself in the `__init__.py` of its package, which imports nothing else of it, an
         writers={"hudi": "sbbf_hudi.writer:HUDI"},                                 the settings of a writer, for sbbf advise --emit
         figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},       pictures of a report in notebooks
         views={"hudi": "sbbf_hudi.view:make_view"},                                rows of spark.read.format("sbbf") with this option
-        corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the conformance corpus
+        corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the corpus for readers
         tables="sbbf_hudi.table",                                                  a kind of paths, see runner/table.py
     )
 

@@ -1,4 +1,4 @@
-"""Typed access to decoded JSON and Avro records, whose shape is untrusted.
+"""Typed access to decoded records, whose shape is untrusted.
 
 A missing field is read as null, because newer versions of a format add fields; a field of an unexpected type contradicts the format.
 """

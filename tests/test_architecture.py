@@ -327,6 +327,36 @@ def test_only_cli_spells_options():
     assert others.keys() == ALLOWED_OPTIONS.keys(), others
 
 
+OF_EXTENSIONS = re.compile(r"(?i:paimon|ducklake|iceberg|jinja|avro|conformance)|\bDelta\b|_delta_log|DeltaTable")
+MAY_NAME = {
+    "__init__.pyi": "type checkers know the functions of our extensions",
+    "cli/add_filter.py": "the properties of Iceberg's writers",
+    "cli/advise.py": "Iceberg's writers",
+    "cli/values.py": "how an Avro file begins",
+    "display.py": "passwords in the names of DuckLake's catalogs are redacted everywhere",
+    "editing/targets.py": "what the refusal to change one file of a table says",
+    "operations/prune.py": "what the refusal to prune the folder of a table says",
+    "parquet/other_kinds.py": "how an Avro file begins",
+    "reports/rows.py": "data files in Avro",
+    "rules/catalog.py": "Iceberg as a reader of filters",
+    "rules/efficiency.py": "Iceberg as a reader of filters",
+    "rules/format.py": "Iceberg as a reader of filters",
+    "storage/objects/listing.py": "the folders by which a table is recognised",
+    "storage/places.py": "the folders by which a table is recognised",
+    "storage/tables.py": "the folders by which a table is recognised",
+    "writers/iceberg.py": "Iceberg's writers",
+    "writers/settings.py": "Iceberg's writers",
+    "writers/trino.py": "Iceberg's writers",
+}
+
+
+def test_the_core_names_no_extension():
+    core = [
+        path for path in PACKAGE.rglob("*.py*") if path.suffix in (".py", ".pyi") and path.relative_to(PACKAGE).parts[0] != "extensions"
+    ]
+    assert {named(path) for path in core if OF_EXTENSIONS.search(path.read_text())} == MAY_NAME.keys()
+
+
 def loaded_after(code: str) -> set[str]:
     """Top-level modules loaded by a fresh interpreter that ran `code`."""
     program = f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}}, file=sys.stderr)"

@@ -56,9 +56,7 @@ _COLUMNS = (
     help="With --in-place: append to the file itself. Faster, but readers fail meanwhile; "
     "the next command undoes an append that a crash interrupted.",
 )
-@click.option(
-    "--also-new-files", is_flag=True, help="Of an Iceberg table: set the properties by which its writers add filters to new files."
-)
+@click.option("--also-new-files", is_flag=True, help="Of a table: set the properties by which its writers add filters to new files.")
 @strict_option
 @force_option
 @page_limit_option

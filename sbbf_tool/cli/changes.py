@@ -28,7 +28,7 @@ _OPERATIONS = {"add-filter": "ADD", "remove-filter": "REMOVE", "resize": "RESIZE
 _output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
 _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
-    click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables."),
+    click.option("--allow-table-files", is_flag=True, help="Also change files that belong to tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
     click.option(
         "--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Of a table: commit every N files.  [default: one commit]"
@@ -36,7 +36,7 @@ _OPTIONS = (
     click.option(
         "--commit",
         type=click.Choice(("conditional-put",)),
-        help="Of a Delta table on S3: confirm that every other writer also creates versions by conditional requests.",
+        help="Of a table with a log on S3: confirm that every other writer also creates versions by conditional requests.",
     ),
 )
 

@@ -1,6 +1,6 @@
 """What every option is about: its section of the help, where it may be set, and what its value names.
 
-One table covers all commands, because an option has one meaning everywhere.
+One table covers all commands, because an option has one meaning everywhere. An option of an extension may have it as its attribute `about`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ _ABOUT = {
     "--queries": About(COLUMNS, names=FILE),
     "--reader": About(COLUMNS, COMMAND_LINE),
     "--writer": About(COLUMNS, COMMAND_LINE),
-    "--paimon-reader": About(COLUMNS, COMMAND_LINE),
     "--only": About(COLUMNS),
     "--exact": About(RULES),
     "--snapshot": About(COLUMNS),
@@ -126,12 +125,12 @@ def name_of(option: click.Parameter) -> str:
 
 
 def about(option: click.Parameter) -> About:
-    """Return what an option is about; an option that the table lacks is general, and for the command line alone."""
-    return _ABOUT.get(name_of(option), _UNKNOWN)
+    """Return what an option is about; an option that neither says it nor is in the table is general, and for the command line alone."""
+    return getattr(option, "about", None) or _ABOUT.get(name_of(option), _UNKNOWN)
 
 
 def is_known(option: click.Parameter) -> bool:
-    return name_of(option) in _ABOUT
+    return about(option) is not _UNKNOWN
 
 
 def changes_files(command: click.Command) -> bool:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
 
 from sbbf_tool.bloom import kernels
 from sbbf_tool.parquet import chunk_index, structs
 
 _REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam")
-_EXTRAS = {
-    "encryption": ("cryptography",),
-    "objects": ("botocore", "obstore"),
-    "iceberg": ("fastavro", "pyiceberg"),
-    "paimon": ("fastavro",),
-    "report": ("jinja2",),
-    "spark": ("pyspark",),
-}
-"""Packages of each extra of this package."""
+_OF_DEVELOPERS = ("docs", "unit", "test")
+"""Extras of this package that its users do not need."""
 _SECONDS_FOR_JAVA = 3.0
 
 
@@ -33,8 +28,11 @@ def describe_environment() -> Iterator[str]:
     yield f"Python: {platform.python_version()} ({platform.python_implementation()})"
     yield f"platform: {platform.platform()}"
     yield from (f"{name}: {find_version(name)}" for name in _REQUIRED)
-    for extra, names in _EXTRAS.items():
-        yield f"extra {extra}: {', '.join(f'{name} {find_version(name)}' for name in names)}"
+    optional: list[tuple[str, str]] = []
+    with suppress(PackageNotFoundError):  # of a frozen program
+        optional = re.findall(r'^([\w.-]+).*extra == "(\w+)"', "\n".join(requires("sbbf-tool") or ()), re.MULTILINE)
+    for extra in dict.fromkeys(extra for _, extra in optional if extra not in _OF_DEVELOPERS):
+        yield f"extra {extra}: {', '.join(f'{name} {find_version(name)}' for name, of in optional if of == extra)}"
     yield f"Java: {_describe_java()}"
 
 

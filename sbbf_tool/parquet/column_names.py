@@ -1,7 +1,7 @@
 """The names of a file's columns in a table: tables rename columns without changing their files.
 
-Iceberg, and Delta with column mapping, identify a column by its field id or by a physical name; the file keeps the name from when it was
-written. `ColumnNames` gives the leaf columns of a file the names that the table has now.
+Table formats identify a column by its field id or by a physical name; the file keeps the name from when it was written. `ColumnNames`
+gives the leaf columns of a file the names that the table has now.
 """
 
 from __future__ import annotations

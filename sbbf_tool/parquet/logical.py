@@ -95,7 +95,7 @@ _COLLATIONS, _CHAR_TYPE = "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
-    """Return the text columns that engines do not compare byte by byte, by path without scaffolding, in a schema of Spark or Delta."""
+    """Return the text columns that engines do not compare byte by byte, by path without scaffolding, in a schema of Spark."""
     readings: dict[tuple[str, ...], Reading] = {}
 
     def walk(kind: object, path: tuple[str, ...], stated: Mapping[str, object], place: str, declared: str, depth: int) -> None:

@@ -22,11 +22,11 @@ UNFINISHED = "an unfinished or unreadable file that some reader may take for Par
 HUDI_LOG = "a log file of a Hudi table: its rows are not queried until a compaction writes them into a Parquet file"
 """Why a file is skipped in which a merge-on-read table has its newest rows."""
 
-INLINED = "rows that the catalog has in place of files may hold a value: ducklake_flush_inlined_data writes them into a file"
-"""Why the answer for a DuckLake table is not that of its files."""
+INLINED = "rows that the catalog has in place of files may hold a value: flush them into a file"
+"""Why the answer for a table is not that of its files."""
 
 NOT_PARQUET = {name: f"the file is in {name}, not Parquet: its rows are not queried" for name in ("ORC", "AVRO")}
-"""Why a data file of an Iceberg table is skipped, by its format."""
+"""Why a data file of a table is skipped, by its format."""
 
 NOT_QUERIED = (UNFINISHED, HUDI_LOG, INLINED, *NOT_PARQUET.values())
 """Why rows that a query may find are not looked at: no value is absent then."""

@@ -62,7 +62,7 @@ class Table(ABC):
     """One version of a table."""
 
     format: ClassVar[str]
-    """`Delta`, `Iceberg` or `DuckLake`."""
+    """Name of the format."""
     changed_by: ClassVar[str]
     """The class of its changes, a `TableChange`, as `MODULE:NAME`."""
     takes_properties: ClassVar[bool] = False

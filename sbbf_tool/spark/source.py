@@ -57,9 +57,7 @@ class SbbfDataSource(DataSource):
       and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and the parameters.
       `select` and `ignore` name rules or groups; `quick` skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
       `minNdv` and `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the maximum decompressed size of a page.
-    - `paimon` (`true`): one row per index of the data files of Paimon tables; each path is a table's folder or an `.index` file:
-      `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and its `findings`.
-      With `all`, also one row for every data file without an index.
+    - The name of a view of an extension (`true`): instead, the rows of that view.
     - `errors`: `row` (default), or `fail`: a file that cannot be read fails the query.
     - `filesPerTask`: the maximum number of files per task; a task has fewer if they are large and their data is read.
 

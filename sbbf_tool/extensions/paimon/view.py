@@ -1,4 +1,8 @@
-"""Rows of `spark.read.format("sbbf").option("paimon", "true")`: the indexes of Paimon tables."""
+"""Rows of `spark.read.format("sbbf").option("paimon", "true")`: one per index of the data files of Paimon tables.
+
+Each path is a table's folder or an `.index` file. The columns: `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its
+`bloom` figures, and its `findings`. With the option `all`, there is also one row for every data file without an index.
+"""
 
 from __future__ import annotations
 

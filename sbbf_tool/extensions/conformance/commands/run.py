@@ -9,6 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, About
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -29,11 +30,15 @@ _COLUMNS = (
 )
 
 
+class _OfTables(click.Option):
+    about = About(COLUMNS, COMMAND_LINE)
+
+
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option("--reader", metavar="CMD", help="Test this command with {file}, {column} and {value}, or with {questions}.")
 @click.option("--writer", metavar="CMD", help="Test this command with {in} and {out}.")
-@click.option("--paimon-reader", metavar="CMD", help="Test this command with {file}, a table of Paimon, {column} and {value}.")
+@click.option("--paimon-reader", cls=_OfTables, metavar="CMD", help="Test this with {file}, a table of Paimon, {column} and {value}.")
 @click.option("--only", metavar="PATTERN", multiple=True, help="Test with files whose names match, such as 'types/*' (repeat for more).")
 @click.option("--exact", is_flag=True, help="Also fail if a filter is not used, or only some readers accept it.")
 @click.option("--timeout", type=float, metavar="SECONDS", default=60, show_default=True, help="Time limit of a call.")
