@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from sbbf_tool import add_filters
 from sbbf_tool.cli import run
 from sbbf_tool.storage import places as places_of_files
 from support.lakes import partitioned, small_files
@@ -63,21 +61,6 @@ def test_a_column_of_no_file_is_an_error(lake: Path, capsys):
     code, _, error = call(capsys, "apply", "--in-place")
     assert (code, error) == (2, "sbbf: no file has the column: there is no column 'nam'; did you mean name?\n")
     assert {column for path in (lake / "events").rglob("*.parquet") for _, column in places(path)} == {"id"}
-
-
-def test_the_last_line_undoes_the_run(lake: Path, capsys):
-    before = listing(lake / "events")
-    run(["apply", "--in-place"])
-    program, *words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("undo: "))
-    assert (program, *words[:2]) == ("sbbf", "remove-filter", "--ours")
-    assert listing(lake / "events") != before
-    assert run(words) == 0
-    assert listing(lake / "events") == before
-    add_filters(lake / "events/dt=2026-01-01/region=eu/part-00000.parquet", ["x"], in_place=True)
-    capsys.readouterr()
-    run(["apply", "--in-place"])
-    line = "undo: no command restores filters by sbbf that were replaced; sbbf remove-filter --ours removes all filters by sbbf"
-    assert capsys.readouterr().out.splitlines()[-1] == line
 
 
 def test_a_file_outside_the_partitions_fails_alone(lake: Path, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import sbbf_tool.cli
 from sbbf_tool import Keys, UnreadableError, UsageError, inspect
 from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
@@ -65,18 +63,6 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
     assert capfd.readouterr() == (f"{path}: nothing to add, it has no row groups; nothing was written\n", "")
     assert (path.read_bytes(), path.stat().st_ino) == before
-
-
-def test_what_people_read_is_printed_in_one_place():
-    """Pages and errors escape what they print, and formats what they hand to their target; the rest prints the version and scripts."""
-    package = Path(sbbf_tool.cli.__file__).parent
-    echoing = {
-        str(path.relative_to(package))
-        for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute) and node.attr in ("echo", "secho")
-    }
-    assert echoing == {"__init__.py", "formats/target.py", "group.py", "output.py", "page.py", "schema.py"}
 
 
 @each("arguments", [["probe", "FILE", "id", "1"], ["check", "FILE"], ["engines"], ["paimon", "inspect", "TABLE"]])

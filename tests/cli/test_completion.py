@@ -15,7 +15,6 @@ import pytest
 from click.shell_completion import BashComplete
 
 from sbbf_tool.cli import cli
-from sbbf_tool.rules.catalog import GROUPS, all_rules
 from support.tables import each
 
 FILES = ["file"]
@@ -67,11 +66,6 @@ def test_what_can_follow(line, expected, folder, monkeypatch):
     *words, current = line.split(" ")
     items = BashComplete(cli, {}, "sbbf", "_SBBF_COMPLETE").get_completions(words, current)
     assert (FILES if [item.type for item in items] == FILES else [item.value for item in items]) == expected
-
-
-def test_every_rule_and_group(monkeypatch):
-    items = BashComplete(cli, {}, "sbbf", "_SBBF_COMPLETE").get_completions(["check", "--select"], "")
-    assert {item.value for item in items} == {*GROUPS, *(rule.name for rule in all_rules())}
 
 
 @pytest.mark.slow

@@ -82,10 +82,3 @@ def test_strict_restores_the_error(line, code, capfd):
     assert run(line.split()) == code
     if not line.startswith("check"):
         assert capfd.readouterr().err.count("there is no column 'user_id'") == 2
-
-
-@each("line", ["probe lake USER_ID 5", "verify lake -c usr_id", "add-filter lake -c usr_id --in-place"])
-def test_one_error_for_a_name_that_no_file_has(line, capfd):
-    assert run(line.split()) == 2
-    (error,) = capfd.readouterr().err.splitlines()
-    assert error.endswith("did you mean user_id?")

@@ -19,13 +19,12 @@ from tests.support.lakes import small_files
 SLOW_PROGRAM = """
 import sys, time
 from sbbf_tool.cli import main
-from sbbf_tool.editing import edit
-from sbbf_tool.runner import works
-seconds, fast_call = float(sys.argv[1]), works.Work.__call__
-def call_slowly(work, *arguments):
+from sbbf_tool.file.parquet_file import ParquetFile
+seconds, fast_open = float(sys.argv[1]), ParquetFile.open
+def open_slowly(*arguments):
     time.sleep(seconds)
-    return fast_call(work, *arguments)
-works.Work.__call__ = call_slowly
+    return fast_open(*arguments)
+ParquetFile.open = open_slowly
 sys.exit(main(sys.argv[2:]))
 """
 STATUS = re.compile(r"\r\x1b\[K([^\r\n\x1b]+)")

@@ -25,52 +25,9 @@ from sbbf_tool.cli.tables import (
     format_table,
 )
 
-COLUMNS = (
-    Column("column", NAME),
-    Column("type", WORD, 2),
-    Column("values", COUNT),
-    Column("size", BYTES, 1),
-    Column("reason", SENTENCE, 3),
-)
-ROWS = [
-    ("user_id", "INT64", 1_234_567, 3111, "the chunk is dictionary-encoded"),
-    ("a.very.long.path.of.a.column", "STRING", 12, 999_999_999, None),
-]
-
 
 def draw(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None = None, **options: bool) -> list[str]:
     return list(format_table(columns, rows, width, **options))
-
-
-class TestFit:
-    def test_everything_is_shown_where_there_is_room(self):
-        assert draw(COLUMNS, ROWS, 120, units=True) == [
-            "column                        type       values    size  reason",
-            "user_id                       INT64   1,234,567  3.1 kB  the chunk is dictionary-encoded",
-            "a.very.long.path.of.a.column  STRING         12  1.0 GB",
-        ]
-
-    def test_columns_are_hidden_by_priority(self):
-        assert draw(COLUMNS, ROWS, 60, units=True) == [
-            "column                        type       values    size",
-            "user_id                       INT64   1,234,567  3.1 kB",
-            "a.very.long.path.of.a.column  STRING         12  1.0 GB",
-            "hidden: reason; --wide shows them",
-        ]
-        assert draw(COLUMNS, ROWS, 50, units=True)[-1] == "hidden: type, reason; --wide shows them"
-        assert draw(COLUMNS, ROWS, 44, units=True)[-2:] == ["hidden: type, size, reason; --wide shows", "them"]
-
-    def test_below_that_each_record_is_a_paragraph(self):
-        rows = [row[:3] for row in ROWS]
-        assert draw([Column(column.name, column.kind) for column in COLUMNS[:3]], rows, 24) == [
-            "column: user_id",
-            "type:   INT64",
-            "values: 1,234,567",
-            "",
-            "column: a.very.…a.column",
-            "type:   STRING",
-            "values: 12",
-        ]
 
 
 NAMES = st.text(alphabet="ab/._-0 数한é\u0301\x1b|", max_size=40)

@@ -49,15 +49,6 @@ def test_both_forms_of_probe_answer_the_same(column, values, code):
     assert run(["probe", "-c", column, *options, "b.parquet"]) == int("--null" not in values)
 
 
-@each("column, value, code", [("n", "-5", 0), ("n", "-6", 1), ("s", "x", 0), ("s", "-", 0), ("s", "y", 1), ("n", "--null", 0)])
-def test_both_forms_of_explain_answer_the_same(column, value, code):
-    options = [value] if value == "--null" else ["--value", value]
-    for paths in (["a.parquet"], ["."], ["*.parquet"], FILES):
-        assert run(["explain", *paths, column, value]) == code
-        assert run(["explain", *paths, "-c", column, *options]) == code
-        assert run(["explain", *options, "-c", column, *paths]) == code
-
-
 @each("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]])
 @each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 1)])
 def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):

@@ -55,27 +55,8 @@ def test_explain_and_prune_do_not_skip_its_row_group(path: Path) -> None:
     assert prune([path], "id", 7).dataset().to_table()["id"].to_pylist()[1] == 7
 
 
-def test_inspect_warns_of_it(path: Path) -> None:
-    warnings = {(each.row_group, each.column): each.warnings for each in inspect(path).filters}
-    message = "empty, but the column chunk has values: readers that use it find none of them"
-    assert {place: texts for place, texts in warnings.items() if texts} == {(0, "id"): (message,)}
-
-
-def test_a_chunk_of_nulls_has_no_value(path: Path) -> None:
-    assert answers(path, "nothing", [1]) == answers(path, "nothing", range(2000)) == {("absent", None)}
-
-
 def test_a_chunk_without_a_count_of_nulls_may_have_values(tmp_path: Path) -> None:
     path = write_column(tmp_path / "v.parquet", pa.array([1, None]), write_statistics=False)
     add_filters(path, ["v"], in_place=True)
     clear(path, 0, "v")
     assert answers(path, "v", [1]) == {("cannot say", REASON)}
-
-
-def test_a_filter_with_few_bits_is_not_empty(tmp_path: Path) -> None:
-    """A single value sets bits in a single block of many, so that most values are queried in blocks of zeros."""
-    path = write_column(tmp_path / "v.parquet", pa.array([1]))
-    add_filters(path, ["v"], in_place=True, ndv=800_000)
-    clear(path, 0, "v", share=0.25)  # the value selects a later block
-    assert answers(path, "v", [1]) == {("maybe", None)}
-    assert answers(path, "v", [2, 3, 4, 5]) == answers(path, "v", range(2, 3000)) == {("absent", None)}

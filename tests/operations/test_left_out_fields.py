@@ -1,24 +1,16 @@
-"""Footers without fields that the format calls optional: the same values as in pyarrow and DuckDB, or a refusal."""
+"""Footers without repetition types: the same values as in pyarrow and DuckDB, or a refusal."""
 
 from __future__ import annotations
-
-import datetime
-import decimal
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import fastparquet
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from sbbf_tool import SbbfError, UnreadableError, UsageError, add_filters, probe
+from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.parquet.structs import parse_struct
 from support.corpus_edits import edit_footer
 from support.refusals import assert_refused
 from support.tables import each
@@ -26,29 +18,25 @@ from support.tables import each
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 
 
-def leave_out(path: Path, struct: str, name: str, of: str | None = None) -> Path:
-    """The same file without the field `name` of every Thrift `struct`, or of those schema elements that are called `of`."""
+@each("page_version", ["1.0", "2.0"])
+@each("use_dictionary", [False, True])
+def test_every_value_of_a_column_without_a_repetition_type_is_found(tmp_path, page_version, use_dictionary):
+    path = tmp_path / "f.parquet"
+    x = pa.field("x", pa.int32(), nullable=False)
+    schema = pa.schema([pa.field("s", pa.string(), nullable=False), pa.field("g", pa.struct([x]), nullable=False)])
+    table = pa.table({"s": WORDS, "g": [{"x": number} for number in range(5)]}, schema)
+    pq.write_table(table, path, use_dictionary=use_dictionary, data_page_version=page_version)
 
-    def change(metadata: FileMetaData) -> None:
-        for value in structs(metadata):
-            if type(value).__name__ == struct and of in (None, getattr(value, "name", None)):
-                setattr(value, name, None)
+    def leave_out(metadata: FileMetaData) -> None:
+        for element in metadata.schema:
+            element.repetition_type = None
 
-    return edit_footer(path, change)
-
-
-def structs(value: Any) -> Iterator[Any]:
-    """Every Thrift struct in a footer."""
-    if isinstance(value, list):
-        for item in value:
-            yield from structs(item)
-    elif hasattr(value, "thrift_spec"):
-        yield value
-        for field in vars(value).values():
-            yield from structs(field)
-
-
-# Repetition types
+    edit_footer(path, leave_out)
+    assert pq.read_table(path).column("s").to_pylist() == WORDS
+    add_filters(path, ["s", "g.x"], in_place=True)
+    assert not any(answer.is_absent for answer in probe(path, "s", WORDS).values + probe(path, "g.x", list(range(5))).values)
+    assert probe(path, "s", ["zeta"]).is_absent
+    assert [duckdb.sql(f"select count(*) from '{path}' where s = '{word}'").fetchall() for word in WORDS] == [[(1,)]] * 5
 
 
 def test_files_of_fastparquet(tmp_path):
@@ -78,119 +66,3 @@ def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
     add_filters(path, ["s"], in_place=True)
     assert not any(probe(path, "s", [word]).is_absent for word in words)
     assert probe(path, "s", ["zeta"]).is_absent
-
-
-# Every field
-
-
-def write_pyarrow(path: Path, **options: Any) -> None:
-    numbers = range(60)
-    columns = {
-        "id": (numbers, pa.int64()),
-        "u": (numbers, pa.uint32()),
-        "s": ([f"name {number % 40}" if number % 5 else None for number in numbers], pa.string()),
-        "d": ([number / 8 for number in numbers], pa.float64()),
-        "day": ([datetime.date(2024, 1, 1) + datetime.timedelta(number) for number in numbers], pa.date32()),
-        "dec": ([decimal.Decimal(number).scaleb(-2) for number in numbers], pa.decimal128(12, 2)),
-        "b": ([b"%04d" % number for number in numbers], pa.binary(4)),
-        "l": ([[number, number + 100] if number % 3 else None for number in numbers], pa.list_(pa.int32())),
-        "g": ([{"x": number} for number in numbers], pa.struct([("x", pa.int32())])),
-    }
-    schema = pa.schema([pa.field(name, kind, nullable=name not in ("id", "u", "b")) for name, (_, kind) in columns.items()])
-    pq.write_table(pa.table([pa.array(*column) for column in columns.values()], schema=schema), path, row_group_size=30, **options)
-
-
-def write_duckdb(path: Path) -> None:
-    duckdb.sql(
-        "copy (select i::bigint id, i::uinteger u, case when i % 5 > 0 then 'name ' || i % 40 end s, i / 8.0::double d, "
-        f"date '2024-01-01' + i::int as day, i::decimal(12, 2) as dec from range(60) t(i)) to '{path}' (format parquet)"
-    )
-
-
-def write_fastparquet(path: Path) -> None:
-    frame = pd.DataFrame({"id": range(60), "d": [number / 8 for number in range(60)], "s": [f"name {number}" for number in range(60)]})
-    fastparquet.write(str(path), frame, has_nulls="infer", stats=True)
-
-
-WRITERS: dict[str, Callable[[Path], None]] = {
-    "pyarrow": lambda path: write_pyarrow(path, use_dictionary=False),
-    "pyarrow-dictionary": write_pyarrow,
-    "pyarrow-v2": lambda path: write_pyarrow(path, data_page_version="2.0", use_dictionary=["s"], compression="zstd"),
-    "duckdb": write_duckdb,
-    "fastparquet": write_fastparquet,
-}
-
-
-def fields(metadata: FileMetaData) -> list[tuple[str, str, str | None]]:
-    """Each field that a struct of this footer has, required ones too; those of schema elements both throughout and one by one."""
-    fields_by_id = {}
-    for struct in structs(metadata):
-        for name, value in vars(struct).items():
-            if value is not None:
-                fields_by_id[type(struct).__name__, name, None] = None
-                if type(struct).__name__ == "SchemaElement":
-                    fields_by_id[type(struct).__name__, name, struct.name] = None
-    return list(fields_by_id)
-
-
-@pytest.mark.nightly
-@pytest.mark.engines
-@each("writer", list(WRITERS))
-def test_every_field_left_out(tmp_path, writer):
-    """Where pyarrow or DuckDB reads a column, no value of it is absent from the filter that it gets; else it may be refused."""
-    whole, path = tmp_path / "whole.parquet", tmp_path / "f.parquet"
-    WRITERS[writer](whole)
-    with ParquetFile.open(whole) as file:
-        metadata, columns = parse_struct(FileMetaData, file.footer.raw), [column.name for column in file.footer.columns]
-    compared = 0
-    for struct, name, of in fields(metadata):
-        for column in columns:
-            if of is not None and of not in column.split("."):
-                continue
-            path.write_bytes(whole.read_bytes())
-            leave_out(path, struct, name, of)
-            # Of a LogicalType without a member, DuckDB takes converted_type, as we do; pyarrow takes the column for one of plain numbers.
-            stored = values_in_pyarrow(path, column) if struct != "LogicalType" else []
-            counts = counts_in_duckdb(path, column)
-            try:
-                add_filters(path, [column], in_place=True)
-            except SbbfError as error:
-                assert error.exit_code in (2, 3, 4), (struct, name, of, column, error)  # noqa: PT017  any of them will do
-                continue
-            here = f"{struct}.{name} of {of or 'all'}, column {column}"
-            try:
-                answers = [probe(path, column, [value]).is_absent for value in stored[:12]]
-            except UsageError:
-                answers = []  # values of the type that pyarrow reads, not ours
-            assert not any(answers), here
-            compared += len(answers)
-            if counts:
-                assert counts_in_duckdb(path, column) == counts, here
-                compared += len(counts)
-    assert compared > 300
-
-
-def values_in_pyarrow(path: Path, column: str) -> list[Any]:
-    """Distinct values of a leaf as pyarrow reads them; none where it does not."""
-    try:
-        table = pq.read_table(path, columns=[column.split(".")[0]])
-        array = table.column(0).combine_chunks()
-        while pa.types.is_nested(array.type):
-            array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
-        return array.drop_null().unique().to_pylist()
-    except (pa.ArrowException, OSError, IndexError, OverflowError):
-        return []
-
-
-def counts_in_duckdb(path: Path, column: str) -> dict[Any, int]:
-    """How many rows DuckDB finds for each value of a column at the top; none where it does not read the file."""
-    with duckdb.connect() as connection:
-        try:
-            connection.execute(f"select distinct {column} from '{path}' where {column} is not null order by 1")
-            values = [value for (value,) in connection.fetchall()]
-            counts = {}
-            for value in values[:10]:
-                (counts[value],) = connection.execute(f"select count(*) from '{path}' where {column} = ?", [value]).fetchall()[0]
-        except (duckdb.Error, TypeError, OverflowError):
-            return {}
-        return counts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import SbbfError, UnreadableError, add_filters, explain, inspect, probe, remove_filters
+from sbbf_tool import SbbfError, UnreadableError, add_filters, explain, inspect, probe
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
@@ -108,29 +108,6 @@ def test_commands_answer_for_the_other_row_groups_and_end_with_3(filtered, tmp_p
     for name in ("probe", "explain"):
         assert run([name, str(filtered), sound, "-c", "id", "--value", "-1"]) == 3
         assert f"sbbf: {filtered}: column id, row group 1" in capsys.readouterr().err
-
-
-@each("num_bytes", [1000, 96, 32])
-def test_filters_of_legal_but_unusual_sizes_are_queried(tmp_path, fixtures, num_bytes):
-    """A filter of this many bytes that holds everything: no value may be called absent, and the size is remarked on."""
-    path = write_events(tmp_path / "events.parquet")
-    start = footer_start(path.read_bytes())
-    data = path.read_bytes()
-    path.write_bytes(data[:start] + build_header(num_bytes) + b"\xff" * num_bytes + data[start:])
-    length = len(build_header(num_bytes)) + num_bytes
-
-    def point_there(metadata: FileMetaData) -> None:
-        meta = metadata.row_groups[0].columns[0].meta_data
-        meta.bloom_filter_offset, meta.bloom_filter_length = start, length
-
-    edit_footer(path, point_there)
-    (row,) = inspect(path).filters
-    assert (row.bitset_bytes, row.blocks, row.fill_ratio, row.estimated_fpp) == (num_bytes, num_bytes // 32, 1.0, 1.0)
-    assert row.warnings
-    answer = probe(path, "id", [5]).values[0]
-    assert [group.answer for group in answer.row_groups] == ["maybe", "no filter", "no filter"]
-    remove_filters(path, in_place=True, compact=True)
-    assert places(path) == {}
 
 
 @each("length", [-1, 0, 1, 79, 10**6, 2**31 - 1])

@@ -39,15 +39,6 @@ def test_without_a_filter_the_answer_is_no_filter(filtered):
     assert not probe(filtered, "name", ["not there"]).is_absent
 
 
-def test_a_file_without_rows_has_no_value(tmp_path):
-    path = tmp_path / "empty.parquet"
-    pq.ParquetWriter(path, pa.schema([("v", pa.int64())])).close()
-    assert pq.read_metadata(path).num_row_groups == 0
-    assert probe(path, "v", [1]).is_absent
-    add_filters(path, ["v"], in_place=True)
-    assert probe(path, "v", [1]).is_absent
-
-
 @pytest.mark.parametrize(("column", "value"), [("idd", 7), ("id", "seven"), ("id", 2**63), ("point", 1)])
 def test_an_invalid_column_or_value_is_a_usage_error(filtered, column, value):
     with pytest.raises(UsageError) as caught:

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -74,16 +73,6 @@ def test_a_union_of_datasets_is_pruned(lake):
     report = sbbf_tool.prune(ds.dataset(parts), "id", [value])
     assert report.total_files == FILES
     assert report.dataset().to_table(filter=ds.field("id") == value).num_rows == 1
-
-
-def test_polars_and_pandas_read_the_pruned_dataset(lake):
-    value = some_id(lake, 3, 12_345)
-    pruned_dataset = sbbf_tool.prune(lake, "id", [value]).dataset()
-    frame = pl.scan_pyarrow_dataset(pruned_dataset).filter(pl.col("id") == value).collect()
-    expected = pl.scan_parquet(str(lake), hive_partitioning=True).filter(pl.col("id") == value).collect()
-    assert frame.select(expected.columns).cast(expected.schema).equals(expected)
-    assert len(frame) == 1
-    assert pruned_dataset.to_table(filter=ds.field("id") == value)["number"].to_pylist() == frame["number"].to_list()
 
 
 def test_a_file_without_the_column_remains(lake, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -82,45 +81,6 @@ def with_types(plain: Path, path: Path, fields: dict[str, Any], names: tuple[str
     return edit_footer(path, change)
 
 
-def commands(name: str, path: str, out: str) -> list[list[str]]:
-    folder = os.path.dirname(path)
-    return [
-        ["inspect", "--all", "--format", "json", path],
-        ["probe", path, name, "5"],
-        ["probe", path, name, "--null"],
-        ["explain", path, name, "5"],
-        ["verify", path],
-        ["check", path],
-        ["advise", path],
-        ["engines", "--column", name, path],
-        ["add-filter", path, "-c", name, "--rebuild", "all", "-o", out],
-        ["resize", path, "-c", name, "--fpp", "0.5", "-o", out],
-        ["repair", path, "-o", out],
-        ["remove-filter", path, "-c", name, "--compact", "-o", out],
-        ["verify", folder],
-        ["check", folder],
-        ["explain", folder, "-c", name, "--value", "5"],
-        ["paimon", "build", path, "-c", name, "-o", out],
-    ]
-
-
-def assert_each_command_ends_well(path: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    before = path.read_bytes()
-    out = path.with_name("out.parquet")
-    for command in commands(name, str(path), str(out)):
-        code = run(command)
-        printed, complaint = capfd.readouterr()
-        assert code in (0, 1, 2, 3, 4), f"{command}: {complaint}"
-        assert "internal error" not in printed + complaint, command
-        assert "Traceback" not in printed + complaint, command
-        assert all(line.startswith(("sbbf: ", "warning: ")) for line in complaint.splitlines()), (command, complaint)
-        if out.exists():
-            assert code in (0, 1, 3), command
-            out.unlink()
-        assert path.read_bytes() == before, command
-        assert os.listdir(path.parent) == [path.name], command
-
-
 @each("name", list(COLUMNS))
 @each("fields", SENSELESS)
 def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
@@ -138,12 +98,6 @@ def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
         assert all("must be" in answer.reason or "digits" in answer.reason or "unit" in answer.reason for answer in answers)
     assert run(["explain", str(path), name, "5"]) == 0  # 1 would say that it is absent
     assert probe(path, "sound", [5]).column == "sound"
-
-
-@each("fields", [SENSELESS["precision -1"], SENSELESS["length 0"]])
-@each("name", list(COLUMNS), every=3)
-def test_every_command(plain, tmp_path, capfd, name, fields):
-    assert_each_command_ends_well(with_types(plain, tmp_path / "it.parquet", fields), name, capfd)
 
 
 def test_such_a_file_does_not_stop_a_run_over_many_files(plain, tmp_path, capfd):

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sbbf_tool import probe
-from sbbf_tool.parquet import chunk_index, footer_structs
+from sbbf_tool.parquet import chunk_index
 from support import made_footers as made
 from support import wire
 from support.footer_index import assert_index_agrees, footer_of, needs_walker
@@ -54,13 +49,6 @@ def test_damaged_footers():
 @given(made.footers(with_filters=True))
 def test_footers_with_any_fields(made_footer):
     assert assert_index_agrees(wire.write(made_footer[0])) in (True, False)
-
-
-def test_a_footer_cut_anywhere_is_refused_in_the_same_words():
-    raw = wire.write(made.file_metadata([row_group([column_chunk(column_metadata(name="long " * 9))] * 2)], 2))
-    assert not any(assert_index_agrees(raw[:end]) for end in range(len(raw)))
-    assert assert_index_agrees(raw)
-    assert assert_index_agrees(raw + b"a signature, for example")
 
 
 # What the walker takes, and what it leaves to the parser
@@ -135,42 +123,3 @@ def test_the_walker_refuses_what_is_no_table():
     for arguments in ((raw, bytes(7), b"\1\6"), (raw, bytes(8), b"\0\6"), (raw, bytes(8), b"\x40\6"), (raw, b"\xff" * 8, b"\1\6")):
         with pytest.raises(ValueError, match="chunks"):
             _compact.numbers(*arguments)
-
-
-# What is saved
-
-COLUMNS, ROW_GROUPS = 320, 9
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with far more chunks than any test looks at; columns 0 and 100 have filters."""
-    path = tmp_path_factory.mktemp("wide") / "wide.parquet"
-    table = pa.table({f"c{number}": range(ROW_GROUPS * 10) for number in range(COLUMNS)})
-    pq.write_table(table, path, row_group_size=10, bloom_filter_options={f"c{number}": {"ndv": 10} for number in (0, 100)})
-    return path
-
-
-@pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """How often a struct of the footer is parsed, by name, and how often all bytes are read."""
-    counts: Counter[str] = Counter()
-
-    def count_calls(name: str | None, call: Callable[..., Any]) -> Callable[..., Any]:
-        def count_and_call(*arguments: Any, **options: Any) -> Any:
-            counts[name or arguments[0].__name__] += 1
-            return call(*arguments, **options)
-
-        return count_and_call
-
-    monkeypatch.setattr(footer_structs, "parse_struct", count_calls(None, footer_structs.parse_struct))
-    for module in ("footer_structs", "splice"):
-        monkeypatch.setattr(f"sbbf_tool.parquet.{module}.index_chunks", count_calls("walks", chunk_index.index_chunks))
-    monkeypatch.setattr(chunk_index.ChunkIndex, "numbers", count_calls("passes", chunk_index.ChunkIndex.numbers))
-    return counts
-
-
-def test_probe_parses_one_chunk_per_row_group(wide, work):
-    assert len(probe(wide, "c0", [5]).values[0].row_groups) == ROW_GROUPS
-    # The passes find what shares bytes with a filter, which then excludes nothing.
-    assert work == {"FileMetaData": 1, "ColumnChunk": ROW_GROUPS, "walks": 1, "passes": 3}

@@ -6,10 +6,8 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import Footer, Tail, build_tail, parse_tail
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
-from sbbf_tool.parquet.structs import parse_struct
 from support import made_footers as made
 from support import wire
 from support.made_footers import column_metadata
@@ -17,12 +15,6 @@ from support.tables import each
 from support.wire import Field
 
 # Tail
-
-
-def test_the_tail_says_where_the_footer_is():
-    assert parse_tail(build_tail(b"x" * 500), 1000) == Tail(492, 500, False)
-    assert parse_tail((500).to_bytes(4, "little") + b"PARE", 1000) == Tail(492, 500, True)
-    assert parse_tail(build_tail(b""), 12) == Tail(4, 0, False)
 
 
 @each(
@@ -64,46 +56,9 @@ def test_what_is_not_parquet_is_named(tmp_path, content, kind):
     assert caught.value.hint
 
 
-# What a footer must hold
+# Filters
 
 META = column_metadata()
-GROUP = made.row_group([made.column_chunk(META)])
-
-
-NO_FOOTERS = {
-    "nothing": b"",
-    "only a stop": b"\0",
-    "no schema": wire.write((Field(4, wire.LIST, wire.items(wire.STRUCT, (GROUP,))),)),
-    "an empty schema": wire.write(
-        (Field(2, wire.LIST, wire.items(wire.STRUCT, ())), Field(4, wire.LIST, wire.items(wire.STRUCT, (GROUP,))))
-    ),
-    "no row groups": wire.write(made.file_metadata([], 1)[:3]),
-    "a chunk too few": wire.write(made.file_metadata([GROUP], 2)),
-    "a chunk too many": wire.write(made.file_metadata([made.row_group([made.column_chunk(META)] * 2)], 1)),
-    "a row group without chunks": wire.write(made.file_metadata([GROUP[1:]], 1)),
-    "row groups that are numbers": wire.write((*made.file_metadata([], 1)[:3], Field(4, wire.LIST, wire.items(wire.I32, (b"\2",))))),
-    "junk": bytes(range(256)),
-}
-
-
-@each("raw", NO_FOOTERS)
-def test_bytes_that_are_no_footer_are_unreadable(raw):
-    with pytest.raises(UnreadableError):
-        Footer(raw, 4)
-    with pytest.raises(UnreadableError, match="the row group has 1 column chunks, but the schema has 2 leaf columns") as caught:
-        Footer(NO_FOOTERS["a chunk too few"], 4)
-    assert caught.value.place == "row group 0"
-
-
-@pytest.mark.timeout(10)
-@each("count", [2**20, 2**31 - 1, 2**32 - 1, 2**62])
-def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
-    for field_id in (2, 4, 5, 7):
-        with pytest.raises(UnreadableError):
-            parse_struct(FileMetaData, bytes([field_id << 4 | wire.LIST, 0xF0 | wire.STRUCT]) + wire.varint(count) + b"\0" * 100)
-
-
-# Filters
 
 
 def test_a_filter_is_where_a_chunk_has_an_offset_above_0():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import struct
 import uuid
-from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -32,7 +31,6 @@ STRING, ENUM, JSON = column("BYTE_ARRAY", "STRING"), column("BYTE_ARRAY", "ENUM"
 BYTES, FOUR_BYTES, BSON = column("BYTE_ARRAY"), column("FIXED_LEN_BYTE_ARRAY", length=4), column("BYTE_ARRAY", "BSON")
 GEOMETRY, UUID = column("BYTE_ARRAY", "GEOMETRY"), column("FIXED_LEN_BYTE_ARRAY", "UUID", length=16)
 DATE, INTERVAL = column("INT32", "DATE"), column("FIXED_LEN_BYTE_ARRAY", "INTERVAL", length=12)
-BOOLEAN = column("BOOLEAN")
 
 
 def decimal(physical: str, precision: int, scale: int, length: int = 0) -> Column:
@@ -64,7 +62,6 @@ EXACT = [
     (INT32, "0", i32(0)),
     (INT32, "2147483647", b"\xff\xff\xff\x7f"),
     (INT64, "-1", b"\xff" * 8),
-    (INT8, "-128", i32(-128)),
     (UINT16, "65535", i32(65535)),
     (UINT32, "4294967295", b"\xff" * 4),
     (UINT64, "18446744073709551615", b"\xff" * 8),
@@ -76,14 +73,12 @@ EXACT = [
     (HALF, "-1.5", bytes.fromhex("00be")),
     # Decimals: the unscaled integer, in whatever form the column has.
     (DECIMAL9, "12.3", i32(1230)),
-    (DECIMAL9, "-9999999.99", i32(-999_999_999)),
     (DECIMAL18, "-0.0001", i64(-1)),
     (DECIMAL38, "1", (10**10).to_bytes(16, "big")),
     (DECIMAL38, "-0.0000000001", b"\xff" * 16),
     (decimal("FIXED_LEN_BYTE_ARRAY", 5, 2, 3), "-1.00", b"\xff\xff\x9c"),
     (decimal("FIXED_LEN_BYTE_ARRAY", 76, 0, 32), "9" * 76, (10**76 - 1).to_bytes(32, "big")),
     # Days, times of day, instants.
-    (DATE, "1970-01-01", i32(0)),
     (DATE, "1969-12-31", i32(-1)),
     (DATE, "2024-02-29", i32(19_782)),
     (DATE, "-0001-12-31", i32(-719_529)),
@@ -92,32 +87,25 @@ EXACT = [
     (time("MICROS"), "23:59:59.999999", i64(86_399_999_999)),
     (time("NANOS"), "12:00", i64(43_200 * 10**9)),
     (time("MICROS"), "24:00:00", i64(86_400_000_000)),
-    (time("MICROS"), "01:02:03Z", i64(3_723_000_000)),
-    (timestamp("MILLIS"), "1970-01-01T00:00:01Z", i64(1000)),
     (timestamp("MICROS"), "1969-12-31T23:59:59.999999Z", i64(-1)),
     (timestamp("NANOS"), "2024-03-01T12:34:56.123456789+01:30", i64(1_709_291_096_123_456_789)),
     (timestamp("MICROS", utc=False), "2024-03-01 12:34:56", i64(1_709_296_496_000_000)),
     (timestamp("MICROS"), "2024-03-01T00:00:00-00:00:01", i64(1_709_251_201_000_000)),
     (INT96, "1970-01-01T00:00:00.000000001Z", i64(1) + i32(2_440_588)),
-    (INT96, "1969-12-31T00:00:00Z", i64(0) + i32(2_440_587)),
     (INTERVAL, "P1Y2M3DT4H5M6.007S", struct.pack("<III", 14, 3, 14_706_007)),
     # Text and bytes.
     (STRING, "", b""),
     (STRING, "Grüße", "Grüße".encode()),
-    (STRING, "null", b"null"),
     (STRING, "0x41", b"0x41"),
     (STRING, "\udcff", b"\xff"),
     (BYTES, "0x00ff", b"\x00\xff"),
-    (BYTES, "plain text", b"plain text"),
     (BYTES, "null", b"null"),
     (FOUR_BYTES, "0xdeadBEEF", b"\xde\xad\xbe\xef"),
     (BSON, "0x0500000000", b"\x05\0\0\0\0"),
-    (GEOMETRY, "0x0101", b"\x01\x01"),
     (UUID, "123E4567-e89b-12d3-a456-426614174000", bytes.fromhex("123e4567e89b12d3a456426614174000")),
     # Plain bytes, in hexadecimal, in any column that is not text.
     (INT32, "0x07000000", i32(7)),
     (UUID, "0x" + "ab" * 16, b"\xab" * 16),
-    (time("MILLIS"), "0xffffffff", i32(-1)),
     (INT96, "0x01000000000000008c3d2500", i64(1) + i32(2_440_588)),
 ]
 
@@ -136,14 +124,12 @@ def test_a_written_value_is_these_plain_bytes(leaf: Column, text: str, plain: by
         (UINT8, ["255", "-1"], {i32(255), i32(-1)}),
         (INT8, ["-1", "255"], {i32(255), i32(-1)}),
         (INT8, ["-128", "128"], {i32(128), i32(-128)}),
-        (UINT16, ["65535"], {i32(65535), i32(-1)}),
         (column("INT64", "INT", bits=32, signed=False), ["4294967295", "-1"], {i64(2**32 - 1), i64(-1)}),
         # They wrap a time in UTC that an offset moved out of the day.
         (time("MILLIS"), ["20:08:21", "20:08:21 UTC"], {i32(72_501_000), i32(-13_899_000), i32(158_901_000)}),
         (time("MILLIS"), ["-03:51:39", "0x" + i32(-13_899_000).hex()], {i32(72_501_000), i32(-13_899_000), i32(158_901_000)}),
         (time("MICROS"), ["25:00:00"], {i64(hour * 3_600_000_000) for hour in (1, 25, -23)}),
         (time("MICROS", utc=False), ["25:00:00"], {i64(25 * 3_600_000_000)}),
-        (DECIMAL9, ["12345678.90"], {i32(1_234_567_890)}),
         (DATE, ["0044-03-15 (BC)", "-0043-03-15"], {i32(-735_160)}),
         (DATE, ["infinity"], {i32(2**31 - 1)}),
         (DATE, ["-infinity"], {i32(1 - 2**31)}),
@@ -255,15 +241,10 @@ def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> N
 @each(
     "leaf, value, plain",
     [
-        (INT32, 7, i32(7)),
         (UINT64, np.uint64(2**64 - 1), b"\xff" * 8),
-        (DOUBLE, 0.1, struct.pack("<d", 0.1)),
         (FLOAT, np.float32(0.1), struct.pack("<f", 0.1)),
         (HALF, np.float16(1.5), bytes.fromhex("003e")),
-        (DECIMAL9, Decimal("12.30"), i32(1230)),
-        (DATE, dt.date(1970, 1, 2), i32(1)),
         (DATE, np.datetime64("1970-01-02"), i32(1)),
-        (time("MICROS"), dt.time(0, 0, 1), i64(1_000_000)),
         (timestamp("MICROS"), dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))), i64(0)),
         (timestamp("MICROS", utc=False), dt.datetime(1970, 1, 1, 0, 0, 1), i64(1_000_000)),
         (timestamp("NANOS", utc=False), np.datetime64("1970-01-01T00:00:00.000000001"), i64(1)),
@@ -297,9 +278,7 @@ def test_python_objects(leaf: Column, value: object, plain: bytes) -> None:
         (FLOAT, struct.pack("<f", 0.1), "0.1"),
         (FLOAT, bytes.fromhex("ffff7f7f"), "3.4028235e+38"),
         (HALF, bytes.fromhex("ff7b"), "65500.0"),
-        (DOUBLE, struct.pack("<d", -0.0), "-0.0"),
         (DECIMAL9, i32(-5), "-0.05"),
-        (decimal("INT32", 9, 0), i32(7), "7"),
         (DECIMAL_BYTES, b"\x00\x00\x01", "0.01"),
         (STRING, b"\xff", "\udcff"),
         (INTERVAL, struct.pack("<III", 14, 3, 14_706_007), "P14M3DT14706.007S"),
@@ -307,22 +286,3 @@ def test_python_objects(leaf: Column, value: object, plain: bytes) -> None:
 )
 def test_stored_bytes_as_a_person_reads_them(leaf: Column, plain: bytes, text: str) -> None:
     assert format_plain(leaf, plain) == text
-
-
-@each(
-    "leaf, text, plain",
-    [
-        (column("INT64", "DATE"), "5", i64(5)),
-        (column("INT64", "TIMESTAMP", unit=""), "5", i64(5)),
-        (column("INT32", "TIME", unit="NANOS"), "5", i32(5)),
-        (column("INT64", "TIME", unit="MILLIS"), "5", i64(5)),
-        (column("FIXED_LEN_BYTE_ARRAY", "UUID", length=4), "0x00000001", b"\0\0\0\x01"),
-        (column("FIXED_LEN_BYTE_ARRAY", "STRING", length=4), "abcd", b"abcd"),
-        (column("DOUBLE", "DECIMAL", precision=5, scale=2), "1.5", struct.pack("<d", 1.5)),
-        (column("INT32", "UNKNOWN"), "5", i32(5)),
-        (column("INT32", "INT", bits=64), "-5", i32(-5)),
-    ],
-)
-def test_an_annotation_on_a_physical_type_that_cannot_have_it_means_nothing(leaf: Column, text: str, plain: bytes) -> None:
-    """The specification requires it of readers. A query by the annotation would look up bytes that are never stored: `absent`."""
-    assert parse(leaf, text).forms == (plain,)

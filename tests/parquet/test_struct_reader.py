@@ -18,7 +18,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import struct_reader
 from sbbf_tool.parquet.idl import ttypes
-from sbbf_tool.parquet.idl.ttypes import FileMetaData, PageHeader, SchemaElement, Statistics
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, SchemaElement, Statistics
 from sbbf_tool.parquet.structs import build_struct, describe, parse_prefix
 from support import made_footers, wire
 from support.tables import each
@@ -154,15 +154,3 @@ def test_where_implementations_differ(parse, cls, fields, is_read):
     else:
         with pytest.raises(UnreadableError, match=f"^not a readable {cls.__name__} \\("):
             parse(cls, data)
-
-
-@each("depth", [60, 63, 64, 65, 200, 100_000])
-def test_nested_structs(depth):
-    nested = b"\x1c" * (depth - 1) + b"\0" * depth
-    data = b"\x0c" + wire.number(99) + nested + b"\0"
-    assert (by_python(PageHeader, data) is not None) == (depth < 64)
-    if depth < 64:
-        parse_prefix(PageHeader, data)
-    else:
-        with pytest.raises(UnreadableError, match="nested"):  # the extension of thrift before 0.25 ends the process here
-            parse_prefix(PageHeader, data)

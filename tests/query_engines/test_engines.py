@@ -39,11 +39,6 @@ def column(physical: str, logical: Logical | None = None, *, length: int = 0, pa
     return Column(0, path, path, physical, length, logical, max_definition=1, max_repetition=repeated)
 
 
-def decimal(digits: int, physical: str = "FIXED_LEN_BYTE_ARRAY", length: int = 0) -> Column:
-    return column(physical, Logical("DECIMAL", precision=digits, scale=0), length=length)
-
-
-FLOAT16 = column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2)
 STRING = column("BYTE_ARRAY", Logical("STRING"))
 
 
@@ -103,33 +98,6 @@ class TestCompleteness:
             assert [verdict.engine for verdict in verdicts] == engine_ids
             assert {verdict.family for verdict in verdicts} == {find_family(item).id}
         assert {find_family(column).id for column in all_columns()} == {family.id for family in engines().families}
-
-    @each(
-        "of, family",
-        [
-            (column("INT32", Logical("INT", bits=32)), "int32"),
-            (column("INT32", Logical("INT", bits=16)), "int16"),
-            (column("INT32", Logical("INT", bits=32, signed=False)), "uint32"),
-            (column("INT64", Logical("TIMESTAMP", unit="MICROS", utc=False)), "timestamp-micros-local"),
-            (column("INT64", Logical("TIMESTAMP", unit="")), "other"),
-            (column("INT96"), "int96"),
-            (column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=16), "uuid"),
-            (column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=15), "other"),
-            (FLOAT16, "float16"),
-            (decimal(9, "INT32"), "decimal-int32"),
-            (decimal(10, "INT32"), "other"),
-            (decimal(9, length=4), "decimal-fixed-narrow"),
-            (decimal(9, length=5), "decimal-fixed-padded"),
-            (decimal(9, length=16), "decimal-fixed-16-padded"),
-            (decimal(38, length=16), "decimal-fixed-16"),
-            (decimal(38, length=17), "decimal-fixed-padded"),
-            (decimal(39, length=17), "decimal-fixed-wide"),
-            (decimal(0, "BYTE_ARRAY"), "other"),
-            (column("BOOLEAN"), "boolean"),
-        ],
-    )
-    def test_a_column_belongs_to_the_expected_family(self, of, family):
-        assert find_family(of).id == family
 
 
 class TestVerdicts:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from engine_matrix import outcomes, run_file
+from engine_matrix import run_file
 from engine_matrix.environments import PACKAGES
-from engine_matrix.outcomes import EngineError, judge, put_questions
+from engine_matrix.outcomes import judge, put_questions
 from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
@@ -94,43 +94,6 @@ def check_installed(engine: str, python: Path, questions: Sequence[Question], fo
     )
 
 
-FAKE_ENGINE = """
-import json, os, sys, time
-_, _, questions, answers = sys.argv
-with open(questions) as lines, open(answers, "w", buffering=1) as output:
-    print(json.dumps({"version": "1.0"}), file=output)
-    for line in lines:
-        texts = json.loads(line)["texts"]
-        if texts == ["crash"] or texts == ["crash once"] and not os.path.exists("crashed"):
-            open("crashed", "w").close()
-            os._exit(7)
-        if texts == ["hang"]:
-            time.sleep(600)
-        print(json.dumps({"rows": [len(texts)]}), file=output)
-"""
-
-
-class TestProcesses:
-    @pytest.fixture(autouse=True)
-    def fake_engine(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(outcomes, "PROGRAM", tmp_path / "program.py")
-        (tmp_path / "program.py").write_text(FAKE_ENGINE)
-
-    def put(self, folder: Path, *texts: str) -> list[dict[str, Any]]:
-        queries = [Question("int32", "int32", "INT32", EQUAL, STORED, WITH, "f", "f", [text], [1]) for text in texts]
-        return put_questions("fake", Path(sys.executable), queries, folder)[1]
-
-    def test_a_crash_costs_one_answer(self, tmp_path):
-        a, b, c, d = self.put(tmp_path, "x", "crash", "y", "crash")
-        assert a == c == {"rows": [1]}
-        assert b == d == {"error": "exit code 7: "}
-
-    def test_an_engine_that_does_not_start_is_an_error(self, tmp_path):
-        (tmp_path / "program.py").write_text("raise SystemExit('no such module')")
-        with pytest.raises(EngineError, match="does not start: exit code 1: no such module"):
-            self.put(tmp_path, "x")
-
-
 ROW, NONE, ERROR = {"rows": [1]}, {"rows": []}, {"error": "E"}
 
 
@@ -163,11 +126,6 @@ def test_answers_are_judged(stored_with, stored_without, absent_with, absent_wit
     ]
     judged = judge([*queries, *control], [*answers.values(), ROW, ROW, NONE, ERROR])
     assert judged == {EQUAL: {"int32": outcome, "int64": USED}}
-
-
-def test_an_engine_that_answers_nothing_is_an_error():
-    with pytest.raises(EngineError, match="no comparison works"):
-        judge([Question("k", "int32", "INT32", EQUAL, STORED, filters, "", "", ["v"], [1]) for filters in (WITH, WITHOUT)], [ERROR, ERROR])
 
 
 def made_run(version: str, *on_int32: str, of_in: Sequence[str] = (), int64: str = USED) -> Run:
