@@ -1,4 +1,4 @@
-"""`sbbf advise` on the command line, and its plan applied by add-filter."""
+"""`sbbf advise` on the command line."""
 
 from __future__ import annotations
 

@@ -35,17 +35,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "line, expected",
     [
         ("prob", ["probe"]),
-        ("--debug prob", ["probe"]),
         ("paimon add", ["add-index"]),
-        ("paimon probe --sn", ["--snapshot"]),
         ("check --max-f", ["--max-fpp"]),
         ("check --select fpp", ["fpp-above-limit"]),
-        ("check --select format --ignore correct", ["correctness"]),
-        ("rule fpp", ["fpp-above-limit"]),
-        ("inspect --runner sp", ["spark"]),
         ("engines --type int64", ["int64"]),
         ("probe names.parquet pl", ["plain"]),
-        ("probe names.parquet -c pl", ["plain"]),
         ("inspect --jobs 2 names.parquet -c pl", ["plain"]),
         ("check names.parquet --require pl", ["plain"]),
         ("probe names.parquet -c ", ["plain", "größe"]),
@@ -55,10 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("probe /dev/zero -c ", []),
         ("inspect --where ", []),
         ("inspect --files-from ", FILES),
-        ("check --config=na", FILES),
-        ("add-filter names.parquet -o ", FILES),
         ("explain names.parquet lak", FILES),
-        ("paimon inspect ", FILES),
     ],
 )
 def test_what_can_follow(line, expected, folder, monkeypatch):

@@ -102,13 +102,6 @@ def test_a_contradicted_filter_excludes_nothing(write: Callable[[Path], None], t
         assert any(finding.severity == "error" for finding in sbbf_tool.check(path).findings)
 
 
-def test_other_filters_of_such_a_file_are_used(tmp_path: Path):
-    path = tmp_path / "a.parquet"
-    halve_header(path)
-    assert sbbf_tool.probe(path, "tag", ["no such tag"]).is_absent
-    assert [row.answer for row in sbbf_tool.probe(path, "id", [10**15 + 7]).values[0].row_groups] == ["cannot say", "absent"]
-
-
 def test_a_chunk_may_name_its_own_file(tmp_path: Path):
     def name(metadata: FileMetaData) -> None:
         for group in metadata.row_groups:

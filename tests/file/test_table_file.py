@@ -1,4 +1,4 @@
-"""Encrypted files of a table: changed with their keys, and skipped without them or where a copy would lose its key material."""
+"""Keys, where they come from, and encrypted files of a table: skipped where a copy would lose its key material."""
 
 from __future__ import annotations
 

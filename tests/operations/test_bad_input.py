@@ -1,13 +1,9 @@
-"""Files that are none, that were cut short, or that have names of any bytes: one clear error each, or a sound answer."""
+"""Files that are none, or that were cut short: one clear error each, or a sound answer."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import struct
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +12,7 @@ import pytest
 from sbbf_tool import SbbfError, UnreadableError, add_filters
 from support.command_lines import COMMANDS, assert_one_line_and_this_code
 from support.questions_to_files import ask_everything
-from support.samples import places, write_events
+from support.samples import places
 from support.tables import each
 
 
@@ -84,30 +80,3 @@ def test_a_file_cut_anywhere_is_unreadable_unless_it_was_whole_at_that_length(sm
             assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "add"))
         else:
             assert all(isinstance(answer, UnreadableError) for answer in answers.values()), f"cut to {length} bytes"
-
-
-# Names that would break a line
-
-
-ODD_NAMES = {"two lines": b"two\nlines.parquet", "not utf-8": b"\xff\xfe.parquet"}
-
-
-@each("name", ODD_NAMES, every=3)
-@each("content", ["sound", "junk"])
-def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
-    path = os.path.join(os.fsencode(tmp_path), name)
-    shutil.copy(write_events(tmp_path / "events.parquet"), path)
-    os.unlink(tmp_path / "events.parquet")
-    if content == "junk":
-        os.truncate(path, 100)
-    for command, argument in ((["inspect", "--format", "json"], path), (["inspect"], os.fsencode(tmp_path))):
-        done = subprocess.run(
-            [sys.executable, "-m", "sbbf_tool", *command, argument],
-            capture_output=True,
-            env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
-            check=False,
-        )
-        assert done.returncode == (0 if content == "sound" else 3), done.stderr
-        assert len(done.stderr.decode().splitlines()) == (content == "junk")
-        if content == "sound" and "json" in command:
-            assert os.fsencode(json.loads(done.stdout)["file"]) == path

@@ -1,4 +1,4 @@
-"""Files whose schema states types that the format forbids, under every command: one line and a code, and no file half changed."""
+"""Files whose schema states types that the format forbids, stored values are never absent, and no run over many files stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing worthless is published: saturated filters are left out, and `check` warns of nothing that `add_filters` writes by default."""
+"""Saturated filters are left out, and `check` warns of nothing that `add_filters` writes by default; the sizes of `size_filter`."""
 
 from __future__ import annotations
 

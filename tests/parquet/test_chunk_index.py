@@ -1,4 +1,4 @@
-"""The index of a footer's chunks: it states what parsing the whole footer states, it declines what is unusual, and it saves work."""
+"""The index of a footer's chunks: it states what parsing the whole footer states, and it declines what is unusual."""
 
 from __future__ import annotations
 

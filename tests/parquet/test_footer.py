@@ -1,4 +1,4 @@
-"""The tail of a file and what a footer must hold to be one; and where a patch puts what it appends."""
+"""Tails of files that are cut short or no Parquet at all, and the places of filters in a footer."""
 
 from __future__ import annotations
 

@@ -15,22 +15,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from thrift.Thrift import TType
 
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import (
-    BloomFilterAlgorithm,
-    BloomFilterCompression,
-    BloomFilterHash,
-    BloomFilterHeader,
-    BloomFilterPageHeader,
     ColumnMetaData,
-    FileCryptoMetaData,
     FileMetaData,
     PageHeader,
     PageType,
 )
-from support.tables import each
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ROOT / "sbbf_tool" / "parquet" / "idl"
@@ -87,35 +79,6 @@ def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Pat
 
 
 # --- the definition is what the format says -------------------------------------------------------------------------
-
-FIELDS = [
-    (ColumnMetaData, 14, TType.I64, "bloom_filter_offset"),
-    (ColumnMetaData, 15, TType.I32, "bloom_filter_length"),
-    (ColumnMetaData, 16, TType.STRUCT, "size_statistics"),
-    (BloomFilterHeader, 1, TType.I32, "numBytes"),
-    (BloomFilterHeader, 2, TType.STRUCT, "algorithm"),
-    (BloomFilterHeader, 3, TType.STRUCT, "hash"),
-    (BloomFilterHeader, 4, TType.STRUCT, "compression"),
-    (BloomFilterPageHeader, 1, TType.I32, "numBytes"),
-    (BloomFilterPageHeader, 2, TType.STRUCT, "algorithm"),
-    (BloomFilterPageHeader, 3, TType.STRUCT, "hash"),
-    (BloomFilterPageHeader, 4, TType.STRUCT, "compression"),
-    (BloomFilterAlgorithm, 1, TType.STRUCT, "BLOCK"),
-    (BloomFilterHash, 1, TType.STRUCT, "XXHASH"),
-    (BloomFilterCompression, 1, TType.STRUCT, "UNCOMPRESSED"),
-    (PageHeader, 9, TType.STRUCT, "bloom_filter_page_header"),
-    (ttypes.ColumnChunk, 8, TType.STRUCT, "crypto_metadata"),
-    (ttypes.ColumnChunk, 9, TType.STRING, "encrypted_column_metadata"),
-    (ttypes.RowGroup, 7, TType.I16, "ordinal"),
-    (FileMetaData, 8, TType.STRUCT, "encryption_algorithm"),
-    (FileMetaData, 9, TType.STRING, "footer_signing_key_metadata"),
-    (FileCryptoMetaData, 1, TType.STRUCT, "encryption_algorithm"),
-]
-
-
-@each("struct, field, type_, name", FIELDS)
-def test_field(struct: Any, field: int, type_: int, name: str) -> None:
-    assert struct.thrift_spec[field][:3] == (field, type_, name)
 
 
 def test_the_structs_end_where_the_format_ends() -> None:

@@ -1,4 +1,4 @@
-"""The matrix of engines: the committed runs agree with the installed engines, and the script that makes them works from end to end."""
+"""The matrix of engines: the committed runs agree with the installed engines, and the table of engines with the runs."""
 
 from __future__ import annotations
 

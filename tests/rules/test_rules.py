@@ -22,7 +22,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     KeyValue,
 )
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
-from sbbf_tool.reports.findings import SEVERITIES, Finding
+from sbbf_tool.reports.findings import Finding
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
 from support.corpus_edits import edit_footer
@@ -74,12 +74,6 @@ class TestTable:
         for name in (*names, *GROUPS):
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
-    @each("rule", list(RULES))
-    def test_each_explanation_is_one_sentence(self, rule):
-        assert rule.severity in SEVERITIES
-        assert re.fullmatch(r"[A-Z][^.]*(\.0[^.]*)*\.", rule.message), rule.message
-        assert rule.why.endswith(".")
-
     @each("name", ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"])
     def test_each_reads_no_more_than_it_says(self, name, fixtures):
         """On facts that were read as far as it says, it sees what it sees when all was read; on fewer, it looks without failing."""
@@ -130,24 +124,6 @@ class TestWorth:
             assert bloom.fpp > 0.1
             assert (bloom.fpp > 0.5) is is_reported
             assert bool(findings(path, "saturated")) is is_reported
-
-
-class TestStructure:
-    def test_structures_that_a_filter_overlaps_are_named(self, fixtures, tmp_path):
-        """A filter written over pages: the finding names the pages."""
-        path = Path(shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path))
-        with ParquetFile.open(path) as file:
-            footer = file.footer
-            start = footer.chunk(2, 3).data_page_offset
-        header = build_header(64)
-        raw = set_filters(footer.raw, {(0, 0): FilterPlace(start + 5, len(header) + 64)})
-        data = bytearray(path.read_bytes()[: footer.start])
-        data[start + 5 : start + 5 + len(header)] = header
-        path.write_bytes(bytes(data) + raw + build_tail(raw))
-        (finding,) = findings(path, "overlapping-filter")
-        (evidence,) = finding.evidence
-        assert (finding.column, evidence.row_group) == ("id", 0)
-        assert evidence.fact == "it shares bytes with the pages of column ratio, row group 2"
 
 
 class TestSecrecy:
