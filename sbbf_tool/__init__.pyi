@@ -1,6 +1,7 @@
 """Table of the public names. `__init__` reads it when a name is first used, and type checkers always do."""
 
 from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
+from sbbf_tool.editing.edit import Edit as Edit
 from sbbf_tool.encryption.keys import Keys as Keys
 from sbbf_tool.errors import AuthenticationError as AuthenticationError
 from sbbf_tool.errors import RefusedError as RefusedError
@@ -20,25 +21,35 @@ from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon as probe_paimon
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index as remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon as verify_paimon
 from sbbf_tool.extensions.report.write_report import write_report as write_report
-from sbbf_tool.extensions.tables.open_table import open_table as open_table
-from sbbf_tool.operations.add import add_filters as add_filters
-from sbbf_tool.operations.advise import advise as advise
-from sbbf_tool.operations.apply import apply as apply
-from sbbf_tool.operations.check import check as check
-from sbbf_tool.operations.engines import engines as engines
-from sbbf_tool.operations.explain import explain as explain
-from sbbf_tool.operations.inspect import inspect as inspect
-from sbbf_tool.operations.probe import probe as probe
-from sbbf_tool.operations.prune import prune as prune
-from sbbf_tool.operations.remove import remove_filters as remove_filters
-from sbbf_tool.operations.repair import repair as repair
-from sbbf_tool.operations.resize import resize_filters as resize_filters
-from sbbf_tool.operations.size import size_filter as size_filter
-from sbbf_tool.operations.verify import verify as verify
 from sbbf_tool.rules.check_policy import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs
 from sbbf_tool.rules.rule import Limits as Limits
-from sbbf_tool.runner.open_files import open_files as open_files
+from sbbf_tool.runner.advise import advise as advise
+from sbbf_tool.runner.run import Summary as Summary
+from sbbf_tool.runner.run import run as run
+from sbbf_tool.verbs.add_filter import AddFilter as AddFilter
+from sbbf_tool.verbs.add_filter import add_filters as add_filters
+from sbbf_tool.verbs.apply import Apply as Apply
+from sbbf_tool.verbs.apply import apply as apply
+from sbbf_tool.verbs.check import Check as Check
+from sbbf_tool.verbs.check import check as check
+from sbbf_tool.verbs.engines import engines as engines
+from sbbf_tool.verbs.explain import Explain as Explain
+from sbbf_tool.verbs.explain import explain as explain
+from sbbf_tool.verbs.inspect import Inspect as Inspect
+from sbbf_tool.verbs.inspect import inspect as inspect
+from sbbf_tool.verbs.probe import Probe as Probe
+from sbbf_tool.verbs.probe import probe as probe
+from sbbf_tool.verbs.prune import prune as prune
+from sbbf_tool.verbs.remove_filter import RemoveFilter as RemoveFilter
+from sbbf_tool.verbs.remove_filter import remove_filters as remove_filters
+from sbbf_tool.verbs.repair import Repair as Repair
+from sbbf_tool.verbs.repair import repair as repair
+from sbbf_tool.verbs.resize import Resize as Resize
+from sbbf_tool.verbs.resize import resize_filters as resize_filters
+from sbbf_tool.verbs.size import size_filter as size_filter
+from sbbf_tool.verbs.verify import Verify as Verify
+from sbbf_tool.verbs.verify import verify as verify
 
 __version__: str

@@ -1,4 +1,4 @@
-"""Who may import whom. Data flows one way: storage, parquet and bloom know nothing of operations, operations nothing of a screen."""
+"""Who may import whom. Data flows one way: storage, parquet and bloom know nothing of verbs, verbs nothing of a screen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GENERATED = PACKAGE / "parquet" / "idl"
 ORDER = (
     "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension", "bloom", "parquet",
     "encryption",
-    "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "operations", "runner", "spark", "cli",
+    "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "runner", "spark", "cli",
 )  # fmt: skip
 CROSSINGS = {("paimon", "conformance")}
 """Imports of an extension by another: the corpus imports its part about Paimon, which is made of the corpus' classes."""

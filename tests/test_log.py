@@ -86,6 +86,6 @@ def test_processes_of_a_run_log_too(tmp_path: Path, capfd: pytest.CaptureFixture
     for name in "abcd":
         shutil.copy(PLAIN, tmp_path / f"{name}.parquet")
     with log.show_log(lambda line: print(line, file=sys.stderr, flush=True)):
-        list(sbbf_tool.open_files(tmp_path, jobs=2).add_filters(["id"], in_place=True))
+        sbbf_tool.run(sbbf_tool.AddFilter(sbbf_tool.FilterSpec("id")), tmp_path, edit=sbbf_tool.Edit(in_place=True), jobs=2)
     messages = capfd.readouterr().err
     assert {f"{tmp_path / name}.parquet" for name in "abcd"} <= {line.split(" ")[1].rstrip(":") for line in messages.splitlines()}

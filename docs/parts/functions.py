@@ -27,9 +27,6 @@ def _describe_name(name: str, kind: str) -> Iterator[str]:
         yield from _format_docstring(value)
         if kind == "classes":
             yield _list_members(value)
-        if kind == "functions":
-            returned = inspect.signature(value, eval_str=False).return_annotation
-            yield from _describe_methods(value, str(returned))
 
 
 def kind_of(value: Any) -> str:
@@ -48,18 +45,6 @@ def _list_members(value: type) -> str:
             call = name if isinstance(member, property) else _format_signature(name, getattr(value, name)).removeprefix("def ")
             rows.append([code(" ".join(call.split())), plain(" ".join(text.split("\n\n")[0].split()))])
     return table(["member", "does"], rows) if rows else ""
-
-
-def _describe_methods(function: Any, returned: str) -> Iterator[str]:
-    """Describe the methods of what `open_files` and `open_table` return."""
-    value = getattr(inspect.getmodule(function), returned, None)
-    if returned not in ("Files", "TableFiles") or value is None:
-        return
-    for name, method in vars(value).items():
-        if not name.startswith("_") and callable(method):
-            yield f"#### {returned}.{name}"
-            yield block("pyi", _format_signature(name, method))
-            yield from _format_docstring(method)
 
 
 def _format_signature(name: str, value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sbbf_tool.advice.folds import Folds
 from sbbf_tool.advice.overlap import Reservoir, measure_overlap
@@ -18,7 +18,6 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.distinct import Distinct, containment
 from sbbf_tool.file.doubts import doubt_of_filter
-from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
 from sbbf_tool.file.reuse import Reuse
@@ -26,10 +25,6 @@ from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.statistics import Bounds, bounds
-
-if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileIn, Readable
 
 SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512
 
@@ -82,23 +77,20 @@ class FileSurvey:
     queries: tuple[QueryCounts, ...]
 
 
-def survey(
-    path: Readable | FileIn, queries: Sequence[Query], keys: KeysLike = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
-) -> FileSurvey:
+def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
     """Read the footer, the header of each dictionary page and the filters; for queries, also the dictionaries of the queried columns."""
-    reuse = reuse or Reuse()
-    with ParquetFile.open(path, keys, limit, reuse) as file:
-        file.source.prefetch(_list_dictionary_headers(file))
-        file.expect_filters(file.footer.columns, whole=True)
-        geometries = _list_geometries(file)
-        group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
-        return FileSurvey(
-            file=file.name,
-            bytes=file.source.size,
-            row_groups=file.footer.num_row_groups,
-            columns=tuple(_survey_column(file, column, group_bytes, geometries) for column in file.footer.columns),
-            queries=tuple(count_query(file, query, reuse) for query in queries),
-        )
+    reuse = file.run.reuse or Reuse()
+    file.source.prefetch(_list_dictionary_headers(file))
+    file.expect_filters(file.footer.columns, whole=True)
+    geometries = _list_geometries(file)
+    group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
+    return FileSurvey(
+        file=file.name,
+        bytes=file.source.size,
+        row_groups=file.footer.num_row_groups,
+        columns=tuple(_survey_column(file, column, group_bytes, geometries) for column in file.footer.columns),
+        queries=tuple(count_query(file, query, reuse) for query in queries),
+    )
 
 
 def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int], geometries: frozenset[str]) -> ColumnSurvey:

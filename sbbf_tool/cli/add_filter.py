@@ -20,7 +20,7 @@ from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Column
 from sbbf_tool.numbers import format_count, format_percent
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,10 +83,10 @@ def command(
     sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter are
     skipped and counted, so that a second run continues where the first one stopped.
     """
-    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.add_filter import AddFilter
     from sbbf_tool.writers.iceberg import build_properties
 
     if bool(columns) == use_advice:
@@ -104,11 +104,11 @@ def command(
             return 0
         columns, rebuild, strict = advice.columns, rebuild or ("all" if advice.rebuild else None), strict and change.files.file is not None
     spec = FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes)
-    edit = Edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
+    edit = change.edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs))
     table = change.files.table if also_new_files else None
     # The limit in bytes of a table is for all its columns.
     properties = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
-    work = works.add(spec, edit, rebuild=rebuild, strict=strict)
+    work = Work(AddFilter(spec, rebuild), edit=edit, strict=strict)
     return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 
 
@@ -150,7 +150,7 @@ class _AddView(View["AddReport"]):
     not_undone = "no command restores the filters and footers that the change replaced"
     _done = "added,"
 
-    def add(self, report: AddReport, row: FileRow) -> int:
+    def add(self, report: AddReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)

@@ -20,7 +20,7 @@ from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Column
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.files import Files
@@ -68,8 +68,9 @@ def command(
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.file.partitions import parse_predicate
-    from sbbf_tool.runner import works
     from sbbf_tool.runner.declared_files import paths_of_files, select_declared_files
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.apply import Apply
 
     declarations = declare_filters(used_config(click.get_current_context()))
     where = None if files.where is None else parse_predicate(files.where)
@@ -78,7 +79,7 @@ def command(
     changes = in_place and not dry_run
     limit = PageLimit(max_page_bytes, files.jobs)
     edit = Edit(in_place=in_place, dry_run=not changes, allow_table_files=allow_table_files, keys=files.keys, limit=limit)
-    work = {part: works.apply(part.declarations, edit, remove_undeclared=remove_undeclared) for part in parts}
+    work = {part: Work(Apply(part.declarations, remove_undeclared), edit=edit) for part in parts}
     view = _ApplyView(changes, remove_undeclared, files.jobs or os.cpu_count() or 1)
     is_complete = files.where is None and not (files.arguments or files.is_listed)
     paths = paths_of_files(parts) if is_complete else ()
@@ -104,7 +105,7 @@ class _ApplyView(View["ApplyReport"]):
         self._columns: dict[str, Counter[str]] = {}
         self._seconds = 0.0
 
-    def add(self, report: ApplyReport, row: FileRow) -> int:
+    def add(self, report: ApplyReport, row: Row[object]) -> int:
         for column in report.columns:
             counts = Counter({name: getattr(column, name) for name in _COUNTS})
             self._columns.setdefault(column.column, Counter()).update(counts)

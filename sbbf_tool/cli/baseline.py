@@ -29,8 +29,8 @@ class Baseline:
 
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule without other findings is `known`."""
-        from sbbf_tool.operations.check import FAILED, IN_BASELINE, NOTED
         from sbbf_tool.reports.findings import SEVERITIES
+        from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
 
         findings = tuple(
             finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,18 +13,15 @@ from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.runner.table import Table
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
 
-_OPERATIONS = {"add-filter": "ADD", "remove-filter": "REMOVE", "resize": "RESIZE", "repair": "REPAIR"}
-"""What a commit records, by schema of the report."""
 _output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
 _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
@@ -59,15 +56,13 @@ class Change:
     files_per_commit: int | None = None
     conditional_put: bool = False
 
-    def options(self) -> dict[str, Any]:
-        """Return the parameters of the operations that change one file."""
-        return {
-            "output": self.output,
-            "in_place": self.in_place,
-            "allow_table_files": self.allow_table_files,
-            "dry_run": self.dry_run,
-            "keys": self.files.keys,
-        }
+    def edit(self, **options: Any) -> Edit:
+        """Return how each file is changed, with further fields of `Edit`."""
+        from sbbf_tool.editing.edit import Edit
+
+        return Edit(
+            self.output, self.in_place, dry_run=self.dry_run, allow_table_files=self.allow_table_files, keys=self.files.keys, **options
+        )
 
     def _options_of_files(self) -> list[str]:
         """Return the options by which another command changes the same files."""
@@ -90,7 +85,7 @@ class Change:
 
     def report(
         self,
-        work: Work[Row],
+        work: Work[Any],
         view: View[Any],
         columns: tuple[str, ...] = (),
         *,
@@ -107,7 +102,7 @@ class Change:
         self.ensure_target()
         names = () if may_lack_columns else columns
         if self.files.table is not None:
-            self._begin_table_change(self.files.table, view, columns, spec, rebuild, properties or {}, may_lack_columns)
+            self._begin_table_change(self.files.table, work, view, columns, spec, rebuild, properties or {}, may_lack_columns)
             return report_files(self.files, work, view, self.outputs, names)
         if self.in_place and not self.dry_run:
             from sbbf_tool.cli.undo import Undo
@@ -118,6 +113,7 @@ class Change:
     def _begin_table_change(
         self,
         table: Table,
+        work: Work[Any],
         view: View[Any],
         columns: tuple[str, ...],
         spec: FilterSpec | None,
@@ -130,7 +126,7 @@ class Change:
 
         selection = self.files.selection
         change = table.begin(
-            ChangeOfTable(f"{_OPERATIONS[view.schema]} BLOOM FILTERS", columns, properties),
+            ChangeOfTable(f"{work.verb.operation} BLOOM FILTERS", columns, properties),
             selection.where,
             files_per_commit=self.files_per_commit,
             conditional_put=self.conditional_put,

@@ -27,12 +27,12 @@ from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
-from sbbf_tool.reports.rows import OK, FileRow
+from sbbf_tool.reports.rows import OK, Row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sbbf_tool.reports.findings import CheckReport, Finding, RuleCount, RuleOutcome
+    from sbbf_tool.reports.findings import CheckReport, Finding, RuleOutcome
 
 
 @click.command(cls=Command)
@@ -65,8 +65,8 @@ def command(
     if list_rules:
         policy.show_rules(outputs)
         return 0
-    from sbbf_tool.operations.check import ensure_columns
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
     if declared:
@@ -78,10 +78,9 @@ def command(
             ensure_columns(files.selection.file_names(), chosen, files.keys)
     if files.table is None and not (files.as_files or files.file):
         files = files.without_old_files(policy.declare_filters(used_config(context)))
-    files.selection.ensure_stored(chosen.required)
     # The sums of many files need no more than the findings.
     is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
-    work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict), brief=is_brief)
+    work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.required)
     if baseline is not None:
@@ -160,7 +159,7 @@ class _CheckView(View["CheckReport"]):
     def prepare(self, report: CheckReport) -> CheckReport:
         return self._baseline.subtract(report)
 
-    def add(self, report: CheckReport, row: FileRow) -> int:
+    def add(self, report: CheckReport, row: Row[object]) -> int:
         by_rule: dict[tuple[str, str], list[Finding]] = {}
         for finding in report.findings:
             by_rule.setdefault((finding.severity, finding.rule), []).append(finding)
@@ -169,9 +168,8 @@ class _CheckView(View["CheckReport"]):
             if (severity, rule) not in self._rules:
                 self._rules[severity, rule] = _RuleTotal(findings[0].message, quote_command(next(commands_of(findings), ())))
             self._rules[severity, rule].add(report.file, findings)
-        outcomes = (*report.rules, *getattr(row, "other_rules", ()))
-        if row.status == OK and all(outcome.outcome == "not run" for outcome in outcomes):
-            self._unchecked.setdefault(_reason_for_no_rule(outcomes), _Places()).add(report.file)
+        if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
+            self._unchecked.setdefault(_reason_for_no_rule(report.rules), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
         for place in report.unreadable if row.status == OK else ():
             complain(f"sbbf: {UnreadableError(place, file=row.path)}")
@@ -220,12 +218,9 @@ class _CheckView(View["CheckReport"]):
         return sum(places.files for places in self._unchecked.values())
 
 
-def _reason_for_no_rule(outcomes: Sequence[RuleOutcome | RuleCount]) -> str:
-    """Return the reason of most rules; rules that are counted together have one reason."""
-    reasons: Counter[str | None] = Counter()
-    for outcome in outcomes:
-        reasons[outcome.reason] += getattr(outcome, "rules", 1)
-    ((reason, _),) = reasons.most_common(1)
+def _reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
+    """Return the reason of most rules."""
+    ((reason, _),) = Counter(outcome.reason for outcome in outcomes).most_common(1)
     return reason or ""
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import complain
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.declared_files import DeclaredFiles
     from sbbf_tool.runner.table import Commits, Table, TableChange
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 
 class DeclaredRun(Files):
@@ -52,7 +52,7 @@ class DeclaredRun(Files):
     def file(self) -> None:
         """No file: the output is about all declared files together."""
 
-    def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
+    def rows(self, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Yield the row of each file, from its own work."""
         for part, own in self._work.items():
             for row in part.rows(own):

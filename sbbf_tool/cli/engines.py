@@ -54,8 +54,8 @@ def command(type_name: str | None, engine_name: str | None, releases: tuple[str,
 
     With --mine, the verdicts are those on the named releases: on each the newest release up to it that was run.
     """
-    from sbbf_tool.operations.engines import engines
     from sbbf_tool.reports.engines import EnginesReport
+    from sbbf_tool.verbs.engines import engines
 
     if as_matrix and engine_name is not None:
         raise click.UsageError("give one of --matrix and --engine")

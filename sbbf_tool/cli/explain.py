@@ -28,7 +28,7 @@ from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import ExplainReport
@@ -94,14 +94,15 @@ def command(
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.explain import Explain
 
     files, column, value = _split_arguments(files, column, named_values, ask_null)
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:
         return instead(files, column, value, engine_name, outputs)
-    options = {"keys": files.keys, "max_page_bytes": max_page_bytes, "strict": files.is_strict(strict)}
-    work = works.explain(column, value, engine_name=engine_name, **options)
+    verb = Explain(column, value, engine_name)
+    work = Work(verb, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))
 
 
@@ -163,7 +164,7 @@ class _ExplainView(View["ExplainReport"]):
         self._unfit: dict[str, UnfitValue] | None = None
         self._warnings: dict[str, None] = {}
 
-    def add(self, report: ExplainReport, row: FileRow) -> int:
+    def add(self, report: ExplainReport, row: Row[object]) -> int:
         self._files_without_column += report.type is None
         self._unfit = keep_unfit(self._unfit, report)
         self._warnings.update(dict.fromkeys(report.warnings))

@@ -13,7 +13,7 @@ from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.render import MOST_FILES
 from sbbf_tool.cli.values import names_of
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import ListedFile
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.state import State
     from sbbf_tool.runner.table import Table, TableChange
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
     from sbbf_tool.spark.runner import SparkRunner
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 LOCAL, SPARK = "local", "spark"
 
@@ -230,7 +230,7 @@ class Files:
 
         return Selection(self.names, parse_predicate(self.where), table=self.table)
 
-    def rows(self, work: Work[Row]) -> Generator[Row, None, None]:
+    def rows(self, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Yield the row of each file, and show progress; see `Runner.run`."""
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
             runner = self.runner(progress)
@@ -241,7 +241,7 @@ class Files:
                 run = IncrementalRunner(runner, self.state).run
             yield from run(self.selection, work) if self.table_change is None else self.table_change.rows(run, work)
 
-    def _listing(self, work: Work[Row]) -> Callable[[], Iterable[ListedFile]] | None:
+    def _listing(self, work: Work[Any]) -> Callable[[], Iterable[ListedFile]] | None:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
         from sbbf_tool.storage.places import is_url
 

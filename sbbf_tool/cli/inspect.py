@@ -19,7 +19,7 @@ from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, W
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.inspect import FilterReport, InspectReport
@@ -90,11 +90,13 @@ def command(
     the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For
     several files, the rows are sums over all files.
     """
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.inspect import Inspect
 
-    options = {"all_chunks": all_chunks, "bitsets": not no_bitsets, "strict": files.is_strict(strict)}
     view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
-    return report_files(files, works.inspect(columns, keys=files.keys, **options), view, outputs, columns)
+    return report_files(
+        files, Work(Inspect(columns, all_chunks, not no_bitsets), keys=files.keys, strict=files.is_strict(strict)), view, outputs, columns
+    )
 
 
 class _InspectView(View["InspectReport"]):
@@ -114,7 +116,7 @@ class _InspectView(View["InspectReport"]):
         self._num_files: Counter[str] = Counter()
         """The number of files with each warning."""
 
-    def add(self, report: InspectReport, row: FileRow) -> int:
+    def add(self, report: InspectReport, row: Row[object]) -> int:
         self._totals.add(report)
         for warning in dict.fromkeys(warning for chunk in report.filters for warning in chunk.warnings):
             if warning in self._first_files or len(self._first_files) < _MOST_WARNINGS:

@@ -24,4 +24,4 @@ def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
 
 
 keys_option = click.option("--keys", metavar="FILE", callback=_read, help=_HELP)
-"""Passes `keys` to the command, as the type that operations take."""
+"""Passes `keys` to the command, as the type that verbs take."""

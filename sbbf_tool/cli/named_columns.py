@@ -8,28 +8,28 @@ from typing import Any
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_APPLICABLE, SKIPPED, FileRow
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_APPLICABLE, SKIPPED, Row
 
 _MOST_REASONS = 1000
 
 
-def _named_columns(row: FileRow) -> tuple[NamedColumn, ...]:
-    columns: tuple[NamedColumn, ...] = getattr(getattr(row, "report", None), "named_columns", ())
+def _named_columns(row: Row[Any]) -> tuple[NamedColumn, ...]:
+    columns: tuple[NamedColumn, ...] = getattr(row.report, "named_columns", ())
     return columns
 
 
-def is_not_applicable(row: FileRow) -> bool:
+def is_not_applicable(row: Row[Any]) -> bool:
     """Return whether the file was skipped because it has none of the columns."""
     return row.status == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE)
 
 
-def lacks_columns(row: FileRow) -> bool:
+def lacks_columns(row: Row[Any]) -> bool:
     """Return whether the file has none of the columns that the command names."""
     columns = _named_columns(row)
     return is_not_applicable(row) or (bool(columns) and all(column.type is None for column in columns))
 
 
-def reason_of(row: FileRow) -> str:
+def reason_of(row: Row[Any]) -> str:
     """Return why a row has no result, or why the file lacks the columns."""
     reasons = [column.reason or "" for column in _named_columns(row)]
     return "; ".join(reasons) or (row.reason or "").removeprefix(f"{NOT_APPLICABLE}: ")
@@ -46,7 +46,7 @@ class NamedColumns:
         self._uncounted = 0
         """Number of files that may have the columns: they failed, or had nothing to do."""
 
-    def add(self, row: FileRow) -> None:
+    def add(self, row: Row[Any]) -> None:
         """Count what one file has under the names."""
         if not self._names:
             return

@@ -11,4 +11,4 @@ page_limit_option = click.option(
     type=SIZE,
     help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
-"""Passes `max_page_bytes` to the command, as operations take it."""
+"""Passes `max_page_bytes` to the command, as verbs take it."""

@@ -23,7 +23,7 @@ from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.probe import MANY_VALUES
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import ExplainReport
@@ -104,13 +104,14 @@ def command(
     """
     # Only as an argument does `-` stand for standard input.
     named_values = tuple(_VALUE_MARK + value if value == "-" else value for value in named_values)
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.probe import Probe
 
     files, column, values = split_arguments(files, column, named_values)
     files.ensure_single_reader(values_file, *values)
     all_values = collect_values(values, values_file, ask_null)
     view = _ProbeView(files, column, len(all_values), values_file)
-    work = works.probe(column, all_values, dialect=dialect, keys=files.keys, strict=files.is_strict(strict))
+    work = Work(Probe(column, all_values, dialect), keys=files.keys, strict=files.is_strict(strict))
     code = report_files(files, work, view, outputs, (column,))
     if stats:
         view.show_stats()
@@ -200,7 +201,7 @@ class _ProbeView(View["ProbeReport"]):
         self._unfit: dict[str, UnfitValue] | None = None
         self._counts: Counter[str] = Counter()
 
-    def add(self, report: ProbeReport, row: FileRow) -> int:
+    def add(self, report: ProbeReport, row: Row[object]) -> int:
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
         if not self._is_single:

@@ -12,7 +12,7 @@ from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.remove import RemoveReport
@@ -34,13 +34,14 @@ def command(change: Change, columns: tuple[str, ...], compact: bool, ours: bool,
     With --ours, the file is truncated to what it was before the first change by sbbf. Filters of other writers stay, also those that
     sbbf replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
     """
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.remove_filter import RemoveFilter
 
     if ours and (columns or compact):
         raise click.UsageError("--ours restores whole files: leave out --column and --compact")
     if ours and change.files.table is not None:
         raise click.UsageError("--ours is for files; a table is restored by its own means, such as RESTORE or a rollback")
-    work = works.remove(columns, compact=compact, ours=ours, strict=change.files.is_strict(strict), **change.options())
+    work = Work(RemoveFilter(columns, compact, ours), edit=change.edit(), strict=change.files.is_strict(strict))
     return change.report(work, _RemoveView(compact, ours), columns)
 
 
@@ -56,7 +57,7 @@ class _RemoveView(View["RemoveReport"]):
         if ours:
             self.skipped = "not changed by sbbf"
 
-    def add(self, report: RemoveReport, row: FileRow) -> int:
+    def add(self, report: RemoveReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters), bytes_removed=report.old_bytes - report.new_bytes)
         return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +19,7 @@ from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.repair import RepairReport
@@ -35,7 +35,9 @@ _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WO
 @force_option
 @page_limit_option
 @over_changed_files
-def command(change: Change, **options: Any) -> int:
+def command(
+    change: Change, columns: tuple[str, ...], drop: bool, quick: bool, strict: bool, force: bool, max_page_bytes: int | None
+) -> int:
     """Fix defective filters: build those again that cannot be read, have false negatives, are saturated or are refused by some readers;
     set missing lengths, correct wrong ones, drop invalid offsets, undo an interrupted append. A broken filter whose data cannot be read
     is dropped.
@@ -46,12 +48,13 @@ def command(change: Change, **options: Any) -> int:
     """
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:
-        return instead(change, options["columns"])
-    from sbbf_tool.file.cross_check import CrossChecks
-    from sbbf_tool.runner import works
+        return instead(change, columns)
+    from sbbf_tool.file.page_limit import PageLimit
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.repair import Repair
 
-    options["strict"] = change.files.is_strict(options["strict"])
-    return change.report(works.repair(cross_checks=CrossChecks(), **options, **change.options()), _RepairView(), options["columns"])
+    edit = change.edit(force=force, limit=PageLimit(max_page_bytes))
+    return change.report(Work(Repair(columns, drop, quick), edit=edit, strict=change.files.is_strict(strict)), _RepairView(), columns)
 
 
 class _RepairView(View["RepairReport"]):
@@ -64,7 +67,7 @@ class _RepairView(View["RepairReport"]):
         self._locked = 0
         self._is_dry_run = False
 
-    def add(self, report: RepairReport, row: FileRow) -> int:
+    def add(self, report: RepairReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.steps), dropped=_count_dropped(report), findings_remaining=len(report.remaining))
         self._locked += bool(report.locked_columns)
         self._is_dry_run = report.dry_run

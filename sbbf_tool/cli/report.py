@@ -31,15 +31,14 @@ from sbbf_tool.reports.rows import (
     REFUSED,
     SKIPPED,
     UNFINISHED,
-    FileRow,
+    Row,
 )
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.undo import Undo
     from sbbf_tool.runner.table import Commits
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
 Report = TypeVar("Report")
 
 _MOST_IN_MEMORY = 1000
@@ -81,7 +80,7 @@ class View(ABC, Generic[Report]):
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
 
-    def add(self, report: Report, row: FileRow) -> int:
+    def add(self, report: Report, row: Row[Any]) -> int:
         """Count one more report, print to standard error what failed in it, and return its exit code."""
         return 0
 
@@ -136,7 +135,7 @@ class _Outcomes:
             FAILED: "failed",
         }
 
-    def add(self, row: FileRow) -> None:
+    def add(self, row: Row[Any]) -> None:
         """Count a row."""
         outcome = row.reason if row.reason in (LINK, *LEFT_OUT) else row.status
         if outcome == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
@@ -192,12 +191,12 @@ class _Outcomes:
         return {"files": self.counts.total(), **counts, **({"unchanged": self.unchanged} if self._has_state else {})}
 
 
-def _has_nothing_to_do(row: FileRow) -> bool:
+def _has_nothing_to_do(row: Row[Any]) -> bool:
     """Return whether that is why the file is skipped: files of a table are skipped for more reasons."""
-    return row.reason == HAS_EVERY_FILTER or getattr(row, "report", None) is not None or isinstance(row.error, NothingToDoError)
+    return row.reason == HAS_EVERY_FILTER or row.report is not None or isinstance(row.error, NothingToDoError)
 
 
-def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Outputs, columns: tuple[str, ...] = ()) -> int:
+def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Outputs, columns: tuple[str, ...] = ()) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
@@ -213,7 +212,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
     run = Run(view, work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
     with outputs.open(run) as sinks, limit_complaints(files.most_files):
 
-        def take(raw_row: Row) -> None:
+        def take(raw_row: Row[Any]) -> None:
             nonlocal error, last_path
             row = _prepare(raw_row, view)
             outcomes.add(raw_row)
@@ -225,7 +224,7 @@ def report_files(files: Files, work: Work[Row], view: View[Any], outputs: Output
                 codes.add(_count(row, view, outcomes, work, is_single=is_single))
                 if view.commits is not None:
                     view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
-            item = Item(view.schema, getattr(row, "report", None), row)
+            item = Item(view.schema, row.report, row)
             for output in sinks:
                 output.add(item)
             last_path = raw_row.path
@@ -334,20 +333,19 @@ def _note_commits(view: View[Any]) -> None:
         render.note(f"sbbf: {line}")
 
 
-def _prepare(row: Row, view: View[Any]) -> Row:
+def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
     """Return the row without the secrets in its path, and with its report as the view prepares it."""
-    report, path = getattr(row, "report", None), redact(row.path)
+    report, path = row.report, redact(row.path)
     prepared_report = None if report is None else view.prepare(report)
     # Most rows stay as they are, and a copy of each would take a tenth of the time of a run over small files.
     if prepared_report is report and path == row.path:
         return row
-    changes: dict[str, Any] = {} if report is None else {"report": prepared_report}
-    return replace(row, path=path, **changes)
+    return replace(row, path=path, report=prepared_report)
 
 
-def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
+def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
     """Count a row, print its warnings and its error, and return its exit code."""
-    report = getattr(row, "report", None)
+    report = row.report
     if view.undo is not None:
         view.undo.add(row)
     # Other commands show the warnings of a report in their output.
@@ -361,14 +359,14 @@ def _count(row: FileRow, view: View[Any], outcomes: _Outcomes, work: Work[Any], 
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
 
-def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
+def _without_flood(rows: Iterable[Row[Any]]) -> Iterator[Row[Any]]:
     """Yield the rows, but hold back usage errors until a row without one. If every file has a usage error, raise only the first.
 
     If no file has the columns that the command names, this is a usage error too. If only some files have a usage error, such as a value
     that the column cannot hold, it is reported for those files.
     """
     remaining = iter(rows)
-    held_rows: deque[Row] = deque()
+    held_rows: deque[Row[Any]] = deque()
     for row in remaining:
         held_rows.append(row)
         if (row.exit_code != UsageError.exit_code and not lacks_columns(row)) or len(held_rows) > _MOST_IN_MEMORY:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Column
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.resize import FilterSize, ResizeReport
@@ -43,17 +43,18 @@ MOST_SIZES = 20
 @strict_option
 @force_option
 @over_changed_files
-def command(change: Change, **options: Any) -> int:
+def command(change: Change, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None, strict: bool, force: bool) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
     The new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
     unchanged; if all are, the command is refused: `add-filter --rebuild all` builds larger ones from the data.
     """
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.resize import Resize
 
-    options["strict"] = change.files.is_strict(options["strict"])
-    return change.report(works.resize(**options, **change.options()), _ResizeView(), options["columns"])
+    work = Work(Resize(columns, fpp, num_bytes), edit=change.edit(force=force), strict=change.files.is_strict(strict))
+    return change.report(work, _ResizeView(), columns)
 
 
 class _ResizeView(View["ResizeReport"]):
@@ -63,7 +64,7 @@ class _ResizeView(View["ResizeReport"]):
     _all_bytes = 0
     """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
 
-    def add(self, report: ResizeReport, row: FileRow) -> int:
+    def add(self, report: ResizeReport, row: Row[object]) -> int:
         old, new = (sum(getattr(entry, name) for entry in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         self._all_bytes += sum({(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values())

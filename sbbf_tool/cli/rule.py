@@ -29,8 +29,8 @@ def command(rule: str | None, outputs: Outputs) -> None:
     if rule is None:
         policy.show_rules(outputs)
         return
-    from sbbf_tool.operations.check import find_rule
     from sbbf_tool.reports.rules import RulesReport
+    from sbbf_tool.verbs.check import find_rule
 
     report = RulesReport((find_rule(rule),))
     outputs.print(Run(_RuleView(), RulesReport, is_single=True), "rules", report)

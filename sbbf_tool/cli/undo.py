@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.rows import OK, REFUSED, FileRow
+from sbbf_tool.reports.rows import OK, REFUSED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.change import ChangeReport
@@ -36,9 +36,9 @@ class Undo:
         """Whether no changed file had a change by `sbbf` before."""
         self._fixes: set[Fix | None] = set()
 
-    def add(self, row: FileRow) -> None:
+    def add(self, row: Row[Any]) -> None:
         """Add the row of a file, also of one that was skipped, refused or failed."""
-        report: ChangeReport | None = getattr(row, "report", None)
+        report: ChangeReport | None = row.report
         if row.status in (OK, REFUSED) and report is not None and _is_changed(report):
             self._changed += [report.file] if len(self._changed) <= _MOST_PATHS else []
             # What `repair` has repaired does not come back.

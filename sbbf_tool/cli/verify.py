@@ -19,7 +19,7 @@ from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Column
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.verify import FilterVerification, VerifyReport
@@ -58,9 +58,10 @@ def command(
     size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or the key of a
     column is missing.
     """
-    from sbbf_tool.runner import works
+    from sbbf_tool.runner.work import Work
+    from sbbf_tool.verbs.verify import Verify
 
-    work = works.verify(columns, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
+    work = Work(Verify(columns), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     return report_files(files, work, _VerifyView(), outputs, columns)
 
 
@@ -68,7 +69,7 @@ class _VerifyView(View["VerifyReport"]):
     schema = "verify"
     sums = ("filters", "verified")
 
-    def add(self, report: VerifyReport, row: FileRow) -> int:
+    def add(self, report: VerifyReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
         if code := render.say_unreadable_parts(report.unreadable, row.path):
             return code

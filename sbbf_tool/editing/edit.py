@@ -33,7 +33,7 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.file.parquet_file import FileRun, ParquetFile, ring_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.hints import ELSEWHERE
@@ -107,6 +107,11 @@ class Edit:
     reuse: Reuse = field(default_factory=Reuse, repr=False, compare=False)
     """State that the files of this run share, such as whether folders are tables."""
 
+    files_per_commit: int | None = None
+    """Of a table: how many files a commit replaces; all in one commit if None."""
+    conditional_put: bool = False
+    """Of a Delta table on S3: every other writer also creates versions by conditional requests."""
+
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"the number of concurrent jobs must be at least 1, not {self.jobs}")
@@ -125,7 +130,7 @@ class Edit:
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
 
     @contextmanager
-    def open(self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters | None = None) -> Iterator[OpenEdit]:
+    def open(self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters | None = None, *, strict: bool = True) -> Iterator[OpenEdit]:
         """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
         `prebuilt` filters are used if the file is the version from which they were built; filters built here are added to them. Raises the
@@ -141,6 +146,7 @@ class Edit:
                 if self.in_place:
                     raise RefusedError(error.message, file=error.file, hint=f"restore it first, and {ELSEWHERE}") from error
                 raise
+            file.run = FileRun(path, strict, self.jobs, self.progress, self.reuse)
             if prebuilt is None:
                 prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
             prebuilt.keep_filters_of(file)
@@ -184,16 +190,16 @@ class OpenEdit:
         """Filters that are left out because they would exclude hardly any value."""
         self._moved_checksums: dict[ChunkKey, int] = {}
         """Checksums of the filters that `patch` moves, header and bitset as stored."""
-        self._edit, self._prebuilt, self._resources = edit, prebuilt, resources
+        self.edit, self._prebuilt, self._resources = edit, prebuilt, resources
         self._own_tail: OwnTail | None = None
         self._begun_copy: BegunCopy | None = None
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
-        if self._edit.in_place and not self.is_copied:
-            places.ensure_replaceable(self.target, self.file.source, append=self._edit.append)
-        if not self._edit.dry_run:
+        if self.edit.in_place and not self.is_copied:
+            places.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
+        if not self.edit.dry_run:
             places.ensure_renames(self.target)
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
@@ -213,7 +219,7 @@ class OpenEdit:
         Meanwhile, a thread copies the bytes that a new file has in common with the old one. Raises UnreadableError, WriteError, and
         RefusedError if the target cannot be written, its disk cannot hold the filters, or values cannot be read reliably.
         """
-        edit, file, prebuilt = self._edit, self.file, self._prebuilt.filters
+        edit, file, prebuilt = self.edit, self.file, self._prebuilt.filters
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
         bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
         self._meter = Meter(edit.progress, bytes_to_read + bytes_to_verify)
@@ -232,7 +238,7 @@ class OpenEdit:
         self.warnings += statistics_warnings(file, self.built_filters)
 
     def _begin_copy(self) -> None:
-        edit = self._edit
+        edit = self.edit
         if edit.append or self._begun_copy is not None:
             return
         # Whichever filters are built, the new file keeps the bytes before the own tail.
@@ -242,7 +248,7 @@ class OpenEdit:
 
     def _is_left_out(self, key: ChunkKey, target: Sizing, num_bytes: int, fpp: float) -> bool:
         """Return whether a filter excludes too few values to be written; then list it."""
-        if self._edit.force or fpp <= target.worst_fpp:
+        if self.edit.force or fpp <= target.worst_fpp:
             return False
         self.saturated_filters.append(SaturatedFilter(key[0], self.file.footer.columns[key[1]].name, num_bytes, fpp))
         return True
@@ -274,7 +280,7 @@ class OpenEdit:
             return Patch(size, (), self.file.footer.raw, {})
         pieces: dict[ChunkKey, tuple[Piece, ...]] = {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}
         keep = size
-        if not self._edit.append:
+        if not self.edit.append:
             keep, moved_filters = _plan_own_tail(self._find_own_tail(), dropped | pieces.keys())
             for key, place in moved_filters.items():
                 stored = self.file.source.read(place.offset, place.length or 0)
@@ -305,7 +311,7 @@ class OpenEdit:
         reports have. `compare` defaults to `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old file
         stays intact in every case.
         """
-        edit, file = self._edit, self.file
+        edit, file = self.edit, self.file
         is_new, growth = edit.output is not None, patch.size - file.source.size
         is_written = bool(is_new or patch.pieces or growth)
         output = redact(file.name if self.is_copied and not is_written else self.target)
@@ -339,7 +345,7 @@ class OpenEdit:
         ensure_new_filters(self.file, fresh, patch, self.filters)
         ensure_moved_filters(self.file, fresh, patch, self._moved_checksums)
         # An append does not copy pages, and a store copies the version that was read: these pages need no comparison.
-        is_copy = not (self._edit.append or places.is_url(self.target))
+        is_copy = not (self.edit.append or places.is_url(self.target))
         for key in self.built_filters:
             if is_copy:
                 ensure_same_pages(self.file, fresh, key)

@@ -58,4 +58,4 @@ class PageLimit:
 
 
 MaxPageBytes: TypeAlias = int | PageLimit | None
-"""Type of the operations' `max_page_bytes`: a number of bytes, or a whole `PageLimit`."""
+"""Type of `max_page_bytes`: a number of bytes, or a whole `PageLimit`."""

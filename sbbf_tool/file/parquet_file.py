@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool import log
 from sbbf_tool.arguments import as_names
@@ -44,6 +44,7 @@ from sbbf_tool.storage.source import PlannedSource, Source
 if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.storage.inputs import FileIn, Readable
@@ -56,8 +57,25 @@ _FIRST_BYTES = 512
 _ENCRYPTED_HEADER = 192
 
 
+class FileRun(NamedTuple):
+    """What a run gives a verb with an open file."""
+
+    path: Readable | FileIn
+    """What the file was opened by: the file of a table knows its partition."""
+    strict: bool = True
+    """Whether a column that the file lacks is an error."""
+    jobs: int | None = None
+    """Number of column chunks to process concurrently; one per core if None."""
+    progress: Progress | None = None
+    reuse: Reuse | None = None
+    """What the files of a run share."""
+
+
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
+
+    run = FileRun("")
+    """What the run gives; a verb sets it."""
 
     table: str | None = None
     """The table that has the file, as the user named it; None for other files."""

@@ -1,4 +1,4 @@
-"""Result of `add_filters`; other operations that build filters use parts of it."""
+"""Report of `AddFilter`; other verbs that build filters use parts of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, FileRow
+from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,12 @@ class AddReport(ChangeReport):
     def bytes_added(self) -> int:
         return self.new_bytes - self.old_bytes
 
+    def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
+        if self.saturated_filters:
+            return super().outcome()
+        return (OK, None) if self.filters or self.planned_filters else (SKIPPED, HAS_EVERY_FILTER)
+
     def repeat(self) -> AddReport:
-        """Return the report of a second run: the file has every filter."""
         return replace(
             self,
             file=self.output,
@@ -91,15 +95,3 @@ class AddReport(ChangeReport):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters) or self.planned_filters, 'filter')}"
-
-
-@dataclass(frozen=True)
-class AddRow(FileRow):
-    report: AddReport | None = None
-    """Also set for a file that was skipped because it has every filter; None for a file that was refused or failed."""
-
-    def repeat(self) -> AddRow:
-        if self.status != OK or self.report is None:
-            return self
-        report = self.report.repeat()
-        return replace(self, path=report.file, status=SKIPPED, reason=HAS_EVERY_FILTER, report=report)

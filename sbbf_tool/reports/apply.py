@@ -11,7 +11,7 @@ from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.remove import RemovedFilter
-from sbbf_tool.reports.rows import OK, SKIPPED, FileRow
+from sbbf_tool.reports.rows import OK, SKIPPED
 
 NO_DECLARATION = "no filters are declared for this file"
 NO_DEVIATION = "the file has the declared filters"
@@ -90,8 +90,13 @@ class ApplyReport(ChangeReport):
     """The filters that were removed."""
     warnings: tuple[str, ...] = ()
 
+    def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
+        is_same = self.holds and self.old_bytes == self.new_bytes and not (self.filters or self.removals)
+        return (SKIPPED, NO_DEVIATION) if is_same else (OK, None)
+
     def repeat(self) -> ApplyReport:
-        """Return the report of a second run: the file has the declared filters."""
+        if not self.holds:
+            return self
         new_bytes = Counter[str]()
         for bloom in self.filters:
             new_bytes[bloom.column] += bloom.header_bytes + bloom.bitset_bytes
@@ -116,14 +121,3 @@ class ApplyReport(ChangeReport):
     def _summary(self) -> str:
         state = "as declared" if self.holds else format_count(sum(column.deviations for column in self.columns), "deviation")
         return f"{self.file}: {state}"
-
-
-@dataclass(frozen=True)
-class ApplyRow(FileRow):
-    report: ApplyReport | None = None
-
-    def repeat(self) -> ApplyRow:
-        if self.status != OK or self.report is None or not self.report.holds:
-            return self
-        report = self.report.repeat()
-        return replace(self, path=report.file, status=SKIPPED, reason=NO_DEVIATION, report=report)

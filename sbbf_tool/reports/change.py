@@ -1,4 +1,4 @@
-"""What the reports of all operations that change one file have in common."""
+"""What the reports of all verbs that change one file have in common."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sbbf_tool.numbers import format_count, format_percent
+from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED
 from sbbf_tool.reports.tabular import Tabular
 
 
@@ -27,6 +28,17 @@ class ChangeReport(Tabular):
     """The same of the new file."""
     is_first_change: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
     """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf` was; False in rows of other machines."""
+
+    def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
+        """Return the status of the file in a run, and the reason if it is not `ok`; `in_table` is whether a commit replaces the file."""
+        if filters := getattr(self, "saturated_filters", ()):
+            return REFUSED, explain_refusal(filters)
+        is_same = in_table and self.old_bytes == self.new_bytes and self.output == self.file and not self.dry_run
+        return (SKIPPED, "the file has nothing to change") if is_same else (OK, None)
+
+    def repeat(self) -> ChangeReport:
+        """Return the report of a second run, if nothing else changes the file meanwhile; this one if that is not known."""
+        return self
 
 
 @dataclass(frozen=True)

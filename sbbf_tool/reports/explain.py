@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import UnfitValue
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 
@@ -93,8 +92,3 @@ class ExplainReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
-
-
-@dataclass(frozen=True)
-class ExplainRow(FileRow):
-    report: ExplainReport | None = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -95,25 +94,3 @@ class CheckReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.findings), 'finding')}"
-
-
-@dataclass(frozen=True)
-class CheckRow(FileRow):
-    report: CheckReport | None = None
-    """Also set for a file that could not be opened; then no rule was run."""
-
-
-@dataclass(frozen=True)
-class RuleCount:
-    """Number of rules with the same outcome; if no rule ran, with the reason of most of them."""
-
-    outcome: str
-    reason: str | None
-    rules: int
-
-
-@dataclass(frozen=True)
-class BriefCheckRow(CheckRow):
-    """Row with a report that lists only the rules with findings: most of the bytes of a report are about the others."""
-
-    other_rules: tuple[RuleCount, ...] = ()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 
@@ -104,8 +103,3 @@ class InspectReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
-
-
-@dataclass(frozen=True)
-class InspectRow(FileRow):
-    report: InspectReport | None = None

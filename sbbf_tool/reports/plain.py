@@ -12,7 +12,8 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -67,9 +68,12 @@ def from_text(kind: type[Report], text: str, file: str) -> Report:
 
 
 def hints_of(row: type) -> list[tuple[str, Any]]:
-    """Return the name and type of each field of a dataclass that is not local."""
-    hints = get_type_hints(row)
-    return [(field.name, hints[field.name]) for field in fields(row) if not field.metadata.get("local")]
+    """Return the name and type of each field of a dataclass, or of a generic one with its arguments, that is not local."""
+    kind: Any = get_origin(row) or row
+    hints = get_type_hints(kind)
+    if arguments := dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False)):
+        hints = {name: reduce(or_, (arguments.get(part, part) for part in get_args(hint) or (hint,))) for name, hint in hints.items()}
+    return [(field.name, hints[field.name]) for field in fields(kind) if not field.metadata.get("local")]
 
 
 def is_optional(hint: Any) -> bool:
@@ -90,14 +94,14 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
     if get_origin(hint) in (tuple, Sequence):
         build_item = _builder(get_args(hint)[0])
         return lambda value: tuple(map(build_item, _ensure_type(list, value)))
-    if is_dataclass(hint):
+    if is_dataclass(kind := get_origin(hint) or hint):
         builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
-        required = {field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING}
+        required = {field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING}
 
         def build(value: Any) -> Any:
             if missing := required - _ensure_type(dict, value).keys():
                 raise ValueError(f"the fields are not those of {hint}: {', '.join(sorted(missing))} missing")
-            return cast(Any, hint)(**{name: build_field(value[name]) for name, build_field in builders if name in value})
+            return cast(Any, kind)(**{name: build_field(value[name]) for name, build_field in builders if name in value})
 
         return build
     return lambda value: float(value) if hint is float and type(value) is int else _ensure_type(hint, value)

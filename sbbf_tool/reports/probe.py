@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 ABSENT, MAYBE, NO_FILTER = "absent", "maybe", "no filter"
@@ -195,8 +194,3 @@ class ProbeReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
-
-
-@dataclass(frozen=True)
-class ProbeRow(FileRow):
-    report: ProbeReport | None = None

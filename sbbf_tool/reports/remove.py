@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
@@ -37,8 +36,3 @@ class RemoveReport(ChangeReport):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters), 'filter')}"
-
-
-@dataclass(frozen=True)
-class RemoveRow(FileRow):
-    report: RemoveReport | None = None

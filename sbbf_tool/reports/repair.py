@@ -10,7 +10,6 @@ from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,3 @@ class RepairReport(ChangeReport):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.steps), 'filter')}, {format_count(len(self.remaining), 'remaining finding')}"
-
-
-@dataclass(frozen=True)
-class RepairRow(FileRow):
-    report: RepairReport | None = None

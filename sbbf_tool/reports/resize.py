@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,3 @@ class ResizeReport(ChangeReport):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters), 'filter')}"
-
-
-@dataclass(frozen=True)
-class ResizeRow(FileRow):
-    report: ResizeReport | None = None

@@ -6,6 +6,9 @@ Rows are passed between processes and through Spark, where each field is a colum
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Report = TypeVar("Report", covariant=True)
 
 OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 """Done; nothing to do; refused because the change would be unsafe; failed."""
@@ -59,22 +62,20 @@ class ListedFile:
 
 
 @dataclass(frozen=True)
-class FileRow:
-    """The fields that begin every report row about a file."""
+class Row(Generic[Report]):
+    """The outcome of a verb on one file."""
 
     path: str
     status: str
     """`ok`, `skipped`, `refused` or `failed`."""
-    reason: str | None
+    reason: str | None = None
     """Reason for the status; None if it is `ok`."""
-    exit_code: int
+    exit_code: int = 0
     """Exit code of a command on this file alone, apart from findings and answers."""
-    seconds: float
+    seconds: float = 0.0
+    report: Report | None = None
+    """What the verb has to say about the file; also of some files that were skipped or refused."""
     is_unchanged: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
     """Whether the file was not opened, because the state of an earlier run has the outcome."""
     error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, metadata={"local": True})
     """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
-
-    def repeat(self) -> FileRow:
-        """Return the row of a second run over the file, if nothing else changes it meanwhile."""
-        return self

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 
@@ -90,8 +89,3 @@ class VerifyReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters), 'filter')}, {format_count(len(self.findings), 'finding')}"
-
-
-@dataclass(frozen=True)
-class VerifyRow(FileRow):
-    report: VerifyReport | None = None

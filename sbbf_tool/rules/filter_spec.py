@@ -115,6 +115,12 @@ class FilterSpec:
         return Sizing(self.fpp, self.ndv, min(limits))
 
 
+def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
+    """Return the declarations that name this table, for all its files."""
+    absolute = name if is_url(name) or is_table_name(name) else os.path.abspath(name)
+    return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
+
+
 class RequestedFilters(NamedTuple):
     """The filters that specs request for one file."""
 

@@ -11,7 +11,7 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
-from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.table import Table, find_table
 from sbbf_tool.storage.globs import has_wildcard, literal_base
@@ -146,12 +146,6 @@ def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
         for path in declaration.paths:
             if declaration.where is None and _name_of(declaration, path) not in tables:
                 yield path, declaration.folder
-
-
-def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
-    """Return the declarations that name this table, for all its files."""
-    absolute = name if is_url(name) or is_table_name(name) else os.path.abspath(name)
-    return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
 
 
 def _declared_names(declarations: Iterable[FilterSpec]) -> list[str]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError, UsageError
-from sbbf_tool.reports.rows import HUDI_LOG, LINK, OTHER_NAME, SKIPPED, UNFINISHED, FileRow, ListedFile
+from sbbf_tool.reports.rows import HUDI_LOG, LINK, OTHER_NAME, SKIPPED, UNFINISHED, ListedFile, Row
 from sbbf_tool.storage.places import entries, is_url, size_and_etag
 
 if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.storage.listing import Entry
-
-Row = TypeVar("Row", bound=FileRow)
 
 _NOT_IN_URI = re.compile(r"[^!-~]|[\"<>\\^`{|}]|%(?![0-9A-Fa-f]{2})")
 _MOST_INODE = (1 << 63) - 1
@@ -71,9 +69,9 @@ def stat_file(path: str) -> ListedFile:
     return ListedFile(path) if size_and_tag is None else ListedFile(path, size_and_tag[0], etag=size_and_tag[1])
 
 
-def skip(row: type[Row], file: ListedFile) -> Row:
+def skip(file: ListedFile) -> Row[Any]:
     """Return the row of a file that is skipped: links to folders and, if files are changed, all links and unusual names."""
-    return row(path=file.path, status=SKIPPED, reason=file.skipped, exit_code=0, seconds=0.0)
+    return Row(file.path, SKIPPED, file.skipped)
 
 
 def path_of(address: str) -> str:

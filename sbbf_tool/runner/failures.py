@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Mapping
-from typing import TypeVar
-
 from sbbf_tool.display import redact
 from sbbf_tool.errors import (
     LockedError,
@@ -21,28 +16,12 @@ from sbbf_tool.errors import (
     describe_unexpected,
 )
 from sbbf_tool.file.table_file import FileName, TableFile
-from sbbf_tool.reports.change import ChangeReport, SaturatedFilter, explain_refusal
-from sbbf_tool.reports.rows import FAILED, NOT_APPLICABLE, OK, REFUSED, SKIPPED, FileRow
-
-Row = TypeVar("Row", bound=FileRow)
+from sbbf_tool.reports.rows import FAILED, NOT_APPLICABLE, REFUSED, SKIPPED, Row
 
 INTERNAL_ERROR = 70
 
 
-def row_of(row: type[Row], path: FileName, work: Callable[[], Mapping[str, object]]) -> Row:
-    """Return the row of a file with the fields that `work` returns; they include `status` and `reason` if the status is not `ok`."""
-    started = time.monotonic()
-    try:
-        fields: Mapping[str, object] = work()
-    except Exception as error:
-        if (interrupt := _interrupt_of(error)) is not None:
-            raise interrupt from None
-        fields = {**failure(path, error), "error": error}
-    values = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **fields}
-    return row(path=os.fspath(path), **values)  # type: ignore[arg-type]
-
-
-def _interrupt_of(error: Exception) -> BaseException | None:
+def interrupt_of(error: Exception) -> BaseException | None:
     """Return the interrupt, such as KeyboardInterrupt or SystemExit, that led to an error; None if other errors did.
 
     Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is imported, becomes a RuntimeError, and the
@@ -77,15 +56,7 @@ def _is_unfit(path: FileName, error: SbbfError) -> bool:
     return isinstance(path, TableFile) and (isinstance(error, NoColumnError) or (isinstance(error, LockedError) and path.run is not None))
 
 
-def refusal_of(report: ChangeReport) -> dict[str, object] | None:
-    """Return the fields of a file that was changed, but without some of the filters; None if no filter was left out."""
-    filters: tuple[SaturatedFilter, ...] = getattr(report, "saturated_filters", ())
-    if not filters:
-        return None
-    return {"status": REFUSED, "reason": explain_refusal(filters), "exit_code": RefusedError.exit_code, "report": report}
-
-
-def error_of(row: FileRow) -> SbbfError:
+def error_of(row: Row[object]) -> SbbfError:
     """Return the error of a row that is neither `ok` nor `skipped`."""
     if (row.reason or "").startswith(NOT_APPLICABLE):
         return NotApplicableError(row.reason or "", file=row.path)

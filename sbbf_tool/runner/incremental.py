@@ -15,17 +15,19 @@ import os
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, lru_cache
 from importlib.metadata import version
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.own_tail import hash_end
+from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.table_file import FileName
+from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.plain import escape_bytes, from_text, to_text
-from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
+from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
 from sbbf_tool.runner.discover import discover, list_file, stat_file
 from sbbf_tool.runner.state import State, StateRow
 from sbbf_tool.storage import places
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.runner.runner import Runner
     from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 _TICK_SECONDS = 0.05
 """A file that changed less than this before it was listed may change again without another time."""
@@ -51,7 +53,7 @@ class IncrementalRunner:
         self._runner = runner
         self._state = state
 
-    def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
+    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
         """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group of files that is worked on."""
         requests = _Requests(work.of_table(selection.table_files()) if selection.table is not None else work)
         listing = _Listing(selection)
@@ -76,8 +78,8 @@ class IncrementalRunner:
             self._state.close()
 
     def _work_on(
-        self, files: list[ListedFile], selection: Selection, work: Work[Row], requests: _Requests[Row]
-    ) -> Generator[Row, None, None]:
+        self, files: list[ListedFile], selection: Selection, work: Work[Report], requests: _Requests
+    ) -> Generator[Row[Report], None, None]:
         by_path = {file.path: file for file in files if file.skipped is None}
         with closing(_generator(self._runner.run(selection.only(files), work))) as rows:
             for row in rows:
@@ -86,22 +88,21 @@ class IncrementalRunner:
                     self._record(row, file, requests)
                 yield row
 
-    def _find(self, file: ListedFile, requests: _Requests[Row]) -> Row | None:
+    def _find(self, file: ListedFile, requests: _Requests) -> Row[Any] | None:
         """Return the row of an unchanged file; None if the file must be worked on."""
         version = _version_of(file)
         for saved in self._state.find(_key_of(file.path)) if version is not None else ():
             if saved.version == version:
-                is_usable = saved.status == SKIPPED or not requests.request.only_skipped
+                is_usable = saved.status == SKIPPED or not requests.only_skipped
                 if is_usable and (saved.command, saved.request) == (requests.command, requests.hash_of(file.path)):
-                    return _row_of(saved, file.path, requests.work.row)
+                    return _row_of(saved, file.path, requests.work.verb.report)
         return None
 
-    def _record(self, row: FileRow, file: ListedFile, requests: _Requests[Any]) -> None:
-        report: Any = getattr(row, "report", None)
-        final_row = row.repeat()
+    def _record(self, row: Row[Any], file: ListedFile, requests: _Requests) -> None:
+        report, final_row = row.report, _repeat(row)
         if final_row is not row:
             file = _version_after(final_row)
-        text = None if report is None else to_text(getattr(final_row, "report", None), redact(final_row.path))
+        text = None if report is None else to_text(final_row.report, redact(final_row.path))
         is_whole = not (getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ()))
         key, version, reason = _key_of(final_row.path), _version_of(file), final_row.reason and escape_bytes(final_row.reason)
         if version is not None:
@@ -109,20 +110,27 @@ class IncrementalRunner:
             self._state.record(StateRow(key, requests.command, version, requests.hash_of(row.path), *outcome))
 
 
-class _Requests(Generic[Row]):
+class _Requests:
     """What a run requests of each file, as a hash."""
 
-    def __init__(self, work: Work[Row]) -> None:
-        assert work.request is not None, "the work has no request"
+    def __init__(self, work: Work[object]) -> None:
         self.work = work
-        self.request = work.request
-        self.command = work.request.command
+        self.command = work.verb.name
+        # Runs that only compare share the outcomes of files without work with runs that change files.
+        self.only_skipped = work.changes and not work.is_dry_run
         self._columns: dict[int, str] = {}
 
     def hash_of(self, path: str) -> str:
         file = self.work.file(path)
         columns = "" if isinstance(file, str) else self._describe(getattr(file, "columns", None))
-        return _hash(f"{_version()} {self.request.describe(path)} {columns}")
+        return _hash(f"{_version()} {self._describe_request(file)!r} {columns}")
+
+    def _describe_request(self, file: FileName) -> tuple[object, ...]:
+        given, request = self.work.given, self.work.verb.request(file)
+        assert request is not None, "the state holds no outcomes of this verb"
+        edit = given.edit
+        keys, limit = (given.keys, given.max_page_bytes) if edit is None else (edit.keys, edit.limit)
+        return (self.command, *request, keys is not None, PageLimit.of(limit).max_page_bytes, given.strict)
 
     def _describe(self, columns: ColumnNames | None) -> str:
         """Return the hash of the names that columns have in a table; the files of a table share few such objects."""
@@ -206,9 +214,9 @@ def _has_settled(file: ListedFile) -> bool:
     return file.etag is not None or file.modified is None or time.time() - file.modified > _COARSE_TICK_SECONDS
 
 
-def _version_after(row: FileRow) -> ListedFile:
+def _version_after(row: Row[Any]) -> ListedFile:
     """Return the file of such a row with its version, or without one if it no longer is the file that the run has written."""
-    report: Any = getattr(row, "report", None)
+    report: Any = row.report
     try:
         with places.open_source(row.path) as source:
             file = list_file(row.path) if source.etag is None else ListedFile(row.path, source.size, etag=source.etag)
@@ -218,24 +226,25 @@ def _version_after(row: FileRow) -> ListedFile:
     return file if is_ours else ListedFile(row.path)
 
 
-def _row_of(saved: StateRow, path: str, kind: type[Row]) -> Row | None:
+def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | None:
     """Build the row of a file from its saved outcome; None if that is not the form of a successful outcome."""
     if saved.status not in (OK, SKIPPED) or saved.exit_code != 0 or (saved.report is None and saved.status == OK):
         return None
-    fields: dict[str, Any] = {}
     try:
-        if saved.report is not None:
-            fields["report"] = from_text(_report_type(cast(object, kind)), saved.report, redact(path))
+        report = None if saved.report is None else from_text(kind, saved.report, redact(path))
     except ValueError:
         return None
-    return kind(path=path, status=saved.status, reason=saved.reason, exit_code=0, seconds=0.0, is_unchanged=True, **fields)
+    return Row(path, saved.status, saved.reason, report=report, is_unchanged=True)
 
 
-@cache
-def _report_type(row: object) -> Any:
-    (kind,) = (hint for hint in get_args(get_type_hints(row)["report"]) if hint is not NoneType)
-    return kind
+def _repeat(row: Row[Any]) -> Row[Any]:
+    """Return the row of a second run over the file, if nothing else changes it meanwhile."""
+    again: Any = row.report.repeat() if row.status == OK and isinstance(row.report, ChangeReport) else row.report
+    if again is row.report:
+        return row
+    status, reason = again.outcome()
+    return replace(row, path=again.file, status=status, reason=reason, report=again)
 
 
-def _generator(rows: Iterable[Row]) -> Generator[Row, None, None]:
+def _generator(rows: Iterable[Row[Report]]) -> Generator[Row[Report], None, None]:
     yield from rows

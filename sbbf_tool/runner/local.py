@@ -17,7 +17,7 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.rows import FAILED, FileRow, ListedFile
+from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.runner.discover import skip
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import share_listings
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.processes import Task
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
@@ -63,7 +63,7 @@ class LocalRunner:
         """List the files of a run; see `Selection.files`."""
         return selection.files(links=links)
 
-    def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
+    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
         """Work on each file; see `Runner.run`."""
         folder_listings: dict[str, list[str]] = {}
         with closing(self._rows(selection, work)) as rows:
@@ -75,9 +75,9 @@ class LocalRunner:
                     return
                 yield row
 
-    def _rows(self, selection: Selection, work: Work[Row]) -> Generator[Row, None, None]:
+    def _rows(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         if selection.table is not None:
-            selection.ensure_columns(work.columns)
+            selection.ensure(work.needs)
             work = work.of_table(selection.table_files())
         skipped: list[ListedFile] = []
         files = _without_skipped(selection.files(links=work.changes), skipped)
@@ -89,9 +89,9 @@ class LocalRunner:
                 if self.progress is not None:
                     self.progress.finish_file()
                 yield row
-        yield from (skip(work.row, file) for file in chain(skipped, selection.other_rows(work)))
+        yield from map(skip, chain(skipped, selection.other_rows(work.needs)))
 
-    def _locally(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
+    def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         head = list(islice(files, 2))
         if len(head) == 1:
             # Most commands process one file; they start faster without the imports for packing.
@@ -117,7 +117,7 @@ class LocalRunner:
         workers = min(len(first), self.workers)
         yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers, self.rest)
 
-    def _by_threads(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
+    def _by_threads(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         head = list(islice(files, max(2, self.workers)))
         if len(head) == 1:
             yield work(head[0].path, self.workers, self._advance)
@@ -140,29 +140,30 @@ def _without_skipped(files: Iterable[ListedFile], skipped: list[ListedFile]) -> 
             yield file
 
 
-def _cost(file: ListedFile, work: Work[Row]) -> int:
+def _cost(file: ListedFile, work: Work[object]) -> int:
     """Return the cost of a file in bytes, for packing files into tasks."""
     return (file.bytes or 0) if work.reads_data else 0
 
 
-def _memory_of(file: ListedFile, work: Work[Row]) -> int:
+def _memory_of(file: ListedFile, work: Work[object]) -> int:
     """Return how many bytes of an object its work may keep in memory: of one that is read, what its source keeps."""
     if file.bytes is None:
         return _DATA_MEMORY // 4
     return min(file.bytes, _DATA_MEMORY if work.reads_data else _FOOTER_MEMORY)
 
 
-def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int, rest: list[Row]) -> Iterator[Row]:
+def _by_processes(
+    files: Iterable[ListedFile], work: Work[Report], workers: int, jobs: int, all_jobs: int, rest: list[Any]
+) -> Iterator[Row[Report]]:
     """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task
 
-    build_lost_row = partial(_build_lost_row, work.row)
-    ahead: deque[Task[str, Row]] = deque()
-    ready: deque[Row] = deque()
+    ahead: deque[Task[str, Row[Report]]] = deque()
+    ready: deque[Row[Report]] = deque()
 
-    def rows_of_first() -> Iterator[Row]:
-        ready.extend(processes.rows(ahead[0], build_lost_row))
+    def rows_of_first() -> Iterator[Row[Report]]:
+        ready.extend(processes.rows(ahead[0], _build_lost_row))
         ahead.popleft()
         while ready:
             yield ready[0]
@@ -171,7 +172,7 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
     with Processes(workers) as processes:
         try:
             for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
-                is_large = work.is_parallel and _cost(files_of_task[0], work) > TASK_COST * all_jobs
+                is_large = work.needs.threads and _cost(files_of_task[0], work) > TASK_COST * all_jobs
                 # A large file is processed alone: its chunks use all workers.
                 while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
                     yield from rows_of_first()
@@ -186,13 +187,13 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
             raise
 
 
-def _rows(work: Work[Row], jobs: int, paths: Sequence[str]) -> list[Row]:
+def _rows(work: Work[Report], jobs: int, paths: Sequence[str]) -> list[Row[Report]]:
     """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
     from sbbf_tool.runner.processes import InterruptError
     from sbbf_tool.runner.together import work_on
 
-    rows: list[Row] = []
-    rest: list[Row] = []
+    rows: list[Row[Report]] = []
+    rest: list[Row[Report]] = []
     try:
         with closing(work_on(work, paths, jobs, rest=rest)) as new_rows:
             for row in new_rows:
@@ -203,8 +204,8 @@ def _rows(work: Work[Row], jobs: int, paths: Sequence[str]) -> list[Row]:
     return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 
-def _build_lost_row(row: type[Row], path: str) -> Row:
+def _build_lost_row(path: str) -> Row[Any]:
     from sbbf_tool.runner.failures import INTERNAL_ERROR
 
     reason = "the process that worked on the file was killed, perhaps for lack of memory"
-    return row(path=path, status=FAILED, reason=reason, exit_code=INTERNAL_ERROR, seconds=0.0)
+    return Row(path, FAILED, reason, INTERNAL_ERROR)

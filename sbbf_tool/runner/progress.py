@@ -61,7 +61,7 @@ class RunProgress:
         self.step, self.step_bytes_done, self.step_bytes = "", 0, 0
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Set how many bytes of a file are processed; the `Progress` of operations on one file."""
+        """Set how many bytes of a file are processed; the `Progress` of a verb on one file."""
         self.step, self.step_bytes_done, self.step_bytes = step, done, total
 
     @property

@@ -21,20 +21,20 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
-from sbbf_tool.operations.add import undo_of
 from sbbf_tool.parquet.patch import ChunkKey, plan_append
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.add import AddReport, BuiltFilter
 from sbbf_tool.reports.apply import ApplyReport
 from sbbf_tool.reports.remove import RemovedFilter
-from sbbf_tool.reports.rows import OK, SKIPPED, FileRow, ListedFile
+from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
 from sbbf_tool.runner.discover import list_file
 from sbbf_tool.storage.source import PlannedSource
+from sbbf_tool.verbs.add_filter import undo_of
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 _LOST = "the file changed after it was listed; if an attempt of this run that was lost did that, its changes are not counted here"
 
@@ -49,22 +49,21 @@ class _Change(NamedTuple):
     leftover_bytes: int = 0
 
 
-def restore_row(row: Row, listed: ListedFile, work: Work[Row]) -> Row:
+def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row[Report]:
     """Return the row of the attempt that changed a file after it was listed; `row` if there was none.
 
     Of the report, `values` are those in the footer, and what was read is 0. If the change replaced filters of an earlier change, its old
     end is unknown, and all filters in the tail count as written. A change by another run counts for both, if it began after this run had
     listed the file. If the file does not show what an attempt has changed, the row says so.
     """
-    report: Any = getattr(row, "report", None)
+    report: Any = row.report
     if report is None and work.changes and row.status == SKIPPED and listed.bytes is not None:
         is_same = list_file(row.path).bytes in (None, listed.bytes)
         return row if is_same else replace(row, reason=f"{row.reason}; {_LOST}")
     if report is None or not work.changes or getattr(report, "dry_run", True) or _is_as_listed(row, report.old_bytes, listed):
         return row
-    options = getattr(work.fields, "keywords", {})
-    edit, is_rebuilt = options.get("edit"), options.get("rebuild") == "all"
-    if isinstance(report, AddReport | ApplyReport) and isinstance(edit, Edit) and (row.status == SKIPPED or is_rebuilt):
+    edit, is_rebuilt = work.given.edit, getattr(work.verb, "rebuild", None) == "all"
+    if isinstance(report, AddReport | ApplyReport) and edit is not None and (row.status == SKIPPED or is_rebuilt):
         try:
             with ParquetFile.open(work.file(row.path), edit.keys, edit.limit) as file:
                 change = _find_change(file, listed.bytes or 0, edit)
@@ -77,7 +76,7 @@ def restore_row(row: Row, listed: ListedFile, work: Work[Row]) -> Row:
     return _with_report(row, replace(report, warnings=(*report.warnings, _LOST))) if is_idle else row
 
 
-def _is_as_listed(row: FileRow, old_bytes: int, listed: ListedFile) -> bool:
+def _is_as_listed(row: Row[object], old_bytes: int, listed: ListedFile) -> bool:
     """Return whether the file was the listed one when the work on it began, as far as the listing says."""
     if listed.bytes is None or (old_bytes == listed.bytes and (listed.inode is None or row.status != SKIPPED)):
         return True
@@ -155,9 +154,8 @@ def _restore(
     )
 
 
-def _with_report(row: Row, report: object) -> Row:
-    changes: dict[str, Any] = {"report": report}
-    return replace(row, **changes)
+def _with_report(row: Row[Report], report: Any) -> Row[Report]:
+    return replace(row, report=report)
 
 
 def _describe(file: ParquetFile, key: ChunkKey) -> BuiltFilter:

@@ -1,17 +1,17 @@
-"""The interface of a runner: processes on this machine, or Spark. Commands and `open_files` use only this interface."""
+"""The interface of a runner: processes on this machine, or Spark. Commands and `run` use only this interface."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sbbf_tool.reports.rows import FileRow, ListedFile
+from sbbf_tool.reports.rows import ListedFile, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 
 class Runner(Protocol):
@@ -29,5 +29,5 @@ class Runner(Protocol):
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run where it works; see `Selection.files`."""
 
-    def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
+    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
         """Yield the row of each file; the local runner yields them in the order of the files."""

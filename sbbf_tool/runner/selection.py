@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.runner.table import LiveFile, Table
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.verbs.verb import Needs
 
 _TWICE = "the table lists the file more than once"
 _MOST_FILES_TO_OPEN = 100
@@ -80,10 +80,10 @@ class Selection:
         else:
             yield from map(self.table_files().file, (live.path for live in self.live_files() if live.skipped is None))
 
-    def other_rows(self, work: Work[Any]) -> Iterator[ListedFile]:
-        """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that the work queries."""
-        is_query = self.table is not None and self.listing is None and work.values is not None
-        if is_query and self.table is not None and self.table.query_other_rows(work.columns[0], work.values or ()):
+    def other_rows(self, needs: Needs) -> Iterator[ListedFile]:
+        """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that a verb looks for."""
+        is_query = self.table is not None and self.listing is None and needs.values is not None
+        if is_query and self.table is not None and self.table.query_other_rows(needs.columns[0], needs.values or ()):
             yield ListedFile(self.table.name, skipped=INLINED)
 
     def live_files(self) -> tuple[LiveFile, ...]:
@@ -102,6 +102,11 @@ class Selection:
                 if self.where is None or self.where.accepts_values(live.partition, live.unknown, self.table.partition_types)
             )
         return self._live_files
+
+    def ensure(self, needs: Needs) -> None:
+        """Raise UsageError if the table lacks a column that a verb needs, or has only partition values where the verb needs filters."""
+        self.ensure_stored(needs.filters)
+        self.ensure_columns(needs.columns)
 
     def ensure_stored(self, names: Iterable[str]) -> None:
         """Raise UsageError if the table has the values of a column with one of these names only as those of partitions."""

@@ -122,6 +122,11 @@ class Table(ABC):
 class TableChange(Protocol):
     """A change of a table: it wraps the rows of a run, commits, and prints what it costs and what it did."""
 
+    commits: list[Any]
+    """The commits so far."""
+    vanished: list[str]
+    """Paths of the files that other commits replaced or removed before this run could."""
+
     def rows(self, run: Callable[[Any, Any], Iterator[Any]], work: Any) -> Iterator[Any]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row."""
 

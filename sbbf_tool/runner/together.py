@@ -7,20 +7,20 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 from sbbf_tool.storage.pending import PendingFile, PendingFiles
 from sbbf_tool.storage.places import is_url, local_path
 
 if TYPE_CHECKING:
     from sbbf_tool.file.meter import Progress
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 
 def work_on(
-    work: Work[Row], paths: Iterable[str], jobs: int, progress: Progress | None = None, rest: list[Row] | None = None
-) -> Generator[Row, None, None]:
+    work: Work[Report], paths: Iterable[str], jobs: int, progress: Progress | None = None, rest: list[Row[Report]] | None = None
+) -> Generator[Row[Report], None, None]:
     """Yield the rows of these files in their order. The row of a changed file is yielded when the new file has its name.
 
     If the iteration ends early, `rest` receives the row that was yielded last, and those of files that were changed but not yielded.
@@ -29,10 +29,10 @@ def work_on(
         yield from (work(path, jobs, progress) for path in paths)
         return
     pending = PendingFiles()
-    rows: list[tuple[Row, list[PendingFile]]] = []
-    ready: deque[Row] = deque()
+    rows: list[tuple[Row[Report], list[PendingFile]]] = []
+    ready: deque[Row[Report]] = deque()
 
-    def publish() -> Iterator[Row]:
+    def publish() -> Iterator[Row[Report]]:
         failed, warnings = pending.publish()
         final_rows = []
         for row, files in rows:
@@ -72,9 +72,8 @@ def work_on(
         pending.discard()
 
 
-def _with_warnings(row: Row, warnings: list[str]) -> Row:
-    report: Any = getattr(row, "report", None)
+def _with_warnings(row: Row[Report], warnings: list[str]) -> Row[Report]:
+    report: Any = row.report
     if not warnings or report is None:
         return row
-    changes: dict[str, Any] = {"report": replace(report, warnings=(*report.warnings, *warnings))}
-    return replace(row, **changes)
+    return replace(row, report=replace(report, warnings=(*report.warnings, *warnings)))

@@ -1,9 +1,9 @@
-"""Filters of a whole lake with Spark: the operations of the command line, run on executors.
+"""Filters of a whole lake with Spark: verbs, carried to files on executors.
 
 - `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
 - `source` (`options`, `views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
-- `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): stages that read, and stages that add filters; `runner` runs them
+- `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): list files, and carry a verb to each; `runner` does so
   for the commands
 - `causes`, `interrupts`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it

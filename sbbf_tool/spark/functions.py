@@ -108,7 +108,7 @@ def register_functions(spark: SparkSession) -> None:
 
 def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
     """Query one file. Raises UsageError for a value that Spark may compare as another one than is queried."""
-    from sbbf_tool.operations.probe import probe
+    from sbbf_tool.verbs.probe import probe
 
     report = probe(file, column, [value], strict=strict)
     (answers,) = report.values

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.arrow import to_batch
 from sbbf_tool.reports.plain import from_plain, restore_bytes
-from sbbf_tool.reports.probe import ProbeReport, ProbeRow
-from sbbf_tool.reports.rows import ListedFile
-from sbbf_tool.runner import works
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.runner.discover import skip
+from sbbf_tool.runner.work import Work
 from sbbf_tool.spark.rows import Batches, bundle_units, ddl_of, map_in_arrow
 from sbbf_tool.spark.settled import FILES_PER_TASK
+from sbbf_tool.verbs.probe import Probe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +66,7 @@ _SAME = {
 def look_up_keys(
     files: DataFrame, column: str, values: DataFrame, keys: KeysLike, tasks: int | None, count: int | None, *, strict: bool
 ) -> DataFrame:
-    """Return a row (`ProbeRow`) per file and 100,000 keys, at least one per file; `combine_answers` combines those of a file.
+    """Return a row per file and 100,000 keys, at least one per file; `combine_answers` combines those of a file.
 
     Raises UsageError unless `values` has one column, or one with the name of the column of the files.
     """
@@ -85,20 +86,21 @@ def look_up_keys(
     def answer(batches: Batches) -> Batches:
         for batch in batches:
             for row in range(batch.num_rows):
-                work = works.probe(column, batch.column("keys")[row].as_py() or (), keys=keys, strict=strict, compares=compares)
+                verb = Probe(column, batch.column("keys")[row].as_py() or (), compares=compares)
+                work = Work(verb, keys=keys, strict=strict)
                 units = batch.column("units")[row].as_py()
                 files = (from_plain(ListedFile, unit) for unit in units)
-                rows = (skip(ProbeRow, file) if file.skipped else work(restore_bytes(file.path)) for file in files)
+                rows = (skip(file) if file.skipped else work(restore_bytes(file.path)) for file in files)
                 while part := list(islice(rows, _ROWS_PER_BATCH)):
-                    yield to_batch(ProbeRow, part)
+                    yield to_batch(Row[ProbeReport], part)
 
     bundles = bundle_units(files, ListedFile, None, tasks, count)
     groups = map_in_arrow(bundles, join_bundles, StructType([*bundles.schema.fields, StructField("number", IntegerType())]))
     # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join without an equation.
-    return map_in_arrow(groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"), answer, ddl_of(ProbeRow))
+    return map_in_arrow(groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"), answer, ddl_of(Row[ProbeReport]))
 
 
-def combine_answers(path: str, rows: Iterator[ProbeRow]) -> ProbeRow:
+def combine_answers(path: str, rows: Iterator[Row[ProbeReport]]) -> Row[ProbeReport]:
     """Combine the rows of one file; if one of them failed, it is the row of the file."""
     first = next(rows)
     for row in rows:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -39,11 +39,11 @@ class Tally:
             return None
         return cls(*(context.accumulator(0) for _ in range(4)))
 
-    def add(self, row: FileRow, num_bytes: int | None) -> None:
+    def add(self, row: Row[object], num_bytes: int | None) -> None:
         """Count a file of this many bytes as done, with what its row says."""
         self.files.add(1)
         self.file_bytes.add(num_bytes or 0)
-        if isinstance(row, AddRow) and row.report is not None:
+        if isinstance(row.report, AddReport):
             self.filters.add(len(row.report.filters))
             self.bytes_added.add(row.report.bytes_added)
 

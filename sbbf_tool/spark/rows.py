@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.plain import from_plain
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
-Part = TypeVar("Part", bound=FileRow)
+Part = TypeVar("Part")
 Batches = Iterator["pa.RecordBatch"]
 
 BUNDLE_COST = 8 << 20
@@ -165,7 +165,7 @@ def combine_by_file(
     def run(batches: Batches) -> Batches:
         rows = (item for batch in batches for item in from_batch(part, batch))
         with share_listings():
-            for path, of_file in groupby(rows, key=lambda item: item.path):
+            for path, of_file in groupby(rows, key=attrgetter("path")):
                 yield to_batch(row, [work(path, of_file)])
 
     grouped_parts = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)

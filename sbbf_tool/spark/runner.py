@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sbbf_tool.reports.rows import FileRow, ListedFile
+from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.runner.discover import skip
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from sbbf_tool.runner.progress import RunProgress
     from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 
 
 class SparkRunner:
@@ -86,7 +86,7 @@ class SparkRunner:
         assert self._spark is not None
         return rows_of(_list_files(self._spark, selection, links=links), ListedFile)
 
-    def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
+    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
         assert self._spark is not None
         progress, tally = self.progress, Tally.of(self._spark)
@@ -97,14 +97,14 @@ class SparkRunner:
                 if tally is None and progress is not None:
                     progress.finish_file()
                 yield row
-        yield from (skip(work.row, file) for file in selection.other_rows(work))
+        yield from map(skip, selection.other_rows(work.needs))
 
-    def _frame(self, selection: Selection, work: Work[Row], tally: Tally | None) -> DataFrame:
+    def _frame(self, selection: Selection, work: Work[Any], tally: Tally | None) -> DataFrame:
         spark, table_files = self._spark, None
         assert spark is not None
         self._begin("listing files")
         if selection.table is not None:
-            selection.ensure_columns(work.columns)
+            selection.ensure(work.needs)
             table_files = selection.table_files()
         if selection.listing is not None:
             files = frame_of(spark, selection.listing)
@@ -114,7 +114,7 @@ class SparkRunner:
             files = list_table(spark, selection)
         if self.progress is not None:
             self.progress.total = measure_listing(files)
-        return pipeline.run(files, work.of_table(table_files), tally=tally, is_new=True)
+        return pipeline.map_work(files, work.of_table(table_files), tally=tally, is_new=True)
 
     def _begin(self, step: str) -> None:
         if self.progress is not None:

@@ -66,7 +66,7 @@ class Chunks:
         return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.operations.inspect import inspect
+        from sbbf_tool.verbs.inspect import inspect
 
         bitsets = self.bitsets and not _OF_BITS.isdisjoint(columns)
         report = inspect(path, self.columns, all_chunks=self.all_chunks, bitsets=bitsets, search="unreferenced" in columns)
@@ -95,8 +95,8 @@ class Verifications:
         return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.operations.verify import verify
         from sbbf_tool.reports.plain import to_plain
+        from sbbf_tool.verbs.verify import verify
 
         for result in verify(path, jobs=1).filters:
             yield {**values_of(result, columns), "file": to_plain(path), "is_verified": result.is_verified, STATUS: OK}
@@ -123,9 +123,9 @@ class Findings:
         return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.operations.check import check
         from sbbf_tool.reports.plain import to_plain
         from sbbf_tool.reports.rows import FAILED
+        from sbbf_tool.verbs.check import check
 
         report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:

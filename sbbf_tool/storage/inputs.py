@@ -59,14 +59,13 @@ def locate(filesystem: FileSystemLike, path: str) -> tuple[FileSystem, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(files)), files._strip_protocol(path)
 
 
-def ensure_path(name: object, filesystem: object = None) -> None:
+def ensure_path(name: object) -> None:
     """Raise UsageError unless a file that is to be changed is named by its path or URL."""
-    if filesystem is None and isinstance(name, str | bytes | os.PathLike):
+    if isinstance(name, str | bytes | os.PathLike):
         return
-    kind = "an open file" if filesystem is None else "a file in a file system object"
     raise UsageError(
-        f"{kind} cannot be changed: a change must be locked and published in one step, which such an object does not offer",
-        file=redact(os.fspath(name)) if isinstance(name, str | os.PathLike) else name_of(name),
+        "an open file cannot be changed: a change must be locked and published in one step, which such an object does not offer",
+        file=name_of(name),
         hint="give the path or URL of the file; to change a file that has none, copy it to a local file first",
     )
 

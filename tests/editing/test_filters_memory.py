@@ -19,9 +19,10 @@ from sbbf_tool.editing.build import HashMemory
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
+from sbbf_tool.runner.work import Work
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
+from sbbf_tool.verbs.add_filter import AddFilter
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -90,7 +91,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "add, dry run": (None, lambda path: add(path, dry_run=True)),
     "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True)),
     "rebuild": (lambda path: (add(path), damage(path)), lambda path: repair(path, in_place=True, jobs=JOBS)),
-    "one file of a lake": (None, lambda path: works.add(SPEC, EDIT)(str(path), JOBS)),
+    "one file of a lake": (None, lambda path: Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path), JOBS)),
 }
 
 
@@ -230,7 +231,7 @@ def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     read = Spool.read
     monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
     before = many.read_bytes()
-    for work in (add, lambda path: require_success(works.add(SPEC, EDIT)(str(path)))):
+    for work in (add, lambda path: require_success(Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path)))):
         with pytest.raises(SbbfError, match="nothing was changed"):
             work(many)
     assert many.read_bytes() == before

@@ -12,10 +12,10 @@ import pytest
 from sbbf_tool import SbbfError, add_filters, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import OpenEdit
-from sbbf_tool.operations import remove
 from sbbf_tool.parquet import patch
 from sbbf_tool.storage import local
 from sbbf_tool.storage.source import blocks_of
+from sbbf_tool.verbs import remove_filter
 from support.samples import listing, write_events
 from support.tables import each
 
@@ -147,7 +147,7 @@ def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, excess):
 
 
 def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeypatch):
-    moved = remove._plan_compaction
+    moved = remove_filter._plan_compaction
 
     def damage(*arguments):
         plan = moved(*arguments)
@@ -155,7 +155,7 @@ def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeyp
         pieces[0] = flip(-1)(pieces[0])
         return patch.Patch(plan.keep, tuple(pieces), plan.footer, plan.places)
 
-    monkeypatch.setattr(remove, "_plan_compaction", damage)
+    monkeypatch.setattr(remove_filter, "_plan_compaction", damage)
     work = lambda: remove_filters(filtered, ["id"], in_place=True, compact=True)  # noqa: E731
     assert_nothing_is_published(work, tmp_path, "a filter that should remain would change")
 

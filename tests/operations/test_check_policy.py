@@ -11,10 +11,10 @@ import pytest
 
 from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.check import ensure_columns
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import Reads
+from sbbf_tool.verbs.check import ensure_columns
 from support.tables import each
 
 

@@ -12,19 +12,19 @@ from sbbf_tool.bloom.dialects import DRAFTS, TODAYS, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.check import check
-from sbbf_tool.operations.explain import explain
-from sbbf_tool.operations.inspect import inspect
-from sbbf_tool.operations.probe import probe
-from sbbf_tool.operations.prune import prune
-from sbbf_tool.operations.remove import remove_filters
-from sbbf_tool.operations.repair import repair
-from sbbf_tool.operations.resize import resize_filters
-from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.verbs.check import check
+from sbbf_tool.verbs.explain import explain
+from sbbf_tool.verbs.inspect import inspect
+from sbbf_tool.verbs.probe import probe
+from sbbf_tool.verbs.prune import prune
+from sbbf_tool.verbs.remove_filter import remove_filters
+from sbbf_tool.verbs.repair import repair
+from sbbf_tool.verbs.resize import resize_filters
+from sbbf_tool.verbs.verify import verify
 from support.corpus_edits import edit_footer
 from support.draft_files import write_draft, write_draft_in_chunks
 from support.samples import write_column, write_events

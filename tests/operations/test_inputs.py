@@ -186,9 +186,6 @@ def test_prune_takes_paths() -> None:
 def test_changes_need_a_path(memory: Any, change: Callable[..., Any], target: dict[str, Any]) -> None:
     with DATA.open("rb") as file, pytest.raises(UsageError, match=r"an open file cannot be changed: .*locked and published.*give the path"):
         change(file, **target)
-    with pytest.raises(UsageError, match=r"a file in a file system object cannot be changed: .*copy it to a local file"):
-        change("lake/a.parquet", filesystem=memory, **target)
-    assert memory.cat_file("/lake/a.parquet") == DATA.read_bytes()
 
 
 @each("path", sorted((FIXTURES / "encrypted").glob("*.encrypted")))

@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool import add_filters, probe
 from sbbf_tool.errors import NoColumnError
-from sbbf_tool.operations.explain import explain
+from sbbf_tool.verbs.explain import explain
 from support.tables import each
 
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"

@@ -12,10 +12,10 @@ import pytest
 
 from sbbf_tool.editing import build
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.remove import remove_filters
-from sbbf_tool.operations.repair import repair
-from sbbf_tool.operations.resize import resize_filters
+from sbbf_tool.verbs.add_filter import add_filters
+from sbbf_tool.verbs.remove_filter import remove_filters
+from sbbf_tool.verbs.repair import repair
+from sbbf_tool.verbs.resize import resize_filters
 from support.tables import each
 
 pytestmark = pytest.mark.slow

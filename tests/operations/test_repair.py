@@ -25,12 +25,12 @@ from sbbf_tool import (
 )
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.repair import FIXES
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.append import journal_of
+from sbbf_tool.verbs.repair import FIXES
 from support.corpus_edits import edit_footer
 from support.defects import DEFECTS, SOUND
 from support.samples import listing

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.operations.engines import engines
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.query_engines import table as module
@@ -19,6 +18,7 @@ from sbbf_tool.query_engines import verdicts
 from sbbf_tool.query_engines.runs import read_runs
 from sbbf_tool.query_engines.table import parse_table
 from sbbf_tool.query_engines.verdicts import find_engine, find_family, list_verdicts, list_warnings
+from sbbf_tool.verbs.engines import engines
 from support.tables import each
 
 TABLE = Path(module.__file__).with_name("engines.toml")

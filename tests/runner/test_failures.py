@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.reports.rows import FAILED, FileRow
-from sbbf_tool.runner.failures import INTERNAL_ERROR, row_of
+from sbbf_tool.reports.rows import FAILED
+from sbbf_tool.runner.failures import INTERNAL_ERROR
+from sbbf_tool.runner.work import Work
+from support.calls import Call
 from support.tables import each
 
 
-def chain(error: BaseException, *wrappers: Exception) -> Callable[[], Mapping[str, object]]:
+def chain(error: BaseException, *wrappers: Exception) -> Callable[[str], object]:
     """Return work that raises `error` as the cause of the first wrapper, which is the cause of the next."""
 
-    def work() -> Mapping[str, object]:
+    def work(path: str) -> object:
         cause = error
         for wrapper in wrappers:
             wrapper.__cause__ = cause
@@ -29,18 +31,18 @@ def chain(error: BaseException, *wrappers: Exception) -> Callable[[], Mapping[st
 @each("wrappers", [(), (RuntimeError,), (RuntimeError, ImportError), (ValueError, RuntimeError, ImportError)])
 def test_an_interrupt_that_errors_wrap_is_an_interrupt(interrupt: BaseException, wrappers: tuple[type[Exception], ...]):
     with pytest.raises(type(interrupt)) as info:
-        row_of(FileRow, "a.parquet", chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers)))
+        Work(Call(chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers))))("a.parquet")
     assert info.value is interrupt
 
 
 @each("error, code", [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)])
 def test_an_error_with_causes_is_a_row(error: Exception, code: int):
-    row = row_of(FileRow, "a.parquet", chain(OSError("cause"), error))
+    row = Work(Call(chain(OSError("cause"), error)))("a.parquet")
     assert (row.path, row.status, row.exit_code, row.error) == ("a.parquet", FAILED, code, error)
 
 
 def test_a_circle_of_causes_ends():
     first, second = ValueError("first"), ValueError("second")
     second.__cause__ = first
-    row = row_of(FileRow, "a.parquet", chain(second, first))
+    row = Work(Call(chain(second, first)))("a.parquet")
     assert (row.status, row.error) == (FAILED, first)

@@ -21,17 +21,17 @@ from sbbf_tool import add_filters, verify
 from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.rows import FileRow, ListedFile
-from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import local, pack, works
+from sbbf_tool.runner import local, pack
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.works import Work
+from sbbf_tool.runner.work import Work
 from sbbf_tool.storage.temporary import sweep
+from sbbf_tool.verbs.add_filter import AddFilter
+from support.calls import Call
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, small_files
 from support.tables import each
 
@@ -43,8 +43,8 @@ SPEC = FilterSpec(("id", "name"))
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="asks /proc for the children of a process")
 
 
-def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, AddRow]:
-    rows = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT, strict=False)))
+def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, Row[AddReport]]:
+    rows = list(LocalRunner(jobs).run(Selection(str(folder)), Work(AddFilter(spec), edit=EDIT, strict=False)))
     assert [row.path for row in rows] == [row.path for row in discover([str(folder)])]
     return {row.path.removeprefix(f"{folder}/").removesuffix(".parquet"): row for row in rows}
 
@@ -66,11 +66,11 @@ class CountingFiles:
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         yield from self.listing
 
-    def other_rows(self, work: Work[FileRow]) -> tuple[()]:
+    def other_rows(self, needs: object) -> tuple[()]:
         return ()
 
 
-def run(files: Iterable[ListedFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
+def run(files: Iterable[ListedFile | str], work: Work[Row], jobs: int | None = 2) -> Iterator[Row]:
     counting = (ListedFile(file) if isinstance(file, str) else file for file in files)
     return LocalRunner(jobs).run(CountingFiles(counting), work)  # type: ignore[arg-type]
 
@@ -80,33 +80,33 @@ def run(files: Iterable[ListedFile | str], work: Work[FileRow], jobs: int | None
 COUNT = 731
 
 
-def square(path: str) -> dict[str, object]:
+def square(path: str) -> str:
     number = int(path)
     if number % 100 == 42:
         raise UnreadableError("no such number", file=path, place="here", hint="count on")
     time.sleep(0.002 if number % 50 == 0 else 0)  # so that a later task is ready first
-    return {"reason": str(number * number)}
+    return str(number * number)
 
 
 @each("jobs", [1, 3, None])
 @each("scheme", ["", "s3://bucket/"])
 def test_rows_come_in_order(jobs, scheme):
     names = [f"{scheme}{number}" for number in range(COUNT)]
-    rows = list(run(names, Work(FileRow, partial(last_part, square)), jobs))
+    rows = list(run(names, Work(Call(partial(last_part, square))), jobs))
     assert [row.path for row in rows] == names
     for number, row in enumerate(rows):
         if number % 100 == 42:
             assert (row.status, row.exit_code, row.reason) == ("failed", 3, f"{scheme and f'{number}: '}here: no such number; count on")
         else:
-            assert (row.status, row.exit_code, row.reason) == ("ok", 0, str(number * number))
+            assert (row.status, row.exit_code, row.report) == ("ok", 0, str(number * number))
 
 
-def last_part(work: Callable[[str], dict[str, object]], path: str) -> dict[str, object]:
+def last_part(work: Callable[[str], str], path: str) -> str:
     return work(path.rpartition("/")[2])
 
 
-def tell_worker(path: str) -> dict[str, object]:
-    return {"reason": str(os.getpid())}
+def tell_worker(path: str) -> str:
+    return str(os.getpid())
 
 
 @each("jobs", [1, 2])
@@ -134,7 +134,7 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 2)
     lake = small_files(tmp_path / "lake", 30)
-    with closing(LocalRunner(2).run(Selection(lake), works.add(SPEC, EDIT, strict=False))) as rows:
+    with closing(LocalRunner(2).run(Selection(lake), Work(AddFilter(SPEC), edit=EDIT, strict=False))) as rows:
         begun = [next(rows).status for _ in range(3)]
     assert begun == ["ok"] * 3
     done = sum(len(verify(path).filters) > 0 for path in lake.iterdir())
@@ -146,7 +146,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkey
 # --- who works ---
 
 
-def log_worker(folder: str, together: int, path: str, *, jobs: int = 1, progress: object = None) -> dict[str, object]:
+def log_worker(folder: str, together: int, path: str, jobs: int) -> str:
     """Leave a file for as long as the work takes; return the names of all such files. The first wait until `together` have begun."""
     mine = Path(folder, f"{Path(path).name} {jobs}")
     mine.touch()
@@ -158,25 +158,25 @@ def log_worker(folder: str, together: int, path: str, *, jobs: int = 1, progress
         time.sleep(0.01)
     names = sorted(os.listdir(folder))
     mine.unlink()
-    return {"reason": json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": names})}
+    return json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": names})
 
 
 @pytest.fixture
-def logging_work(tmp_path: Path) -> Work[FileRow]:
+def logging_work(tmp_path: Path) -> Work[Row]:
     """Work whose rows contain process, thread, jobs, and the names and jobs of all files that were processed concurrently."""
     return watch(tmp_path)
 
 
-def watch(tmp_path: Path, together: int = 1) -> Work[FileRow]:
+def watch(tmp_path: Path, together: int = 1) -> Work[Row]:
     """Return such work, the first files of which wait until `together` have begun: a slow start of a process changes nothing."""
     folder = tmp_path / "under way"
     folder.mkdir()
     Path(f"{folder}, begun").mkdir()
-    return Work(FileRow, partial(log_worker, str(folder), together), reads_data=True, is_parallel=True)
+    return Work(Call(partial(log_worker, str(folder), together), data=True, threads=True))
 
 
-def workers(rows: Iterable[FileRow]) -> list[dict[str, object]]:
-    return [json.loads(row.reason or "") for row in rows]
+def workers(rows: Iterable[Row]) -> list[dict[str, object]]:
+    return [json.loads(row.report) for row in rows]
 
 
 def jobs_together(worker: Mapping[str, object]) -> int:
@@ -250,27 +250,26 @@ def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, m
 # --- what goes wrong ---
 
 
-def kill_at(number: int, path: str) -> dict[str, object]:
+def kill_at(number: int, path: str) -> None:
     if path.endswith(f"{number:05d}.parquet"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return {}
 
 
 def test_a_file_that_kills_its_process_is_the_only_one_that_fails():
     names = [f"part-{number:05d}.parquet" for number in range(1500)]
-    rows = list(run(names, Work(InspectRow, partial(kill_at, 123))))
+    rows = list(run(names, Work(Call(partial(kill_at, 123)))))
     assert [row.path for row in rows] == names
     assert [(row.path, row.exit_code) for row in rows if row.status != "ok"] == [("part-00123.parquet", 70)]
     assert "was killed" in rows[123].reason
 
 
-def defective(path: str) -> dict[str, object]:
-    return {"report": {}[path]}
+def defective(path: str) -> str:
+    return {}[path]
 
 
 @each("path", ["a", "s3://bucket/a"])
 def test_an_internal_error_names_its_file(path):
-    row = next(run([path], Work(VerifyRow, defective)))
+    row = next(run([path], Work(Call(defective))))
     assert (row.status, row.exit_code) == ("failed", 70)
     assert row.reason == f"internal error: KeyError: {path!r}; please report it"
 
@@ -288,12 +287,12 @@ def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
             count += 1
             yield ListedFile(f"{scheme}{number}", 1)
 
-    with closing(run(files(), Work(FileRow, tell_worker))) as rows:
+    with closing(run(files(), Work(Call(tell_worker)))) as rows:
         for _ in range(500):
             next(rows)
         assert count < 2000
     count = 0
-    with closing(run(files(), Work(FileRow, tell_worker, reads_data=True))) as rows:
+    with closing(run(files(), Work(Call(tell_worker, data=True)))) as rows:
         for _ in range(500):
             next(rows)
         assert count * pack.OPENING_COST < 30 * pack.TASK_COST
@@ -302,21 +301,20 @@ def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
 # --- how it ends ---
 
 
-def linger(folder: str, path: str) -> dict[str, object]:
+def linger(folder: str, path: str) -> None:
     begun = Path(folder, f"{Path(path).name}-{os.getpid()}")
     try:
         begun.touch()
         time.sleep(0 if path.endswith("first") else 60)
     finally:
         begun.unlink(missing_ok=True)
-    return {}
 
 
 @needs_proc
 def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 1)
     before, started = set(_children(os.getpid())), time.monotonic()
-    rows = run(["first", *map(str, range(20))], Work(FileRow, partial(linger, str(tmp_path))))
+    rows = run(["first", *map(str, range(20))], Work(Call(partial(linger, str(tmp_path)))))
     next(rows)
     assert len(set(_children(os.getpid())) - before) == 2
     while not os.listdir(tmp_path):
@@ -326,7 +324,7 @@ def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes,
     assert set(_children(os.getpid())) <= before
     assert os.listdir(tmp_path) == []
     # The next run is as any other.
-    assert [row.status for row in run(["first"] * 3, Work(FileRow, partial(linger, str(tmp_path))))] == ["ok"] * 3
+    assert [row.status for row in run(["first"] * 3, Work(Call(partial(linger, str(tmp_path)))))] == ["ok"] * 3
 
 
 @needs_proc
@@ -373,7 +371,7 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
 def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
     """A run lists each folder once; what its caller does between two rows is not of the run."""
     lake = small_files(tmp_path / "lake", 3)
-    runs = [LocalRunner(1).run(Selection(lake), works.add(FilterSpec(("id",)), EDIT)) for _ in range(2)]
+    runs = [LocalRunner(1).run(Selection(lake), Work(AddFilter(FilterSpec(("id",))), edit=EDIT, strict=True)) for _ in range(2)]
     for rows in (*runs, *runs):
         next(rows)
     leftover = lake / ".part-00000.parquet.0123456789ab.sbbf-tmp"

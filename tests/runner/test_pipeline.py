@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import FilterSpec, Limits, Policy
+from sbbf_tool import AddFilter, Apply, Edit, FilterSpec, Inspect, Probe, Verify
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.add import add_filters as add_to_one
-from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.probe import ProbeRow
-from sbbf_tool.reports.rows import ListedFile
-from sbbf_tool.reports.verify import VerifyRow
-from sbbf_tool.runner import works
+from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.verbs.add_filter import add_filters as add_to_one
+from support.calls import Call
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -31,8 +31,17 @@ from support.tables import each
 pytestmark = pytest.mark.engines
 
 
-def outcomes(frame) -> Iterator[AddRow]:
-    return rows_of(frame, AddRow)
+IN_PLACE = Edit(in_place=True)
+
+
+def add_filters(spark, files, spec, **options):
+    """List files as a run that changes them does, and add filters."""
+    spec = spec if isinstance(spec, FilterSpec) else FilterSpec(spec)
+    return pipeline.run(AddFilter(spec), pipeline.discover(spark, files, links=True), edit=IN_PLACE, **options)
+
+
+def outcomes(frame) -> Iterator[Row[AddReport]]:
+    return rows_of(frame, Row[AddReport])
 
 
 @pytest.mark.heavy
@@ -46,15 +55,15 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert [(row.path, row.bytes) for row in rows_of(files, ListedFile)] == [
         (str(path), path.stat().st_size) for path in sorted(lake.iterdir())
     ]
-    assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
+    assert [row.report.filters for row in rows_of(pipeline.run(Inspect(), files), Row[InspectReport])] == [(), ()]
     files.write.parquet(str(tmp_path / "listing"))
-    rows = outcomes(pipeline.add_filters(spark, spark.read.parquet(str(tmp_path / "listing")), FilterSpec(("id", "key")), strict=True))
+    rows = outcomes(add_filters(spark, spark.read.parquet(str(tmp_path / "listing")), FilterSpec(("id", "key")), strict=True))
     assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in rows) == [("failed", 0), ("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
     # The listing has the old lengths, but a run measures the files again.
-    again = outcomes(pipeline.add_filters(spark, files, ["key"]))
+    again = outcomes(add_filters(spark, files, ["key"]))
     assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in again) == [("skipped", 0), ("skipped", 0)]
-    verified = rows_of(pipeline.verify(files), VerifyRow)
+    verified = rows_of(pipeline.run(Verify(), files), Row[VerifyReport])
     assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [0, 10]
 
 
@@ -62,8 +71,8 @@ def run_stage(spark, lake: Path, stage: str):
     """Run a stage that changes files."""
     spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
     if stage == "add_filters":
-        return pipeline.add_filters(spark, files, spec)
-    return pipeline.apply(files, Policy(Limits(filters=(FilterSpec(("id", "name"), paths=f"{lake}/**"),))), in_place=True)
+        return add_filters(spark, files, spec)
+    return pipeline.run(Apply([FilterSpec(("id", "name"), paths=f"{lake}/**")]), files, edit=IN_PLACE)
 
 
 @each("stage", ["add_filters", "apply"])
@@ -85,16 +94,9 @@ def test_a_large_file_is_one_task_whose_threads_use_idle_cores(spark, tmp_path, 
     lake = small_files(tmp_path / "lake", 2)
     large_file(lake / "one.parquet", row_groups=3)
     threads = spark.sparkContext.accumulator(0)
-    work = works.verify()
-    real = work.fields
-
-    def count(path, *, jobs, progress):
-        threads.add(jobs)
-        return real(path, jobs=jobs, progress=progress)
-
-    work.fields = count
+    verb = Call(lambda path, jobs: threads.add(jobs), threads=True)
     monkeypatch.setattr(pipeline, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)
-    assert {row.status for row in rows_of(pipeline.run(pipeline.discover(spark, str(lake)), work), VerifyRow)} == {"ok"}
+    assert {row.status for row in rows_of(pipeline.run(verb, pipeline.discover(spark, str(lake))), Row[str])} == {"ok"}
     assert threads.value == 2 + min(2, os.cpu_count() or 1)
 
 
@@ -123,33 +125,33 @@ def test_paths_that_cannot_be_listed(spark, tmp_path):
     with pytest.raises(UnreadableError, match=r"\[PATH_NOT_FOUND\] no such file or directory"):
         pipeline.discover(spark, [str(lake), str(tmp_path / "mistyped")])
     with pytest.raises(UsageError, match="no path was given"):
-        pipeline.add_filters(spark, [], ["id"])
+        add_filters(spark, [], ["id"])
     with pytest.raises(UsageError, match="no column 'path'; its columns are file"):
-        pipeline.add_filters(spark, spark.createDataFrame([(str(lake),)], "file string"), ["id"])
+        add_filters(spark, spark.createDataFrame([(str(lake),)], "file string"), ["id"])
 
 
 @pytest.mark.heavy
 def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatch):
     lake = small_files(tmp_path / "lake", 3)
-    pipeline.add_filters(spark, str(lake), "id")
+    add_filters(spark, str(lake), "id")
     files = pipeline.discover(spark, str(lake))
     monkeypatch.setattr("sbbf_tool.spark.lookup._KEYS_AT_ONCE", 7)
     values = [7, 207, 100_000, *range(300, 320)]
-    expected = {row.path: row.report for row in rows_of(pipeline.probe(files, "id", values), ProbeRow)}
-    frame = pipeline.probe(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
-    rows = list(rows_of(frame, ProbeRow))
+    expected = {row.path: row.report for row in rows_of(pipeline.run(Probe("id", values), files), Row[ProbeReport])}
+    frame = pipeline.probe_keys(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
+    rows = list(rows_of(frame, Row[ProbeReport]))
     assert len(rows) == 3
     for row in rows:
         assert sorted(row.report.hits, key=str) == sorted(expected[row.path].hits, key=str)
         assert (row.report.num_values, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
     pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
     # Text that Spark's casts may read in several ways may be in every row group.
-    rows = list(rows_of(pipeline.probe(files, "id", pairs), ProbeRow))
+    rows = list(rows_of(pipeline.probe_keys(files, "id", pairs), Row[ProbeReport]))
     assert {row.status for row in rows} == {"ok"}
     assert all(("no number", (0,)) in [(hit.value, hit.row_groups) for hit in row.report.hits] for row in rows)
-    assert [row.report.hits for row in rows_of(pipeline.probe(files, "id", pairs.limit(0)), ProbeRow)] == [()] * 3
+    assert [row.report.hits for row in rows_of(pipeline.probe_keys(files, "id", pairs.limit(0)), Row[ProbeReport])] == [()] * 3
     with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
-        pipeline.probe(files, "name", pairs)
+        pipeline.probe_keys(files, "name", pairs)
 
 
 IN_PLACE = ["--in-place"]

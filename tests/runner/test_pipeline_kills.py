@@ -14,9 +14,10 @@ import pytest
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.add_filter import AddFilter
 from support.lake_cluster import Run, kill
 from support.lakes import assert_has_filters, small_files
 
@@ -88,7 +89,7 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
         assert run.process.returncode != 0
         lake.assert_whole()
     assert 0 < lake.done() < FILES
-    outcomes = list(LocalRunner(2).run(Selection(lake.folder), works.add(FilterSpec(COLUMNS), Edit(in_place=True))))
+    outcomes = list(LocalRunner(2).run(Selection(lake.folder), Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True)))
     assert {outcome.status for outcome in outcomes} == {"ok", "skipped"}
     assert_has_filters(lake.folder, COLUMNS)
 
@@ -119,7 +120,7 @@ def test_two_pipelines_on_one_lake(lake, tmp_path):
     with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as first, Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as second:
         assert first.wait_until(lambda: lake.done() > 20), first.read_output()
         # And a third, that has no cluster.
-        here = list(LocalRunner(2).run(Selection(lake.folder), works.add(FilterSpec(COLUMNS), Edit(in_place=True))))
+        here = list(LocalRunner(2).run(Selection(lake.folder), Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True)))
         assert first.process.wait(300) == 0, first.read_output()
         assert second.process.wait(300) == 0, second.read_output()
     assert {outcome.status for outcome in here} <= {"ok", "skipped"}

@@ -9,9 +9,12 @@ import pytest
 
 from sbbf_tool import FilterSpec, add_filters
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import list_file
 from sbbf_tool.runner.retry import restore_row
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.apply import Apply
+from sbbf_tool.verbs.remove_filter import RemoveFilter
 from support.tables import each
 
 SPEC, EDIT = FilterSpec(("user_id",)), Edit(in_place=True)
@@ -43,11 +46,11 @@ EARLIER = {
     "appended filters": lambda path: add_filters(path, ["session"], in_place=True, append=True),
 }
 WORKS = {
-    "add": works.add(SPEC, EDIT),
-    "add, append": works.add(SPEC, replace(EDIT, append=True)),
-    "add, replace": works.add(SPEC, EDIT, rebuild="all"),
-    "add, ensure": works.add(SPEC, EDIT, rebuild="weak"),
-    "apply": works.apply([DECLARATION], EDIT),
+    "add": Work(AddFilter(SPEC), edit=EDIT, strict=True),
+    "add, append": Work(AddFilter(SPEC), edit=replace(EDIT, append=True), strict=True),
+    "add, replace": Work(AddFilter(SPEC, rebuild="all"), edit=EDIT, strict=True),
+    "add, ensure": Work(AddFilter(SPEC, rebuild="weak"), edit=EDIT, strict=True),
+    "apply": Work(Apply([DECLARATION]), edit=EDIT),
 }
 
 
@@ -71,7 +74,7 @@ def test_the_second_attempt_reports_what_the_first_added(path, before, work):
 def test_filters_that_replaced_those_of_an_earlier_run(path):
     """Nothing shows the old end; the file is counted as changed all the same."""
     add_filters(path, ["user_id"], fpp=0.5, in_place=True, force=True)
-    listed, work = list_file(str(path)), works.add(SPEC, EDIT, rebuild="weak")
+    listed, work = list_file(str(path)), Work(AddFilter(SPEC, rebuild="weak"), edit=EDIT, strict=True)
     first, second = work(str(path)), work(str(path))
     restored = restore_row(second, listed, work)
     assert (second.status, restored.status, len(restored.report.filters)) == ("skipped", "ok", len(first.report.filters))
@@ -87,7 +90,10 @@ def test_a_file_that_had_every_filter_before_the_run(path, work):
 
 
 def test_a_file_of_another_writer_that_was_replaced_meanwhile(fixtures, tmp_path):
-    path, work = shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "written.parquet"), works.add(FilterSpec(("id",)), EDIT)
+    path, work = (
+        shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "written.parquet"),
+        Work(AddFilter(FilterSpec(("id",))), edit=EDIT, strict=True),
+    )
     row = work(str(path))
     restored = restore_row(row, replace(list_file(str(path)), bytes=1000), work)
     assert (restored.status, restored.report.filters) == ("skipped", ())
@@ -96,7 +102,7 @@ def test_a_file_of_another_writer_that_was_replaced_meanwhile(fixtures, tmp_path
 
 def test_what_a_lost_attempt_removed_is_not_known(path):
     add_filters(path, ["user_id"], in_place=True)
-    listed, work = list_file(str(path)), works.remove(in_place=True)
+    listed, work = list_file(str(path)), Work(RemoveFilter(), edit=Edit(in_place=True), strict=True)
     first = work(str(path))
     assert restore_row(first, listed, work) is first
     assert "changed after it was listed" in restore_row(work(str(path)), listed, work).reason

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
-import pkgutil
 import shutil
 import threading
 import time
@@ -12,30 +10,27 @@ from dataclasses import replace
 
 import pytest
 
-from sbbf_tool import reports
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.operations.add import add_filters
-from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.apply import ApplyRow
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
-from sbbf_tool.reports.explain import ExplainRow
-from sbbf_tool.reports.findings import BriefCheckRow, CheckRow
-from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.plain import from_plain, to_plain
-from sbbf_tool.reports.probe import ProbeRow
-from sbbf_tool.reports.remove import RemoveRow
-from sbbf_tool.reports.repair import RepairRow
-from sbbf_tool.reports.resize import ResizeRow
-from sbbf_tool.reports.rows import FileRow, ListedFile
-from sbbf_tool.reports.verify import VerifyRow
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.pack import OPENING_COST, pack
+from sbbf_tool.runner.work import Work
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
+from sbbf_tool.verbs.add_filter import AddFilter, add_filters
+from sbbf_tool.verbs.advise import Survey
+from sbbf_tool.verbs.apply import Apply
+from sbbf_tool.verbs.check import Check
+from sbbf_tool.verbs.explain import Explain
+from sbbf_tool.verbs.inspect import Inspect
+from sbbf_tool.verbs.probe import Probe
+from sbbf_tool.verbs.remove_filter import RemoveFilter
+from sbbf_tool.verbs.repair import Repair
+from sbbf_tool.verbs.resize import Resize
+from sbbf_tool.verbs.verify import Verify
 from support.lakes import large_file, small_files
 from support.tables import each
 
@@ -49,7 +44,7 @@ def large(tmp_path):
 
 
 def add(path):
-    return works.add(SPEC, EDIT)(str(path))
+    return Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path))
 
 
 # --- discover ---
@@ -84,40 +79,25 @@ def test_units_are_packed_by_bytes_and_number():
 # --- rows ---
 
 
-def rows_with_reports() -> set[type[FileRow]]:
-    """The kinds of row that the verbs have, as the modules of `reports` declare them."""
-    modules = [importlib.import_module(f"sbbf_tool.reports.{info.name}") for info in pkgutil.iter_modules(reports.__path__)]
-    types = {member for module in modules for member in vars(module).values() if isinstance(member, type)}
-    return {row_type for row_type in types if issubclass(row_type, FileRow) and "report" in row_type.__dataclass_fields__}
-
-
 def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     path = str(small_files(tmp_path, 1) / "part-00000.parquet")
     add_filters(path, ["id"], in_place=True)
     name = FilterSpec(("name",))
-    work_by_row = {
-        InspectRow: works.inspect(),
-        ProbeRow: works.probe("id", ["1", None, "nonsense"]),
-        ExplainRow: works.explain("id", "1"),
-        VerifyRow: works.verify(),
-        CheckRow: works.check(Policy()),
-        BriefCheckRow: works.check(Policy(), brief=True),
-        SurveyRow: works.survey(),
-        AddRow: works.add(name, EDIT),
-        ApplyRow: works.apply([FilterSpec("x")], EDIT),
-        RepairRow: works.repair(in_place=True),
-        ResizeRow: works.resize(num_bytes=64, in_place=True),
-        RemoveRow: works.remove(in_place=True),
-    }
-    for row, work in work_by_row.items():
+    in_place = Edit(in_place=True)
+    works = [
+        *(Work(verb, strict=True) for verb in (Inspect(), Probe("id", ["1", None, "nonsense"]), Explain("id", "1"), Verify())),
+        *(Work(verb, strict=True) for verb in (Check(), Check(brief=True), Survey())),
+        *(Work(verb, edit=EDIT, strict=True) for verb in (AddFilter(name), Apply([FilterSpec("x")]))),
+        *(Work(verb, edit=in_place, strict=True) for verb in (Repair(), Resize(num_bytes=64), RemoveFilter())),
+    ]
+    for work in works:
         rows = [work(path), work(f"{path}.gone")]
         assert rows[1].exit_code == 3
-        batch = to_batch(row, rows)
-        assert batch.schema == schema_of(row)
-        assert list(from_batch(row, batch)) == rows, row
+        batch = to_batch(work.row, rows)
+        assert batch.schema == schema_of(work.row)
+        assert list(from_batch(work.row, batch)) == rows, work.verb
         assert pickle.loads(pickle.dumps(rows)) == rows
-        assert [from_plain(row, to_plain(each)) for each in rows] == rows
-    assert {row for row in work_by_row if "report" in row.__dataclass_fields__} == rows_with_reports()
+        assert [from_plain(work.row, to_plain(each)) for each in rows] == rows
     odd = ListedFile("/lake/\udcff.parquet")
     assert to_batch(ListedFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 

@@ -17,16 +17,17 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.findings import CheckReport, CheckRow
-from sbbf_tool.reports.rows import ListedFile
+from sbbf_tool.reports.findings import CheckReport
+from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.runner import state as module
-from sbbf_tool.runner import works
 from sbbf_tool.runner.incremental import IncrementalRunner
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.state import State, StateRow
-from sbbf_tool.runner.works import Work
+from sbbf_tool.runner.work import Work
 from sbbf_tool.storage import local
+from sbbf_tool.verbs.check import Check
+from sbbf_tool.verbs.verify import Verify
 from support.lakes import small_files
 from support.tables import each
 
@@ -116,7 +117,7 @@ def test_a_listing_that_may_count_in_seconds_is_trusted_later(age: float, is_unc
     (path,) = Path(folder).glob("*.parquet")
     listed_file = ListedFile(str(path), path.stat().st_size, time.time() - age)
     state = State(tmp_path / "s.sqlite")
-    runs = [IncrementalRunner(LocalRunner(1), state).run(Selection(()).only([listed_file]), works.verify()) for _ in range(2)]
+    runs = [IncrementalRunner(LocalRunner(1), state).run(Selection(()).only([listed_file]), Work(Verify(), strict=True)) for _ in range(2)]
     assert [[row.is_unchanged for row in rows] for rows in runs] == [[False], [is_unchanged]]
 
 
@@ -150,9 +151,9 @@ class OneReport:
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         return selection.files(links=links)
 
-    def run(self, selection: Selection, work: Work[CheckRow]) -> Iterator[CheckRow]:
+    def run(self, selection: Selection, work: Work[Row[CheckReport]]) -> Iterator[Row[CheckReport]]:
         for file in selection.files():
-            yield CheckRow(file.path, "ok", None, 0, 0.0, replace(self._report, file=file.path))
+            yield Row(file.path, "ok", None, 0, 0.0, replace(self._report, file=file.path))
 
 
 @pytest.mark.heavy
@@ -173,7 +174,7 @@ def test_a_second_run_over_100_000_files_makes_one_listing_and_opens_none(tmp_pa
     started = time.process_time()
     state = State("s.sqlite")
     runner = IncrementalRunner(OneReport(report), state)  # type: ignore[arg-type]
-    work = works.check(sbbf_tool.Policy(quick=True))
+    work = Work(Check(sbbf_tool.Policy(quick=True)), strict=True)
     assert sum(1 for _ in runner.run(Selection("lake"), work)) == 100_000
     state.close()
     first = time.process_time() - started

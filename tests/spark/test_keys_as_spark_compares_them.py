@@ -8,11 +8,14 @@ from itertools import product
 import pytest
 
 from sbbf_tool import add_filters
-from sbbf_tool.reports.probe import ProbeRow
-from sbbf_tool.runner import works
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.reports.rows import Row
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.probe import Probe
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
+from sbbf_tool import AddFilter, Edit, FilterSpec
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.causes import quiet_pyspark
 from sbbf_tool.spark.lookup import compare_in_spark
@@ -106,7 +109,7 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     for key, column in cases:
         compares = partial(compare_in_spark, key, True)
         for number, value in enumerate(key_values[key]):
-            row = works.probe(f"c_{NAMES[column]}", [value], compares=compares)(path)
+            row = Work(Probe(f"c_{NAMES[column]}", [value], compares=compares), strict=True)(path)
             assert row.report is not None, (key, column, value, row.reason)
             if row.report.is_absent:
                 answered.add((key, column))
@@ -115,7 +118,7 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     assert not wrong
     # Types that compare by their own value are answered.
     absent = {
-        kind: works.probe(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True))(path).report.is_absent
+        kind: Work(Probe(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True)), strict=True)(path).report.is_absent
         for kind, value in {"bigint": 5, "double": 5.0, "string": "x", "binary": b"x"}.items()
     }
     assert all(absent.values()), absent
@@ -127,16 +130,16 @@ def test_dates_and_local_times_as_keys_of_instants(spark, tmp_path, set_conf):
     set_conf("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     lake = str(tmp_path / "lake")
     spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:00' AS at").coalesce(1).write.parquet(lake)
-    pipeline.add_filters(spark, lake, ["at"])
+    pipeline.run(AddFilter(FilterSpec("at")), pipeline.discover(spark, lake), edit=Edit(in_place=True))
     files = pipeline.discover(spark, lake)
     reasons = set()
     for key in ("DATE'2020-01-01'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'", "TIMESTAMP'2020-01-01 00:00:00'"):
         keys = spark.sql(f"SELECT {key} AS at")
-        (row,) = rows_of(pipeline.probe(files, "at", keys), ProbeRow)
+        (row,) = rows_of(pipeline.probe_keys(files, "at", keys), Row[ProbeReport])
         assert not row.report.is_absent, key
         reasons.update(each.reason for each in row.report.inconclusive)
     assert len(reasons) == 1
-    (row,) = rows_of(pipeline.probe(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), ProbeRow)
+    (row,) = rows_of(pipeline.probe_keys(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), Row[ProbeReport])
     assert row.report.is_absent
-    (row,) = rows_of(pipeline.probe(files, "at", ["2020-01-01 00:00:00"]), ProbeRow)
+    (row,) = rows_of(pipeline.run(Probe("at", ["2020-01-01 00:00:00"]), files), Row[ProbeReport])
     assert row.report.notes == ("read as UTC",)

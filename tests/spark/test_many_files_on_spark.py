@@ -11,15 +11,16 @@ import pytest
 from sbbf_tool import Policy
 from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.findings import BriefCheckRow
-from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.rows import ListedFile
-from sbbf_tool.runner import works
+from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.check import Check
 from support.lakes import assert_has_filters, digests, linked_files, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
+from sbbf_tool import AddFilter, Edit, FilterSpec, Inspect
 from sbbf_tool.spark import pipeline, settled
 from sbbf_tool.spark.rows import bundle_units, rows_of
 from support.tables import each
@@ -71,15 +72,15 @@ def test_both_runners_print_the_same(spark, tmp_path, capsys, low_limits, rows_t
 
 def test_outcomes_of_changes_stay_on_the_cluster(spark, tmp_path, low_limits, rows_to_driver):
     lake, alone = small_files(tmp_path / "lake", FILES), small_files(tmp_path / "alone", FILES)
-    outcomes = pipeline.add_filters(spark, str(lake), ["id"])
-    assert [row.status for row in rows_of(outcomes, AddRow)] == ["ok"] * FILES
-    assert [row.status for row in rows_of(outcomes, AddRow)] == ["ok"] * FILES, "the same outcomes, not a second run"
+    outcomes = pipeline.run(AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True))
+    assert [row.status for row in rows_of(outcomes, Row[AddReport])] == ["ok"] * FILES
+    assert [row.status for row in rows_of(outcomes, Row[AddReport])] == ["ok"] * FILES, "the same outcomes, not a second run"
     assert max(rows_to_driver) <= ON_DRIVER + 1
     assert_has_filters(lake, ("id",))
     assert run(["add-filter", str(alone), "-c", "id", "--in-place"]) == 0
     assert digests(lake) == digests(alone)
-    again = pipeline.add_filters(spark, str(lake), ["id"])
-    assert [row.status for row in rows_of(again, AddRow)] == ["skipped"] * FILES
+    again = pipeline.run(AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True))
+    assert [row.status for row in rows_of(again, Row[AddReport])] == ["skipped"] * FILES
 
 
 def test_tasks_grow_with_files(spark, tmp_path, low_limits):
@@ -104,7 +105,7 @@ def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkey
 
     monkeypatch.setattr(frame_type, "toLocalIterator", lose_the_last)
     with pytest.raises(SbbfError, match="Spark returned only"):
-        list(rows_of(pipeline.inspect(pipeline.discover(spark, str(lake))), InspectRow))
+        list(rows_of(pipeline.run(Inspect(), pipeline.discover(spark, str(lake))), Row[InspectReport]))
     code = run(["check", str(lake), "--quick", "--runner", "spark"])
     printed = capsys.readouterr()
     assert code not in (0, 1)
@@ -116,10 +117,9 @@ def test_a_check_for_people_sends_the_findings(tmp_path, capsys):
     lake = linked_files(tmp_path / "lake", 3)
     path = str(lake / "part-0000000.parquet")
     policy = Policy(quick=True)
-    brief, full = works.check(policy, brief=True)(path), works.check(policy)(path)
-    assert isinstance(brief, BriefCheckRow)
+    brief, full = Work(Check(policy, brief=True), strict=True)(path), Work(Check(policy), strict=True)(path)
     assert brief.report.findings == full.report.findings
-    assert len(brief.report.rules) + sum(count.rules for count in brief.other_rules) == len(full.report.rules)
+    assert {rule.outcome for rule in brief.report.rules} == {rule.outcome for rule in full.report.rules}
     assert len(pickle.dumps(brief)) * 3 < len(pickle.dumps(full))
     printed = []
     for options in ([], ["--report", str(tmp_path / "report.json")]):

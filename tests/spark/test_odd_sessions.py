@@ -10,17 +10,22 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.probe import ProbeRow
-from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.reports.rows import Row
+from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import path_of
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.probe import Probe
+from sbbf_tool.verbs.verify import Verify
 from support.lakes import small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
+from sbbf_tool import Inspect
 from sbbf_tool.spark import pipeline, register
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.runner import SparkRunner
@@ -57,23 +62,25 @@ def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     set_conf("spark.sql.crossJoin.enabled", "false")
     set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = pipeline.discover(spark, str(lake))
-    assert {row.status for row in rows_of(pipeline.verify(files), VerifyRow)} == {"ok"}
-    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(pipeline.probe(files, "id", keys), ProbeRow)}
+    assert {row.status for row in rows_of(pipeline.run(Verify(), files), Row[VerifyReport])} == {"ok"}
+    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(pipeline.probe_keys(files, "id", keys), Row[ProbeReport])}
     assert hits["part-00000.parquet"] == 1
-    assert {row.status for row in pipeline.add_filters(spark, files, ["name"]).collect()} == {"ok"}
+    assert {row.status for row in pipeline.run(AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)).collect()} == {"ok"}
 
 
 @pytest.mark.heavy
 def test_paths_of_a_dataframe(spark, lake):
     path = str(lake / "part-00000.parquet")
-    rows = pipeline.inspect(spark.createDataFrame([(path,), (None,), ("",)], "path string")).collect()
+    rows = pipeline.run(Inspect(), spark.createDataFrame([(path,), (None,), ("",)], "path string")).collect()
     assert sorted((row["path"], row["status"]) for row in rows) == [("", "failed"), ("", "failed"), (path, "ok")]
     assert {row["reason"] for row in rows if row["status"] == "failed"} == {"the path is null or empty; leave such rows out"}
-    changes = pipeline.add_filters(spark, spark.createDataFrame([(path,), (None,)], "path string"), ["name"]).collect()
+    changes = pipeline.run(
+        AddFilter(FilterSpec("name")), spark.createDataFrame([(path,), (None,)], "path string"), edit=Edit(in_place=True)
+    ).collect()
     assert sorted(row["status"] for row in changes) == ["failed", "ok"]
-    assert [row["status"] for row in pipeline.inspect(spark.createDataFrame([(path.encode(),)], "path binary")).collect()] == ["ok"]
+    assert [row["status"] for row in pipeline.run(Inspect(), spark.createDataFrame([(path.encode(),)], "path binary")).collect()] == ["ok"]
     with pytest.raises(UsageError, match="the column 'path' of the DataFrame has the type bigint"):
-        pipeline.inspect(spark.range(1).withColumnRenamed("id", "path"))
+        pipeline.run(Inspect(), spark.range(1).withColumnRenamed("id", "path"))
 
 
 @pytest.mark.heavy
@@ -84,8 +91,8 @@ def test_addresses_of_spark(spark, tmp_path):
     register(spark)
     frame = spark.read.parquet(*(str(tmp_path / name) for name in ("a b", "c%20d")))
     files = frame.selectExpr("_metadata.file_path AS path").distinct()
-    assert sorted(Path(row["path"]).parent.name for row in pipeline.inspect(files).collect()) == ["a b", "c%20d"]
-    assert {row["status"] for row in pipeline.add_filters(spark, files, ["name"]).collect()} == {"ok"}
+    assert sorted(Path(row["path"]).parent.name for row in pipeline.run(Inspect(), files).collect()) == ["a b", "c%20d"]
+    assert {row["status"] for row in pipeline.run(AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)).collect()} == {"ok"}
     for name in ("a%20b", "a b", "c%2520d", "c%20d"):
         assert (
             path_of(f"file:{tmp_path}/{name}")
@@ -127,7 +134,11 @@ def test_names_that_are_not_text_and_linked_folders(spark, lake, tmp_path):
     odd = os.fsencode(str(lake)) + b"/odd-\xff.parquet"
     os.rename(lake / "part-00001.parquet", odd)
     (lake / "linked").symlink_to(small_files(tmp_path / "elsewhere", 1))
-    for work in (works.verify(), works.probe("id", ["7"]), works.add(FilterSpec(("id",)), Edit(in_place=True))):
+    for work in (
+        Work(Verify(), strict=True),
+        Work(Probe("id", ["7"]), strict=True),
+        Work(AddFilter(FilterSpec(("id",))), edit=Edit(in_place=True), strict=True),
+    ):
         rows = []
         for runner in (LocalRunner(1), SparkRunner()):
             with runner:

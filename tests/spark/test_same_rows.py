@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from zipfile import ZipFile
@@ -21,12 +20,18 @@ import pytest
 
 from sbbf_tool import Policy
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import Row
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.works import Work
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.apply import Apply
+from sbbf_tool.verbs.check import Check
+from sbbf_tool.verbs.inspect import Inspect
+from sbbf_tool.verbs.probe import Probe
+from sbbf_tool.verbs.verb import Verb, opt
+from sbbf_tool.verbs.verify import Verify
 from support.lakes import digests, mixed
 
 pytest.importorskip("pyspark")
@@ -39,12 +44,12 @@ pytestmark = [pytest.mark.engines, pytest.mark.heavy(minutes=4)]
 REPOSITORY = Path(__file__).parents[2]
 SPEC = FilterSpec(("id", "name"))
 WORKS = {
-    "inspect": lambda: works.inspect(),
-    "probe": lambda: works.probe("id", ["7", "-1"]),
-    "check": lambda: works.check(Policy()),
-    "verify": lambda: works.verify(),
-    "add-filter": lambda: works.add(SPEC, Edit(in_place=True)),
-    "apply": lambda: works.apply([SPEC], Edit(in_place=True)),
+    "inspect": lambda: Work(Inspect(), strict=True),
+    "probe": lambda: Work(Probe("id", ["7", "-1"]), strict=True),
+    "check": lambda: Work(Check(Policy()), strict=True),
+    "verify": lambda: Work(Verify(), strict=True),
+    "add-filter": lambda: Work(AddFilter(SPEC), edit=Edit(in_place=True), strict=True),
+    "apply": lambda: Work(Apply([SPEC]), edit=Edit(in_place=True)),
 }
 SETUPS: dict[str, dict[str, str]] = {
     "fresh workers": {"spark.python.worker.reuse": "false"},
@@ -54,21 +59,49 @@ KNOWN = {"killed workers": {"data_bytes", "data_bytes_read", "estimated_bytes", 
 """What was read by an attempt that is lost."""
 
 
-def die_once(work: Work[FileRow], marker: str) -> None:
-    """Let the worker die that is the first to be done with a file of this name."""
-    done = work.fields
+class DieOnce(Verb[object]):
+    """Another verb, but the worker dies that is the first to be done with a file of this name."""
 
-    def call(path, **options):
-        result = done(path, **options)
-        if path.endswith("good-2.parquet") and not os.path.exists(marker):
-            open(marker, "x").close()
+    verb: Verb[object] = opt("The verb")
+    marker: str = opt("The file that says that a worker has died")
+
+    @property
+    def name(self) -> str:
+        return self.verb.name
+
+    @property
+    def report(self) -> type:
+        return self.verb.report
+
+    @property
+    def changes(self) -> bool:
+        return self.verb.changes
+
+    @property
+    def rebuild(self) -> str | None:
+        return getattr(self.verb, "rebuild", None)
+
+    def needs(self):
+        return self.verb.needs()
+
+    def outcome(self, path, report):
+        return self.verb.outcome(path, report)
+
+    def failed(self, path, error):
+        return self.verb.failed(path, error)
+
+    def skips(self, path):
+        return self.verb.skips(path)
+
+    def carry(self, path, given, jobs=None, progress=None):
+        report = self.verb.carry(path, given, jobs, progress)
+        if path.endswith("good-2.parquet") and not os.path.exists(self.marker):
+            open(self.marker, "x").close()
             os._exit(1)
-        return result
-
-    work.fields = partial(call, **done.keywords)
+        return report
 
 
-def rows_of_works(original: Path, runner, markers: str | None = None) -> Iterator[tuple[str, list[FileRow], dict[str, str]]]:
+def rows_of_works(original: Path, runner, markers: str | None = None) -> Iterator[tuple[str, list[Row], dict[str, str]]]:
     """Run each work on a fresh copy of the lake at one place; yield its name, its rows, and the digests of the files after it."""
     lake = original.with_name("lake")
     for name, make in WORKS.items():
@@ -76,7 +109,8 @@ def rows_of_works(original: Path, runner, markers: str | None = None) -> Iterato
         shutil.copytree(original, lake)
         work = make()
         if markers is not None:
-            die_once(work, f"{markers}-{name}")
+            given = work.given
+            work = Work(DieOnce(work.verb, f"{markers}-{name}"), edit=given.edit, strict=given.strict)
         rows = [replace(row, seconds=0.0, error=None) for row in runner.run(Selection(str(lake)), work)]
         yield name, sorted(rows, key=lambda row: row.path), digests(lake)
 

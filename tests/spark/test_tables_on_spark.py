@@ -16,11 +16,14 @@ from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.table import Change
+from sbbf_tool.runner.work import Work
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.runner import SparkRunner
+from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.remove_filter import RemoveFilter
+from sbbf_tool.verbs.verify import Verify
 from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
@@ -33,16 +36,16 @@ def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
     before = rows_of(table)
     with SparkRunner() as runner:
         run = TableRun(table, Change("ADD BLOOM FILTERS", ("user",)))
-        rows = list(run.rows(runner.run, works.add(FilterSpec(("user",)), Edit(in_place=True))))
+        rows = list(run.rows(runner.run, Work(AddFilter(FilterSpec(("user",))), edit=Edit(in_place=True), strict=True)))
         assert [row.status for row in rows] == [OK] * 3
         assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
         assert (run.commits[0].num_files, len(copies_in(table)), rows_of(table)) == (3, 3, before)
         fresh = JsonTable(Path(table.location), names)
-        verified = list(runner.run(Selection(table.name, table=fresh), works.verify()))
+        verified = list(runner.run(Selection(table.name, table=fresh), Work(Verify(), strict=True)))
         assert {chunk.column for row in verified for chunk in row.report.filters} == {"user"}
         assert {row.status for row in verified} == {OK}
         again = TableRun(fresh, Change("REMOVE BLOOM FILTERS"))
-        assert len(list(again.rows(runner.run, works.remove(in_place=True)))) == 3
+        assert len(list(again.rows(runner.run, Work(RemoveFilter(), edit=Edit(in_place=True), strict=True)))) == 3
         assert rows_of(table) == before
 
 

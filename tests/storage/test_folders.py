@@ -19,8 +19,8 @@ import pytest
 
 from sbbf_tool.cli.formats import Item, Run, choose_outputs
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.reports.add import AddRow
-from sbbf_tool.reports.rows import OK
+from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.folders import LocalFolders
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, open_locked, temporary_path
@@ -96,12 +96,14 @@ def test_a_call_that_fails_leaves_nothing_behind(files: LocalFolders, tmp_path: 
     assert os.listdir(tmp_path) == []
 
 
-ROW = AddRow("a.parquet", OK, None, 0, 1.0)
+ROW = Row("a.parquet", OK, None, 0, 1.0)
 
 
 def save_report(path: Path, rows: int = 1) -> None:
     view: Any = None
-    with replace(choose_outputs(None, str(path)), format="json").open(Run(view, AddRow, is_single=False, has_rows_of_files=True)) as sinks:
+    with replace(choose_outputs(None, str(path)), format="json").open(
+        Run(view, Row[AddReport], is_single=False, has_rows_of_files=True)
+    ) as sinks:
         for sink in sinks:
             for _ in range(rows):
                 sink.add(Item("add-filter", None, ROW))

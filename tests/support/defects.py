@@ -48,7 +48,7 @@ SIZE = 2048
 
 def write_sound(path: Path) -> None:
     """Write the sound file again."""
-    from sbbf_tool.operations.add import add_filters
+    from sbbf_tool.verbs.add_filter import add_filters
 
     schema = pa.schema(
         [

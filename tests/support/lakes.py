@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.verify import verify
-from sbbf_tool.reports.add import AddRow
+from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.rows import Row
+from sbbf_tool.verbs.add_filter import add_filters
+from sbbf_tool.verbs.verify import verify
 
 ROWS = 200
 
@@ -133,7 +134,7 @@ def _encrypted(path: Path) -> None:
         writer.write_table(table(0))
 
 
-def statuses(folder: Path, outcomes: Iterable[AddRow]) -> dict[str, str]:
+def statuses(folder: Path, outcomes: Iterable[Row[AddReport]]) -> dict[str, str]:
     """Return the status of each file by its name below the folder, without its extension."""
     return {outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status for outcome in outcomes}
 

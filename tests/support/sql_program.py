@@ -24,7 +24,7 @@ def main(address: str, path: str) -> None:
         "may_contain": "SELECT sbbf_may_contain(path, 'id', 42) FROM files",
     }
     values = {name: [row[0] for row in spark.sql(query).collect()] for name, query in queries.items()}
-    lookup = pipeline.probe(pipeline.discover(spark, path), "id", spark.range(120))
+    lookup = pipeline.probe_keys(pipeline.discover(spark, path), "id", spark.range(120))
     values["hits"] = [hit[0] for (hits,) in lookup.select("report.hits").collect() for hit in hits]
     print(json.dumps(values))
 

@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import assert_type
 
@@ -61,14 +61,16 @@ def change(path: Path) -> None:
 
 
 def many(path: Path) -> None:
-    files = sbbf_tool.open_files([path, "lake/*.parquet"], where="dt >= '2026-01-01'", jobs=2)
-    assert_type(files.verify(), Iterator[VerifyReport | sbbf_tool.SbbfError])
-    for result in files.add_filters("user_id"):
-        assert_type(result, AddReport | sbbf_tool.SbbfError)
-        if isinstance(result, sbbf_tool.SbbfError):
-            assert_type(result.exit_code, int)
-        else:
-            assert_type(result.file, str)
+    paths = [path, "lake/*.parquet"]
+    assert_type(sbbf_tool.Verify("user_id").columns, Iterable[str])
+    for row in sbbf_tool.run(sbbf_tool.Verify(), paths, where="dt >= '2026-01-01'", jobs=2):
+        assert_type(row.report, VerifyReport | None)
+        assert_type(row.exit_code, int)
+    add, edit = sbbf_tool.AddFilter(sbbf_tool.FilterSpec(("user_id",))), sbbf_tool.Edit(in_place=True)
+    assert_type(sbbf_tool.run(add, paths, edit=edit), sbbf_tool.Summary)
+    with sbbf_tool.run(add, paths, edit=edit, errors="return") as rows:
+        for changed in rows:
+            assert_type(changed.report, AddReport | None)
 
 
 def paimon(path: Path) -> None:

@@ -22,7 +22,7 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.rows import FileRow
+    from sbbf_tool.reports.rows import Row
 
 TABLE = "table"
 FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
@@ -51,7 +51,7 @@ _MODULES = {
 class Item:
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def __init__(self, schema: str, report: Any, row: FileRow | None = None, document: dict[str, Any] | None = None) -> None:
+    def __init__(self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None) -> None:
         self.schema = schema
         self.report = report
         self.row = row

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from types import NoneType
-from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import MARK, Target
@@ -15,7 +14,6 @@ from sbbf_tool.display import escape, to_json
 from sbbf_tool.errors import WriteError
 from sbbf_tool.reports.arrow import schema_of, to_batch
 from sbbf_tool.reports.findings import CheckReport, FindingRow
-from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -32,9 +30,7 @@ def open_output(name: str, run: Run, target: Target) -> Records:
 
 def _report_of(row: type) -> type[Tabular]:
     """Return the class of the reports in rows of files, or of a report itself."""
-    if not issubclass(row, FileRow):
-        return cast(type[Tabular], row)
-    (report,) = (hint for hint in get_args(get_type_hints(row)["report"]) if hint is not NoneType)
+    (report,) = get_args(row) or (row,)
     return cast(type[Tabular], report)
 
 

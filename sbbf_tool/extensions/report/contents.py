@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
-from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,3 @@ class FileContents:
     parts: tuple[StoredPart, ...] = ()
     """The whole file from its first to its last byte; empty for one of many files."""
     queries: tuple[QuerySteps, ...] = ()
-
-
-@dataclass(frozen=True)
-class ContentsRow(FileRow):
-    report: FileContents | None = None

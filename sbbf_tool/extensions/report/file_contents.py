@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.block_bits import count_blocks_by_bits
 from sbbf_tool.bloom.filter import BloomFilter
@@ -15,25 +14,15 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import MAGIC
 
-if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.table_file import FileName
-
 FILTER, UNREFERENCED, FOOTER, FURTHER, DICTIONARY = "filter", "unreferenced", "footer", "other", "dictionary page"
 
 
-def describe_contents(
-    path: FileName, *, detailed: bool = True, keys: KeysLike = None
-) -> tuple[tuple[FilterDetail, ...], tuple[StoredPart, ...]]:
-    """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the file.
-
-    Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer without a key).
-    """
-    with ParquetFile.open(path, keys) as file:
-        file.expect_filters(file.footer.columns, whole=True)
-        stored_filters: list[StoredFilter] = []
-        details = tuple(_describe_filters(file, stored_filters, detailed=detailed))
-        return details, tuple(_list_parts(file, stored_filters)) if detailed else ()
+def describe_contents(file: ParquetFile, *, detailed: bool = True) -> tuple[tuple[FilterDetail, ...], tuple[StoredPart, ...]]:
+    """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the file."""
+    file.expect_filters(file.footer.columns, whole=True)
+    stored_filters: list[StoredFilter] = []
+    details = tuple(_describe_filters(file, stored_filters, detailed=detailed))
+    return details, tuple(_list_parts(file, stored_filters)) if detailed else ()
 
 
 def _describe_filters(file: ParquetFile, stored_filters: list[StoredFilter], *, detailed: bool) -> Iterator[FilterDetail]:

@@ -13,25 +13,25 @@ from sbbf_tool.display import redact
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report.earlier_inspect import read_earlier_inspect
-from sbbf_tool.extensions.report.gather import gather_contents
+from sbbf_tool.extensions.report.gather import Gather
 from sbbf_tool.extensions.report.page import Page
 from sbbf_tool.extensions.report.page_report import PageFigure, PageReport
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.rows import OK, SKIPPED
+from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.runner.failures import error_of
+from sbbf_tool.runner.work import Work
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.contents import ContentsRow
+    from sbbf_tool.extensions.report.contents import FileContents
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
-    from sbbf_tool.runner.works import Work
 
 _PAGE = b"<!doctype html>"
 """How every page begins, in lower case."""
 
 
 def write_page(
-    run: Callable[[Work[ContentsRow]], Iterable[ContentsRow]],
+    run: Callable[[Work[FileContents]], Iterable[Row[FileContents]]],
     names: tuple[str, ...],
     output: str | os.PathLike[str],
     *,
@@ -54,9 +54,7 @@ def write_page(
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
     page = Page(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
-    work = gather_contents(
-        parsed_queries, detailed=is_single, quick=quick, keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single
-    )
+    work = Work(Gather(parsed_queries, is_single, quick), keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single)
     exit_code = _add_rows(run(work), page, target, is_single=is_single)
     if no_files is not None and not (page.totals.files or page.unreadable_files):
         raise UnreadableError(no_files)
@@ -80,7 +78,7 @@ def write_page(
     )
 
 
-def _add_rows(rows: Iterable[ContentsRow], page: Page, target: str, *, is_single: bool) -> int:
+def _add_rows(rows: Iterable[Row[FileContents]], page: Page, target: str, *, is_single: bool) -> int:
     """Add the files to the page; return the highest exit code of those that could not be read."""
     codes: set[int] = set()
     first_usage_error: Exception | None = None

@@ -18,7 +18,7 @@ from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, Usage
 from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_copy
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.table_file import new_run
-from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, Row
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.storage import places
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.runner.table import Change
-    from sbbf_tool.runner.works import Work
+    from sbbf_tool.runner.work import Work
 
-Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
 _CONCURRENT_REQUESTS = 16
 
 
@@ -85,7 +85,7 @@ class TableRun:
         """The copies that commits contain."""
         self._is_commit_uncertain = False
 
-    def rows(self, run: Callable[[Selection, Work[Row]], Iterator[Row]], work: Work[Row]) -> Iterator[Row]:
+    def rows(self, run: Callable[[Selection, Work[Report]], Iterator[Row[Report]]], work: Work[Report]) -> Iterator[Row[Report]]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row.
 
         If the caller stops before the last row, the copies since the last commit are deleted. Raises the errors of `Table.commit`,
@@ -96,10 +96,10 @@ class TableRun:
         self.ensure_columns(selection)
         for live in selection.live_files():
             if live.unchangeable:
-                yield work.row(path=live.path, status=SKIPPED, reason=live.unchangeable, exit_code=0, seconds=0.0)
+                yield Row(live.path, SKIPPED, live.unchangeable)
         recorded = {live.path: live.bytes for live in selection.live_files()}
         if self._dry_run:
-            yield from (_refuse_other_length(row, work, recorded.get(row.path)) for row in run(selection, work))
+            yield from (_refuse_other_length(row, recorded.get(row.path)) for row in run(selection, work))
             return
         assert selection.run is not None
         with ExitStack() as stack:
@@ -107,7 +107,7 @@ class TableRun:
             # Rows end, and with them the processes that make copies, before copies are deleted.
             stack.callback(self._delete_copies, selection)
             for row_of_copy in stack.enter_context(closing(_generator(run(selection, work)))):
-                row = _refuse_other_length(row_of_copy, work, recorded.get(row_of_copy.path))
+                row = _refuse_other_length(row_of_copy, recorded.get(row_of_copy.path))
                 self._collect(row)
                 yield row
                 if self._files_per_commit is not None and len(self._pending) >= self._files_per_commit:
@@ -126,9 +126,9 @@ class TableRun:
         selection.ensure_stored(self.change.columns)
         selection.ensure_columns(self.change.columns, self.keys)
 
-    def _collect(self, row: FileRow) -> None:
+    def _collect(self, row: Row[Any]) -> None:
         """Keep the copy of a row for the next commit."""
-        report: Any = getattr(row, "report", None)
+        report: Any = row.report
         if row.status not in (OK, REFUSED) or report is None or report.output == report.file:
             return
         modified = (None if places.is_url(report.output) else places.modified(report.output)) or time.time()
@@ -201,9 +201,9 @@ def _delete(paths: Sequence[str]) -> None:
             log.info("%s", error)
 
 
-def _refuse_other_length(row: Row, work: Work[Row], recorded: int | None) -> Row:
+def _refuse_other_length(row: Row[Report], recorded: int | None) -> Row[Report]:
     """Return the row, or a refusal if the file has another length than the table records: what it records may be of other rows."""
-    report: Any = getattr(row, "report", None)
+    report: Any = row.report
     if row.status != OK or recorded in (None, getattr(report, "old_bytes", recorded)):
         return row
     if report.output != report.file and not report.dry_run:
@@ -212,8 +212,8 @@ def _refuse_other_length(row: Row, work: Work[Row], recorded: int | None) -> Row
         f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its statistics and deletions may be of another file;"
         " restore the file, or let a writer of the table replace it"
     )
-    return work.row(path=row.path, status=REFUSED, reason=reason, exit_code=RefusedError.exit_code, seconds=row.seconds)
+    return Row(row.path, REFUSED, reason, RefusedError.exit_code, row.seconds)
 
 
-def _generator(rows: Iterator[Row]) -> Generator[Row, None, None]:
+def _generator(rows: Iterator[Row[Report]]) -> Generator[Row[Report], None, None]:
     yield from rows

@@ -16,7 +16,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.report.contents import FileContents
-from sbbf_tool.extensions.report.gather import gather_contents
+from sbbf_tool.extensions.report.gather import Gather
 from sbbf_tool.extensions.report.page import Page
 from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS
 from support.html_pages import parse_page
@@ -111,9 +111,7 @@ def test_a_column_that_only_some_files_have(lake, tmp_path, capsys):
 
 def synthetic_files(numbers: range) -> Iterator[FileContents]:
     """Yield the contents of files in partitions of 20, with 300 columns whose filters have rates from 1e-9 to 1."""
-    row = gather_contents(detailed=False, quick=True)(str(FIXTURES / "pyarrow-types-filters.parquet"))
-    assert row.report is not None
-    contents = row.report
+    contents = Gather(detailed=False, quick=True)(str(FIXTURES / "pyarrow-types-filters.parquet"))
     details = contents.filters[:2]
     for at in numbers:
         name = f"/lake/day={at // 20:05d}/part-{at:06d}-{'x' * 60}.parquet"

@@ -20,23 +20,26 @@ from sbbf_tool.file.table_file import copy_name, new_run, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK, REFUSED
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.table import Change
+from sbbf_tool.runner.work import Work
+from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.probe import Probe
+from sbbf_tool.verbs.verify import Verify
 from support.tables import each
 from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
 RUN = "0123456789abcdef"
 
 
-def change_with(table: JsonTable, work: works.Work, *columns: str, jobs: int = 1, **options: object) -> tuple[TableRun, list]:
+def change_with(table: JsonTable, work: Work, *columns: str, jobs: int = 1, **options: object) -> tuple[TableRun, list]:
     run = TableRun(table, Change("ADD BLOOM FILTERS", columns), **options)
     return run, list(run.rows(LocalRunner(jobs).run, work))
 
 
-def add(*columns: str, **options: object) -> works.Work:
-    return works.add(FilterSpec(columns), Edit(in_place=True, **options))
+def add(*columns: str, **options: object) -> Work:
+    return Work(AddFilter(FilterSpec(columns)), edit=Edit(in_place=True, **options), strict=True)
 
 
 def columns_with_filter(path: str) -> set[str]:
@@ -59,12 +62,12 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
     assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
     assert columns_with_filter(rows[0].report.output) == {"id"}
     fresh = JsonTable(Path(table.location), names)
-    answers = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.probe("user", ["7"]))]
+    answers = [*LocalRunner(1).run(Selection(table.name, table=fresh), Work(Probe("user", ["7"]), strict=True))]
     assert [[hit.value for hit in row.report.hits] for row in answers] == [["7"], [], []]
-    verified = [*LocalRunner(1).run(Selection(table.name, table=fresh), works.verify())]
+    verified = [*LocalRunner(1).run(Selection(table.name, table=fresh), Work(Verify(), strict=True))]
     assert {row.report.filters[0].column for row in verified} == {"user"}
     with pytest.raises(UsageError, match="there is no column 'nothing'; the columns of the table are id, user"):
-        list(LocalRunner(1).run(Selection(table.name, table=fresh), works.probe("nothing", ["7"])))
+        list(LocalRunner(1).run(Selection(table.name, table=fresh), Work(Probe("nothing", ["7"]), strict=True)))
 
 
 # Copies that no commit contains
@@ -153,7 +156,7 @@ def test_a_copy_whose_row_was_lost_is_deleted(tmp_path):
     table = make_table(tmp_path / "t")
     runner = LocalRunner(1)
 
-    def run_twice(selection: Selection, work: works.Work):
+    def run_twice(selection: Selection, work: Work):
         list(runner.run(selection, work))
         return runner.run(selection, work)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.editing.build import mistake
@@ -28,51 +28,42 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.parquet.splice import FilterPlace, decrypt_metadata
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.remove import COMPACTED, NEW_FOOTER, TRUNCATED, RemovedFilter, RemoveReport
-from sbbf_tool.storage.inputs import ensure_path
 from sbbf_tool.storage.spool import Spool
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileSystemLike
+    from sbbf_tool.verbs.verb import EditOptions
 
 
-def remove_filters(
-    path: str | os.PathLike[str],
-    columns: Iterable[str] = (),
-    *,
-    output: str | os.PathLike[str] | None = None,
-    in_place: bool = False,
-    compact: bool = False,
-    ours: bool = False,
-    dry_run: bool = False,
-    allow_table_files: bool = False,
-    keys: KeysLike = None,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> RemoveReport:
-    """Remove the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
+class RemoveFilter(ChangingVerb[RemoveReport]):
+    """Remove the filters of `columns` (if empty, of all columns).
 
     With `ours`, the file gets the bytes from before the first change by `sbbf`, whatever the filters: those of other writers stay, and
-    those that `sbbf` replaced or removed come back. This is refused if a filter of then is an error for `check`.
-
-    `strict` is as in `inspect`.
-
-    `filesystem` is refused, like an open file: give the path or URL of the file.
-
-    Raises NothingToDoError (none of the columns has a filter), RefusedError (a column has no filter, the footer is signed, the file belongs
-    to a table, ...), UnreadableError, UsageError, WriteError; the old file stays intact in every case.
+    those that `sbbf` replaced or removed come back. This is refused if a filter of then is an error for `check`. Raises NothingToDoError
+    (none of the columns has a filter) and RefusedError (a column has no filter, the footer is signed, the file belongs to a table, ...).
     """
-    ensure_path(path, filesystem)
-    edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
-    with edit.open(path) as change:
+
+    name = "remove-filter"
+    operation = "REMOVE"
+    report = RemoveReport
+    columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
+    compact: bool = opt("Drop the bytes of filters by other writers too", default=False)
+    ours: bool = opt("Restore what the file was before the first change by sbbf", default=False)
+
+    def ensure_valid(self) -> None:
+        if self.ours and (self.columns or self.compact):
+            raise UsageError("to restore a file, its columns are not chosen, and nothing is compacted")
+
+    def needs(self) -> Needs:
+        return Needs(data=True)
+
+    def on(self, change: OpenEdit) -> RemoveReport:
         file = change.file
-        names = as_names(columns)
-        if ours:
-            if names or compact:
-                raise UsageError("to restore a file, its columns are not chosen, and nothing is compacted", file=file.name)
+        names = tuple(self.columns)
+        if self.ours:
             return _restore(change)
-        chunks = _choose_chunks(file, names, strict)
-        patch, method = _plan(change, chunks, compact)
+        chunks = _choose_chunks(file, names, file.run.strict)
+        patch, method = _plan(change, chunks, self.compact)
         change.ensure_replaceable()
         report = partial(
             RemoveReport,
@@ -82,6 +73,19 @@ def remove_filters(
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
         )
         return change.publish(patch, report, partial(_compare, file, chunks))
+
+
+def remove_filters(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    compact: bool = False,
+    ours: bool = False,
+    strict: bool = True,
+    **options: Unpack[EditOptions],
+) -> RemoveReport:
+    """Remove filters of one file, writing to `output` or `in_place`; see `RemoveFilter`, and `Edit` for the options."""
+    return RemoveFilter(columns, compact, ours)(path, Edit(**options), strict=strict)
 
 
 def _restore(change: OpenEdit) -> RemoveReport:

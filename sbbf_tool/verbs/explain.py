@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
 from sbbf_tool.arguments import as_value
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
 from sbbf_tool.file.answers import EMPTY_FILTER, describe_unreadable, list_answers, query_damaged_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
-from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import Answer, by_dictionary, by_statistics, format_bounds, row_group_bytes
 from sbbf_tool.file.question import Question, question_of
@@ -30,12 +29,12 @@ from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import NO_FILTER
-from sbbf_tool.storage.inputs import find_input
+from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.storage.places import TableFinder
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.verbs.verb import ReadOptions
 
 _VerdictsOf: TypeAlias = Callable[..., tuple[EngineVerdict, ...]]
 """`list_verdicts` for the column and file of the question; facts about a filter refine the verdicts."""
@@ -44,32 +43,31 @@ STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "re
 """What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
 
 
-def explain(
-    path: Readable,
-    column: str,
-    value: object,
-    *,
-    engine_name: str | None = None,
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> ExplainReport:
+class Explain(ReadingVerb[ExplainReport]):
     """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
-    The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). A filter or dictionary whose bytes contradict
-    the format answers `cannot say`; `unreadable` lists it. `strict` is as in `probe`. Raises UsageError (no such column or engine, a value
-    that the column cannot hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, or a
-    dictionary page whose header states more than `max_page_bytes` uncompressed bytes).
+    The value is text or a Python object, as in `Probe`; None queries null (`column IS NULL`). A filter or dictionary whose bytes contradict
+    the format answers `cannot say`; `unreadable` lists it. Raises UsageError (no such column or engine, a value that the column cannot
+    hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, an oversized dictionary page).
     """
-    value = as_value(value)
-    engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
-    with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
+
+    name = "explain"
+    report = ExplainReport
+    column: str = opt("The column of the query")
+    value: object = opt("The value of the query", convert=as_value)
+    engine_name: str | None = opt("Only this engine", default=None)
+
+    def needs(self) -> Needs:
+        return Needs(columns=(self.column,), values=(self.value,))
+
+    def on(self, file: ParquetFile) -> ExplainReport:
+        column, value, strict = self.column, self.value, file.run.strict
+        engines = load_table().engines if self.engine_name is None else (find_engine(self.engine_name),)
         try:
             with file.locate_errors():
                 question = question_of(find_column(file.footer.columns, column), (value,), is_strict=strict)
         except NoColumnError as error:
-            missing = find_missing(file, path, column, strict=strict, tables=TableFinder())
+            missing = find_missing(file, file.run.path, column, strict=strict, tables=TableFinder())
             if missing is None:
                 raise
             return _explain_missing(file, missing, error, value)
@@ -96,6 +94,11 @@ def explain(
             named_columns=(NamedColumn(column, question.column.type_name),),
             unfit=question.unfit,
         )
+
+
+def explain(path: Readable, column: str, value: object, *, engine_name: str | None = None, **options: Unpack[ReadOptions]) -> ExplainReport:
+    """Explain what a query for one value reads of one file; see `Explain`, and `ReadingVerb` for the options."""
+    return Explain(column, value, engine_name)(path, **options)
 
 
 def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, value: object) -> ExplainReport:

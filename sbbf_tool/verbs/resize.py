@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
@@ -26,11 +26,10 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.resize import FilterSize, ResizedFilter, ResizeReport
-from sbbf_tool.storage.inputs import ensure_path
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileSystemLike
+    from sbbf_tool.verbs.verb import EditOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,39 +81,31 @@ class _Plan:
     """In a dry run: the sizes to which each filter can be folded."""
 
 
-def resize_filters(
-    path: str | os.PathLike[str],
-    columns: Iterable[str] = (),
-    *,
-    fpp: float | None = None,
-    num_bytes: int | None = None,
-    output: str | os.PathLike[str] | None = None,
-    in_place: bool = False,
-    dry_run: bool = False,
-    allow_table_files: bool = False,
-    keys: KeysLike = None,
-    force: bool = False,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> ResizeReport:
+class Resize(ChangingVerb[ResizeReport]):
     """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
 
     A filter that folding cannot resize is left unchanged; RefusedError is raised if no filter could be changed. If all filters already have
-    the size, the file is left unchanged, or is copied to `output`.
-
-    `strict` is as in `inspect`, `force` is as in `add_filters`: a filter that would be saturated keeps its size without `force`.
-
-    `filesystem` is refused, like an open file: give the path or URL of the file.
-
-    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
+    the size, the file is left unchanged, or is copied to the output. A filter that would be saturated keeps its size unless forced.
     """
-    ensure_path(path, filesystem)
-    target, names = Target(fpp, num_bytes), as_names(columns)
-    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, force=force)
-    with edit.open(path) as change:
-        file = change.file
+
+    name = "resize"
+    operation = "RESIZE"
+    report = ResizeReport
+    columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
+    fpp: float | None = opt("The smallest size with at most this false-positive rate", default=None)
+    num_bytes: int | None = opt("This size per row group", default=None)
+
+    def ensure_valid(self) -> None:
+        Target(self.fpp, self.num_bytes)
+
+    def needs(self) -> Needs:
+        return Needs(data=True)
+
+    def on(self, change: OpenEdit) -> ResizeReport:
+        file, names = change.file, tuple(self.columns)
         check_changeable(file)
-        plan = _plan(change, list(_stored_filters(file, choose_columns(file, names, strict=strict))), target, dry_run=dry_run)
+        stored = list(_stored_filters(file, choose_columns(file, names, strict=file.run.strict)))
+        plan = _plan(change, stored, Target(self.fpp, self.num_bytes))
         if plan.reasons and not change.filters:
             key, reason = next(iter(plan.reasons.items()))
             hint = "add a filter of that size in place of the old one"
@@ -133,6 +124,19 @@ def resize_filters(
             sizes=tuple(plan.sizes),
         )
         return change.publish(patch, report)
+
+
+def resize_filters(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    fpp: float | None = None,
+    num_bytes: int | None = None,
+    strict: bool = True,
+    **options: Unpack[EditOptions],
+) -> ResizeReport:
+    """Resize filters of one file, writing to `output` or `in_place`; see `Resize`, and `Edit` for the options."""
+    return Resize(columns, fpp, num_bytes)(path, Edit(**options), strict=strict)
 
 
 def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
@@ -161,14 +165,14 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 
-def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target, *, dry_run: bool) -> _Plan:
+def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target) -> _Plan:
     """Add folded filters to the edit; for other filters, record why folding does not reach the target."""
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column
         bloom = BloomFilter(change.file.read_bitset(stored))
         plan.old[key] = bloom.num_bytes, bloom.fpp
-        if dry_run:
+        if change.edit.dry_run:
             name = change.file.footer.columns[stored.column].name
             plan.sizes += [FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp) for fold in bloom.folds()]
         folded_filter, reason = target.fold(bloom)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
@@ -20,54 +20,50 @@ from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnreferencedRange
-from sbbf_tool.storage.inputs import find_input
+from sbbf_tool.storage.inputs import Readable
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.verbs.verb import ReadOptions
 
 _SATURATED = "saturated: it excludes fewer than half of the absent values"
 _EMPTY = "empty, but the column chunk has values: readers that use it find none of them"
 
 
-def inspect(
-    path: Readable,
-    columns: Iterable[str] = (),
-    *,
-    all_chunks: bool = False,
-    bitsets: bool = True,
-    search: bool = True,
-    keys: KeysLike = None,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> InspectReport:
+class Inspect(ReadingVerb[InspectReport]):
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
-    `columns` names the columns to inspect (if empty, all columns); `keys` decrypts encrypted columns. With `bitsets=False` only headers are
-    read: figures that need the bitset are None, and unreferenced bytes are not searched, as with `search=False`. A filter whose bytes
-    contradict the format is reported as `unreadable`.
-
-    A column that the file lacks is an error; unless `strict`, as for one of many files, the others are inspected, and NotApplicableError is
-    raised if the file lacks all of them.
-
-    Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key).
+    `columns` names the columns to inspect (if empty, all columns). With `bitsets=False` only headers are read: figures that need the bitset
+    are None, and unreferenced bytes are not searched, as with `search=False`. A filter whose bytes contradict the format is reported as
+    `unreadable`. Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key).
     """
-    with ParquetFile.open(find_input(path, filesystem), keys) as file:
-        names = as_names(columns)
-        chosen = file.find_columns(names, strict=strict)
-        file.expect_filters(chosen, whole=bitsets, headers_only=not bitsets)
+
+    name = "inspect"
+    report = InspectReport
+    columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
+    all_chunks: bool = opt("Also column chunks without a filter", default=False)
+    bitsets: bool = opt("Read the bits of filters, not only their headers", default=True)
+    search: bool = opt("Search for unreferenced bytes", default=True)
+
+    def needs(self) -> Needs:
+        return Needs(columns=tuple(self.columns))
+
+    def on(self, file: ParquetFile) -> InspectReport:
+        names = tuple(self.columns)
+        chosen = file.find_columns(names, strict=file.run.strict)
+        file.expect_filters(chosen, whole=self.bitsets, headers_only=not self.bitsets)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
-        places = None if all_chunks else file.footer.filter_places({column.index for column in chosen})
+        places = None if self.all_chunks else file.footer.filter_places({column.index for column in chosen})
         for row_group in range(file.footer.num_row_groups) if places is None or places else ():
             rows += [
-                _chunk_report(file, row_group, column, stored, bitsets)
+                _chunk_report(file, row_group, column, stored, self.bitsets)
                 for column in chosen
                 if places is None or (row_group, column.index) in places
             ]
         complete = len(chosen) == len(file.footer.columns) and not any(row.unreadable for row in rows)
-        unreferenced = unreferenced_ranges(file, stored) if complete and search and bitsets else []
+        unreferenced = unreferenced_ranges(file, stored) if complete and self.search and self.bitsets else []
         metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups if file.footer.has_encrypted_chunks else 0)
         locked = {at for number in numbers for at, meta in enumerate(file.footer.chunk_metas(number)) if meta.is_locked}
         return InspectReport(
@@ -78,7 +74,7 @@ def inspect(
             rows=metadata.num_rows or 0,
             row_groups=file.footer.num_row_groups,
             filters=tuple(rows),
-            columns=_totals(file, chosen, rows, all_chunks),
+            columns=_totals(file, chosen, rows, self.all_chunks),
             unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
             notes=(
                 *_other_file_notes(file),
@@ -89,6 +85,19 @@ def inspect(
             named_columns=file.name_columns(names),
             locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
+
+
+def inspect(
+    path: Readable,
+    columns: Iterable[str] = (),
+    *,
+    all_chunks: bool = False,
+    bitsets: bool = True,
+    search: bool = True,
+    **options: Unpack[ReadOptions],
+) -> InspectReport:
+    """Inspect the filters of one file; see `Inspect`, and `ReadingVerb` for the options."""
+    return Inspect(columns, all_chunks, bitsets, search)(path, **options)
 
 
 def _key_notes(file: ParquetFile) -> Iterator[str]:

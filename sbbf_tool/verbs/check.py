@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
@@ -22,70 +22,17 @@ from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
-from sbbf_tool.rules.filter_spec import request_filters
+from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
-from sbbf_tool.storage.inputs import find_input
+from sbbf_tool.storage.inputs import Readable
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.meter import Progress
-    from sbbf_tool.file.table_file import FileName
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.verbs.verb import ReadOptions
 
 PASSED, NOTED, FAILED, NOT_RUN, IN_BASELINE = "passed", "noted", "failed", "not run", "known"
-
-
-def check(
-    path: Readable,
-    policy: Policy | None = None,
-    *,
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    jobs: int | None = None,
-    progress: Progress | None = None,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> CheckReport:
-    """Run the rules on one file.
-
-    A required column that the file does not have is a finding (`ensure_columns` raises an error if no file has it), unless the file is one
-    of a table or `strict` is not set. So is a page whose header states more than `max_page_bytes` uncompressed bytes; such a page is not
-    read. `jobs` chunks are read concurrently, one per core if None. Raises UnreadableError (not a Parquet file), RefusedError (encrypted
-    footer without a key).
-    """
-    policy = policy or Policy()
-    running = [rule for rule in RULES if policy.why_not(rule) is None]
-    reads = max(rule.reads for rule in running)
-    with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes) as file:
-        required = policy.required
-        name = path if isinstance(path, TableFile) else file.name
-        declarations = [declaration for declaration in policy.limits.filters if declaration.matches(name)]
-        requests = request_filters(file, declarations)
-        verify: Verify | None = None
-        if reads is Reads.DATA:
-            from sbbf_tool.file.membership import verify_filter as verify
-
-        columns, sizes = file.footer.columns, requests.sizes
-        facts = gather(file, columns, reads, verify, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
-        facts = tuple(
-            replace(column, judge=requests.judges.get(index, "existence"), is_required=index in requests.required)
-            for index, column in enumerate(facts)
-        )
-        has_filter = any(column.filters for column in facts)
-        whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
-        missing = _find_missing_columns(file, required, strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
-        findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
-        return CheckReport(
-            file=file.name,
-            failed=any(SEVERITIES.index(finding.severity) <= SEVERITIES.index(policy.fail_on) for finding in findings),
-            fail_on=policy.fail_on,
-            rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
-            findings=findings,
-            named_columns=file.name_columns(required),
-            unreadable=unreadable_chunks(facts),
-            locked_columns=locked_columns(facts),
-        )
 
 
 class PolicyOfFiles(Protocol):
@@ -95,8 +42,94 @@ class PolicyOfFiles(Protocol):
     def required(self) -> tuple[str, ...]:
         """The columns that must have a filter in at least one file."""
 
+    @property
+    def quick(self) -> bool:
+        """Whether no file's data is read."""
+
     def of(self, path: str) -> Policy:
         """Return the policy of one file."""
+
+
+class Check(ReadingVerb[CheckReport]):
+    """Run the rules of `policy` on a file.
+
+    A required column that the file does not have is a finding (`ensure_columns` raises an error if no file has it), unless the file is one
+    of a table or `strict` is not set. So is a page that states more bytes than the limit; such a page is not read. With `brief`, the report
+    lists the rules with findings and, of all others, one per outcome. Raises UnreadableError (not a Parquet file), RefusedError (encrypted
+    footer without a key).
+    """
+
+    name = "check"
+    report = CheckReport
+    policy: PolicyOfFiles = opt("The rules and limits, for all files or by path", default=Policy())
+    brief: bool = opt("List rules without findings by their outcome alone", default=False)
+
+    def needs(self) -> Needs:
+        return Needs(data=not self.policy.quick, threads=True, columns=self.policy.required, filters=self.policy.required)
+
+    def table_specs(self) -> Iterable[FilterSpec]:
+        return self.policy.limits.filters if isinstance(self.policy, Policy) else ()
+
+    def request(self, path: FileName) -> tuple[object, ...]:
+        return (self.policy.of(os.fspath(path)),)
+
+    def failed(self, path: FileName, error: SbbfError) -> CheckReport:
+        name = os.fspath(path)
+        return self._shorten(report_unreadable(name, self.policy.of(name), error))
+
+    def on(self, file: ParquetFile) -> CheckReport:
+        path = file.run.path
+        return self._shorten(_check(file, self.policy.of(os.fspath(path) if isinstance(path, str | os.PathLike) else file.name)))
+
+    def _shorten(self, report: CheckReport) -> CheckReport:
+        if not self.brief:
+            return report
+        found = {finding.rule for finding in report.findings}
+        others = [outcome for outcome in report.rules if outcome.rule not in found]
+        # Of the rules that did not run, one has the reason of most.
+        by_reason = Counter(outcome.reason for outcome in others)
+        others.sort(key=lambda outcome: by_reason[outcome.reason], reverse=True)
+        kept = {outcome.outcome: outcome for outcome in reversed(others)}
+        return replace(report, rules=(*(outcome for outcome in report.rules if outcome.rule in found), *kept.values()))
+
+
+def check(path: Readable, policy: Policy | None = None, **options: Unpack[ReadOptions]) -> CheckReport:
+    """Run the rules on one file; see `Check`, and `ReadingVerb` for the options."""
+    return Check(policy or Policy())(path, **options)
+
+
+def _check(file: ParquetFile, policy: Policy) -> CheckReport:
+    path, strict, jobs, progress, _ = file.run
+    running = [rule for rule in RULES if policy.why_not(rule) is None]
+    reads = max(rule.reads for rule in running)
+    required = policy.required
+    name = path if isinstance(path, TableFile) else file.name
+    declarations = [declaration for declaration in policy.limits.filters if declaration.matches(name)]
+    requests = request_filters(file, declarations)
+    verify: Verify | None = None
+    if reads is Reads.DATA:
+        from sbbf_tool.file.membership import verify_filter as verify
+
+    columns, sizes = file.footer.columns, requests.sizes
+    facts = gather(file, columns, reads, verify, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
+    facts = tuple(
+        replace(column, judge=requests.judges.get(index, "existence"), is_required=index in requests.required)
+        for index, column in enumerate(facts)
+    )
+    has_filter = any(column.filters for column in facts)
+    whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
+    missing = _find_missing_columns(file, required, strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
+    findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
+    return CheckReport(
+        file=file.name,
+        failed=any(SEVERITIES.index(finding.severity) <= SEVERITIES.index(policy.fail_on) for finding in findings),
+        fail_on=policy.fail_on,
+        rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
+        findings=findings,
+        named_columns=file.name_columns(required),
+        unreadable=unreadable_chunks(facts),
+        locked_columns=locked_columns(facts),
+    )
 
 
 def ensure_columns(paths: Iterable[FileName], policies: PolicyOfFiles, keys: KeysLike = None) -> None:

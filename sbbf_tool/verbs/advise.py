@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import glob
 import os
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
 from sbbf_tool.advice.sample import describe_ndv_source, sample
@@ -38,10 +39,13 @@ from sbbf_tool.display import redact
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, ColumnSizes, QueryAdvice
+from sbbf_tool.reports.lake import PickledSurvey
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
+from sbbf_tool.verbs.verb import ReadingVerb, opt
 from sbbf_tool.writers.settings import build_settings, ensure_writer
 from sbbf_tool.writers.writer import FilteredColumn, Request
 
@@ -54,29 +58,28 @@ _Key = tuple[str, str]
 """A column's name and type."""
 
 
-def advise(
-    names: Readable | Iterable[Readable],
+class Survey(ReadingVerb[PickledSurvey]):
+    """Read what the footer, the dictionaries and the filters of a file say, for advice on the columns of all files."""
+
+    name = "advise"
+    report = PickledSurvey
+    queries: Iterable[Query] = opt("The expected queries", default=(), convert=lambda queries: tuple(as_iterable(queries)))
+
+    def on(self, file: ParquetFile) -> PickledSurvey:
+        return PickledSurvey(pickle.dumps(survey(file, tuple(self.queries))))
+
+
+def advise_open(
+    inputs: Iterable[Readable],
+    filesystem: FileSystemLike | None,
     *,
     queries: Iterable[str] = (),
-    fpp: float = DEFAULT_FPP,
-    engine_names: Iterable[str] = (),
-    all_types: bool = False,
-    emit: str | None = None,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
-    filesystem: FileSystemLike | None = None,
+    **options: Any,
 ) -> AdviceReport:
-    """Advise on the columns of all these files together; each of `names` is a file, a folder or a glob, or an open binary file.
-
-    With `filesystem` (of pyarrow or fsspec), the names are paths in it. Then, and for open files, the report has no fix.
-
-    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
-    assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
-    out unless `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all known ones).
-    `emit` names a writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there
-    is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has).
-    """
-    inputs = list(as_iterable(names))
+    """Advise on open files, or on files of a file system object, in this process; see `running.advise`."""
+    inputs = list(inputs)
     paths = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_set, limit = Keys.of(keys), max_page_bytes
@@ -85,18 +88,7 @@ def advise(
     surveys = (
         (path if isinstance(path, str) else _label(path, unnamed), _survey_file(path, parsed_queries, key_set, limit)) for path in files
     )
-    return advise_on_surveys(
-        paths,
-        surveys,
-        queries=parsed_queries,
-        fpp=fpp,
-        engine_names=engine_names,
-        all_types=all_types,
-        emit=emit,
-        keys=key_set,
-        limit=limit,
-        unnamed=unnamed,
-    )
+    return advise_on_surveys(paths, surveys, queries=parsed_queries, keys=key_set, limit=limit, unnamed=unnamed, **options)
 
 
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
@@ -109,7 +101,8 @@ def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> st
 
 def _survey_file(path: Readable | FileIn, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
     try:
-        return survey(path, queries, keys, limit)
+        with ParquetFile.open(path, keys, limit) as file:
+            return survey(file, queries)
     except SbbfError as error:
         return error
 

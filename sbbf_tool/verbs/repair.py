@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter_size import Sizing
@@ -21,8 +21,6 @@ from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
-from sbbf_tool.file.cross_check import CrossChecks
-from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
@@ -36,11 +34,11 @@ from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, Rule
 from sbbf_tool.storage import places
-from sbbf_tool.storage.inputs import ensure_path
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileSystemLike
+    from sbbf_tool.file.table_file import FileName
+    from sbbf_tool.verbs.verb import EditOptions
 
 
 class FilterFix(IntEnum):
@@ -88,89 +86,90 @@ _RULES = tuple(rule for rule in RULES if rule.name in FIXES)
 _QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 
 
-def repair(
-    path: str | os.PathLike[str],
-    columns: Iterable[str] = (),
-    *,
-    output: str | os.PathLike[str] | None = None,
-    in_place: bool = False,
-    drop: bool = False,
-    quick: bool = False,
-    dry_run: bool = False,
-    allow_table_files: bool = False,
-    keys: KeysLike = None,
-    jobs: int | None = None,
-    max_page_bytes: MaxPageBytes = None,
-    progress: Progress | None = None,
-    cross_checks: CrossChecks | None = None,
-    force: bool = False,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> RepairReport:
-    """Repair the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
+class Repair(ChangingVerb[RepairReport]):
+    """Repair the filters of `columns` (if empty, of all columns).
 
     Filters are first verified against the data, unless `quick`. Broken filters, and those that some readers refuse, are built again from
     the data where these can be read, and dropped where not; with `drop`, no filter is built: broken ones are dropped, and others stay. An
-    append that a crash interrupted is undone in place. A file with nothing to repair is left unchanged, or is copied to `output`. A page
-    whose header states more than `max_page_bytes` uncompressed bytes is not read.
-
-    `strict` is as in `inspect`, `cross_checks` and `force` are as in `add_filters`: a filter that would still be saturated is not rebuilt
-    without `force`.
-
-    `filesystem` is refused, like an open file: give the path or URL of the file.
-
-    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
+    append that a crash interrupted is undone in place. A file with nothing to repair is left unchanged, or is copied to the output. A
+    filter that would still be saturated is not rebuilt unless forced.
     """
-    ensure_path(path, filesystem)
-    names = as_names(columns)
-    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
-    if dry_run:
+
+    name = "repair"
+    operation = "REPAIR"
+    report = RepairReport
+    columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
+    drop: bool = opt("Build no filter: drop the broken ones", default=False)
+    quick: bool = opt("Do not verify filters against the data", default=False)
+
+    def needs(self) -> Needs:
+        return Needs(data=True, threads=True)
+
+    def before(self, path: FileName, edit: Edit) -> RepairReport | None:
+        if not edit.dry_run:
+            return None
         name, target = os.fsdecode(path), edit.target_of(path)
-        _, length = interrupted.undo(name, target, ring_of(name, keys), dry_run=True)
-        if length is not None:
-            with places.open_source(path) as source:
-                sizes, hashes = (source.size, length), (hash_end(source, source.size), hash_end(source, length))
-                return RepairReport(redact(path), redact(target), dry_run, *sizes, *hashes, truncated_to=length)
-    with edit.open(path) as open_edit:
-        file = open_edit.file
-        if open_edit.truncated_to is not None:
+        _, length = interrupted.undo(name, target, ring_of(name, edit.keys), dry_run=True)
+        if length is None:
+            return None
+        with places.open_source(path) as source:
+            sizes, hashes = (source.size, length), (hash_end(source, source.size), hash_end(source, length))
+            return RepairReport(redact(path), redact(target), True, *sizes, *hashes, truncated_to=length)
+
+    def on(self, change: OpenEdit) -> RepairReport:
+        file, names = change.file, tuple(self.columns)
+        if change.truncated_to is not None:
             # The report has the field `truncated_to` for this.
-            open_edit.warnings.clear()
-        facts = _facts(file, choose_columns(file, names, strict=strict) or list(file.footer.columns), quick, progress)
-        steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, drop)
+            change.warnings.clear()
+        facts = _facts(file, choose_columns(file, names, strict=file.run.strict) or list(file.footer.columns), self.quick)
+        steps, remaining = _plan_steps(_QUICK_RULES if self.quick else _RULES, facts, self.drop)
         _ensure_allowed(file, steps)
         if steps:
-            open_edit.ensure_replaceable()
-        if not dry_run:
-            open_edit.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
-            steps = dict(_without_left_out(steps, open_edit))
-        patch = open_edit.patch(
+            change.ensure_replaceable()
+        if not change.edit.dry_run:
+            change.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
+            steps = dict(_without_left_out(steps, change))
+        patch = change.patch(
             drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
             correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},
         )
         report = partial(
             RepairReport,
-            steps=tuple(_step_report(open_edit, patch, key, steps[key]) for key in sorted(steps)),
+            steps=tuple(_step_report(change, patch, key, steps[key]) for key in sorted(steps)),
             named_columns=file.name_columns(names),
             remaining=tuple(remaining),
-            needs_rebuild=_rules_to_rebuild(facts, remaining) if drop else (),
+            needs_rebuild=_rules_to_rebuild(facts, remaining) if self.drop else (),
             unreadable=unreadable_chunks(facts),
             locked_columns=locked_columns(facts),
-            truncated_to=open_edit.truncated_to,
-            cross_checked=open_edit.cross_checked,
-            not_cross_checked=open_edit.not_cross_checked,
-            saturated_filters=tuple(open_edit.saturated_filters),
+            truncated_to=change.truncated_to,
+            cross_checked=change.cross_checked,
+            not_cross_checked=change.not_cross_checked,
+            saturated_filters=tuple(change.saturated_filters),
         )
-        return open_edit.publish(patch, report, partial(_compare, open_edit, steps, patch))
+        return change.publish(patch, report, partial(_compare, change, steps, patch))
 
 
-def _facts(file: ParquetFile, columns: list[Column], quick: bool, progress: Progress | None) -> tuple[ColumnFacts, ...]:
+def repair(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    drop: bool = False,
+    quick: bool = False,
+    strict: bool = True,
+    max_page_bytes: MaxPageBytes = None,
+    **options: Unpack[EditOptions],
+) -> RepairReport:
+    """Repair filters of one file, writing to `output` or `in_place`; see `Repair`, and `Edit` for the options."""
+    edit = Edit(limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
+    return Repair(columns, drop, quick)(path, edit, strict=strict)
+
+
+def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
     from sbbf_tool.file.membership import verify_filter
 
-    return gather(file, columns, Reads.DATA, verify_filter, progress=progress)
+    return gather(file, columns, Reads.DATA, verify_filter, progress=file.run.progress)
 
 
 class _Step(NamedTuple):

@@ -20,8 +20,6 @@ from sbbf_tool.editing.choice import judge_filters
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.cross_check import CrossChecks
-from sbbf_tool.file.meter import Progress
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
@@ -29,60 +27,57 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.apply import NO_DECLARATION, ApplyReport, DeclaredColumn
 from sbbf_tool.reports.remove import RemovedFilter
 from sbbf_tool.rules.check_policy import Policy
-from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, request_filters
+from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, declare_for_table, request_filters
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, MISSING, SATISFIED, TOO_LARGE, WEAKER, Judgment, may_be_saturated
-from sbbf_tool.storage.inputs import ensure_path
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.table_file import FileName
-    from sbbf_tool.storage.inputs import FileSystemLike
 
 _SECONDS_PER_FILE = 0.0135
 _BYTES_PER_SECOND = 185e6
 """What one core took to change a file, of its size; see docs/explanation/million-files.md."""
 
 
-def apply(
-    path: str | os.PathLike[str],
-    policy: Policy,
-    *,
-    in_place: bool = False,
-    remove_undeclared: bool = False,
-    dry_run: bool = False,
-    allow_table_files: bool = False,
-    keys: KeysLike = None,
-    jobs: int | None = None,
-    max_page_bytes: MaxPageBytes = None,
-    progress: Progress | None = None,
-    cross_checks: CrossChecks | None = None,
-    filesystem: FileSystemLike | None = None,
-) -> ApplyReport:
-    """Compare a file with the filters that `policy.limits.filters` declares for it, and with `in_place` make it so.
+class Apply(ChangingVerb[ApplyReport]):
+    """Compare a file with those of the declarations that are for it, and make it so; a dry run only compares.
 
-    `remove_undeclared` also removes the filters that no declaration names. `dry_run` only compares, as without `in_place`. A declared
-    column that the file does not have is reported, and needs no filter. The other parameters are those of `add_filters`.
-
-    Raises UsageError if no declaration is for this file, RefusedError, UnreadableError, WriteError; the old file stays intact in every
-    case.
+    `remove_undeclared` also removes the filters that no declaration names. A declared column that the file does not have is reported, and
+    needs no filter.
     """
-    ensure_path(path, filesystem)
-    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    edit = Edit(None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs, progress, checks)
-    return apply_to_file(path, policy.limits.filters, edit, remove_undeclared=remove_undeclared)
 
+    name = "apply"
+    operation = "APPLY"
+    report = ApplyReport
+    declarations: Iterable[FilterSpec] = opt("The declared filters", convert=tuple)
+    remove_undeclared: bool = opt("Also remove the filters that are not declared", default=False)
 
-def apply_to_file(path: FileName, declarations: Iterable[FilterSpec], edit: Edit, *, remove_undeclared: bool = False) -> ApplyReport:
-    """Compare a file with the declarations that are for it; unless the edit is a dry run, change it. Raises the same errors as `apply`."""
-    matching = [declaration for declaration in declarations if declaration.matches(path)]
-    if not matching:
-        raise UsageError(NO_DECLARATION, file=os.fspath(path))
-    if not (edit.in_place or edit.allow_table_files or isinstance(path, TableFile)):
-        # What cannot be changed is no promise of what a change would do.
-        ensure_in_no_table(os.fsdecode(path), edit.reuse.tables)
-    with edit.open(path) as change:
-        file = change.file
-        requests = request_filters(file, matching)
+    def needs(self) -> Needs:
+        return Needs(data=True, data_in_dry_run=False, threads=True)
+
+    def skips(self, path: FileName) -> str | None:
+        return None if any(declaration.matches(path) for declaration in self.declarations) else NO_DECLARATION
+
+    def of_table(self, name: str) -> Apply:
+        of_table = declare_for_table(self.declarations, name)
+        if not of_table:
+            raise UsageError("no filters are declared for this table", file=name)
+        return Apply(of_table, self.remove_undeclared)
+
+    def request(self, path: FileName) -> tuple[object, ...]:
+        return tuple(declaration for declaration in self.declarations if declaration.matches(path)), self.remove_undeclared
+
+    def before(self, path: FileName, edit: Edit) -> None:
+        if reason := self.skips(path):
+            raise UsageError(reason, file=os.fspath(path))
+        if not (edit.in_place or edit.allow_table_files or isinstance(path, TableFile)):
+            # What cannot be changed is no promise of what a change would do.
+            ensure_in_no_table(os.fsdecode(path), edit.reuse.tables)
+
+    def on(self, change: OpenEdit) -> ApplyReport:
+        file, edit = change.file, change.edit
+        requests = request_filters(file, [declared for declared in self.declarations if declared.matches(_named(file))])
         check_changeable(file)
         for row_group, column in requests.sizes:
             ensure_buildable(file, row_group, file.footer.columns[column])
@@ -90,7 +85,7 @@ def apply_to_file(path: FileName, declarations: Iterable[FilterSpec], edit: Edit
         needless = {key for key in requests.sizes if _is_unattainable(file, key, requests, judgments[key], edit)}
         undeclared = _filters_of(file) - requests.sizes.keys()
         to_build = [key for key, judgment in judgments.items() if key not in needless and judgment.outcome != SATISFIED]
-        drop = {key for key in needless if judgments[key].outcome != MISSING} | (undeclared if remove_undeclared else set())
+        drop = {key for key in needless if judgments[key].outcome != MISSING} | (undeclared if self.remove_undeclared else set())
         builds = not edit.dry_run
         if builds:
             change.build({key: requests.sizes[key] for key in to_build})
@@ -110,6 +105,34 @@ def apply_to_file(path: FileName, declarations: Iterable[FilterSpec], edit: Edit
             ),
             partial(_compare, change, patch, drop),
         )
+
+
+def apply(
+    path: str | os.PathLike[str],
+    policy: Policy,
+    *,
+    in_place: bool = False,
+    remove_undeclared: bool = False,
+    dry_run: bool = False,
+    allow_table_files: bool = False,
+    keys: KeysLike = None,
+    jobs: int | None = None,
+    max_page_bytes: MaxPageBytes = None,
+) -> ApplyReport:
+    """Compare one file with the filters that `policy.limits.filters` declares for it, and `in_place` make it so; see `Apply` and `Edit`.
+
+    `dry_run` only compares, as without `in_place`. Raises UsageError if no declaration is for this file.
+    """
+    limit = PageLimit.of(max_page_bytes, jobs)
+    edit = Edit(None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs)
+    return Apply(policy.limits.filters, remove_undeclared)(path, edit)
+
+
+def _named(file: ParquetFile) -> FileName:
+    """Return what the file was opened by, which knows the partition of a file of a table."""
+    path = file.run.path
+    assert isinstance(path, str | os.PathLike)
+    return path
 
 
 def _filters_of(file: ParquetFile) -> set[ChunkKey]:

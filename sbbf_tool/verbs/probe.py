@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.answers import expect_answers, find_hits, query_damaged_filter
@@ -14,14 +14,14 @@ from sbbf_tool.file.texts import values_of
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, ProbeReport, QueriedValue
-from sbbf_tool.storage.inputs import find_input
+from sbbf_tool.storage.inputs import Readable
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
-    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.question import Question
     from sbbf_tool.parquet.columns import Column
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.verbs.verb import ReadOptions
 
     Compared = bool | Callable[[object], bool]
     """All values, none, or those that a function accepts."""
@@ -29,41 +29,44 @@ if TYPE_CHECKING:
 _OTHER_TYPE = "the values are of another type than the column, and filters show no conversion"
 
 
-def probe(
-    path: Readable,
-    column: str,
-    values: object,
-    *,
-    dialect: str | None = None,
-    keys: KeysLike = None,
-    reuse: Reuse | None = None,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-    compares: Callable[[Column], Compared] | None = None,
-) -> ProbeReport:
+class Probe(ReadingVerb[ProbeReport]):
     """Query the filters of `column` for each value: which row groups may hold it.
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
     `null` unless the column holds text or bytes of variable length. Only an absence is certain. Filters of a draft of the format
     answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
-    it; filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
-    table to parse schema and values once. A column that the file lacks is an error; unless `strict`, as for one of many files, its values
-    are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers `cannot say`; `unreadable`
-    lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is said, as of values that
-    `compares` does not accept for the column. Raises UsageError (no such column or dialect; with `strict`, only values that the column
-    cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a key) and AuthenticationError (encrypted
-    bytes that their writer did not write).
+    it; filters of the released format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of
+    many files, its values are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers
+    `cannot say`; `unreadable` lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is
+    said, as of values that `compares` does not accept for the column. Raises UsageError (no such column or dialect; with `strict`, only
+    values that the column cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a key) and
+    AuthenticationError (encrypted bytes that their writer did not write).
     """
-    value_list = values_of(values)
-    draft = None if dialect is None else _find_dialect(dialect)
-    reuse = reuse or Reuse()
-    with ParquetFile.open(find_input(path, filesystem), keys, reuse=reuse) as file:
+
+    name = "probe"
+    report = ProbeReport
+    column: str = opt("The column to query")
+    values: object = opt("The values to look for", convert=values_of)
+    dialect: str | None = opt("Query filters of this draft of the format too", default=None)
+    compares: Callable[[Column], Compared] | None = opt("What decides which values can be compared with a column", default=None)
+
+    def ensure_valid(self) -> None:
+        if self.dialect is not None:
+            _find_dialect(self.dialect)
+
+    def needs(self) -> Needs:
+        return Needs(columns=(self.column,), values=self.values)
+
+    def on(self, file: ParquetFile) -> ProbeReport:
+        column, value_list, compares = self.column, values_of(self.values), self.compares
+        draft = None if self.dialect is None else _find_dialect(self.dialect)
+        strict, reuse = file.run.strict, file.run.reuse or Reuse()
         try:
             with file.locate_errors():
                 leaf = reuse.find_column(file.footer.columns, column)
                 question, others = _ask(reuse, leaf, value_list, compares, strict=strict)
         except NoColumnError as error:
-            missing = find_missing(file, path, column, strict=strict, tables=reuse.tables)
+            missing = find_missing(file, file.run.path, column, strict=strict, tables=reuse.tables)
             if missing is None:
                 raise
             return _probe_missing(file, missing, error, value_list)
@@ -98,6 +101,11 @@ def probe(
             notes=tuple(dict.fromkeys(literal.note for literal in question.row.special.values() if literal.note is not None)),
             queried=question.queried if compares is None else (),
         )
+
+
+def probe(path: Readable, column: str, values: object, *, dialect: str | None = None, **options: Unpack[ReadOptions]) -> ProbeReport:
+    """Query the filters of one file; see `Probe`, and `ReadingVerb` for the options."""
+    return Probe(column, values, dialect)(path, **options)
 
 
 def _ask(

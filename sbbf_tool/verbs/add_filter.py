@@ -14,15 +14,13 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, most_bytes, report_of
 from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
-from sbbf_tool.editing.edit import Edit, PrebuiltFilters
-from sbbf_tool.file.cross_check import CrossChecks
-from sbbf_tool.file.meter import Progress
+from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Rebuild
@@ -34,81 +32,48 @@ from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
-from sbbf_tool.storage.inputs import ensure_path
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.storage.inputs import FileSystemLike
+    from sbbf_tool.file.table_file import FileName
+    from sbbf_tool.verbs.verb import EditOptions
 
 
-def add_filters(
-    path: str | os.PathLike[str],
-    columns: Iterable[str],
-    *,
-    output: str | os.PathLike[str] | None = None,
-    in_place: bool = False,
-    append: bool = False,
-    fpp: float = DEFAULT_FPP,
-    ndv: int | None = None,
-    max_bytes: int | Mapping[str, int] | None = None,
-    rebuild: Rebuild | None = None,
-    dry_run: bool = False,
-    allow_table_files: bool = False,
-    keys: KeysLike = None,
-    jobs: int | None = None,
-    max_page_bytes: MaxPageBytes = None,
-    progress: Progress | None = None,
-    cross_checks: CrossChecks | None = None,
-    force: bool = False,
-    strict: bool = True,
-    filesystem: FileSystemLike | None = None,
-) -> AddReport:
-    """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
+class AddFilter(ChangingVerb[AddReport]):
+    """Add the filters of `spec` that a file lacks to each of its row groups.
 
-    `fpp` is the target false-positive rate. The size of a filter follows from its values, or from `ndv` if given, and is at most
-    `max_bytes` (one number, or one per column). An encrypted column gets an encrypted filter, which needs the keys of the column and of the
-    footer in `keys`. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart;
-    `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, `output` is an exact copy. `dry_run` reads the
-    footer and existing filters, and reports how many filters would be built. `append`, with `in_place`, writes to the end of the file
-    itself instead of a copy: a reader that opens the file during the write fails, and a journal beside the file is used to undo a write
-    that a crash interrupted. `jobs` chunks are processed concurrently, one per core if None. A page whose header states more than
-    `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+    The size of a filter follows from its values, or from the spec's `ndv`. An encrypted column gets an encrypted filter, which needs the
+    keys of the column and of the footer. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters
+    apart; `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, the output is an exact copy. A dry run
+    reads the footer and existing filters, and reports how many filters would be built.
 
     A filter is left out if its measured FPP is above 0.5 and above ten times the target: `saturated_filters` of the report lists it, and
-    RefusedError is raised if no other filter is to be added. `force` writes it too.
-
-    `strict` is as in `inspect`.
-
-    Calls that share `cross_checks` check each kind of column chunk against pyarrow only once.
-
-    `filesystem` is refused, like an open file: give the path or URL of the file.
-
-    Raises RefusedError if the change would be unsafe (the message says how to make it safe), UnreadableError, UsageError, WriteError;
-    the old file stays intact in every case.
+    RefusedError is raised if no other filter is to be added, unless the edit forces it.
     """
-    ensure_path(path, filesystem)
-    ensure_rebuild(rebuild)
-    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
-    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
-    edit = Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks, force)
-    return add_to_file(path, spec, edit, rebuild=rebuild, strict=strict)
 
+    name = "add-filter"
+    operation = "ADD"
+    report = AddReport
+    spec: FilterSpec = opt("Columns, rate and sizes")
+    rebuild: Rebuild | None = opt("Rebuild existing filters: those that could be better, or all", default=None)
 
-def add_to_file(
-    path: str | os.PathLike[str],
-    spec: FilterSpec,
-    edit: Edit,
-    prebuilt: PrebuiltFilters | None = None,
-    *,
-    rebuild: Rebuild | None = None,
-    strict: bool = True,
-) -> AddReport:
-    """Add the filters of `spec` that a file lacks; its filters in `prebuilt` are not rebuilt. Raises the same errors as `add_filters`."""
-    with edit.open(path, prebuilt) as change:
+    def ensure_valid(self) -> None:
+        ensure_rebuild(self.rebuild)
+
+    def needs(self) -> Needs:
+        return Needs(data=True, data_in_dry_run=False, threads=True, together=True)
+
+    def changed_columns(self) -> tuple[str, ...]:
+        return self.spec.columns
+
+    def request(self, path: FileName) -> tuple[object, ...]:
+        return self.spec, self.rebuild
+
+    def on(self, change: OpenEdit) -> AddReport:
         file = change.file
-        choice = choose_chunks(file, spec, rebuild, strict=strict)
+        choice = choose_chunks(file, self.spec, self.rebuild, strict=file.run.strict)
         chunks = choice.sizes
-        if edit.dry_run:
+        if change.edit.dry_run:
             change.ensure_buildable(chunks)
         else:
             change.build(chunks)
@@ -132,13 +97,34 @@ def add_to_file(
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
             saturated_filters=tuple(change.saturated_filters),
-            planned_filters=len(chunks) if edit.dry_run else 0,
-            planned_bytes=most_bytes(file, chunks) if edit.dry_run else 0,
+            planned_filters=len(chunks) if change.edit.dry_run else 0,
+            planned_bytes=most_bytes(file, chunks) if change.edit.dry_run else 0,
             data_bytes=sum(chunk_bytes(file, key) for key in chunks),
-            undo=None if change.is_copied else _undo(file, edit, patch),
+            undo=None if change.is_copied else _undo(file, change.edit, patch),
             leftover_bytes=change.leftover_bytes(patch),
         )
         return change.publish(patch, report)
+
+
+def add_filters(
+    path: str | os.PathLike[str],
+    columns: Iterable[str],
+    *,
+    append: bool = False,
+    fpp: float = DEFAULT_FPP,
+    ndv: int | None = None,
+    max_bytes: int | Mapping[str, int] | None = None,
+    rebuild: Rebuild | None = None,
+    strict: bool = True,
+    max_page_bytes: MaxPageBytes = None,
+    **options: Unpack[EditOptions],
+) -> AddReport:
+    """Add a filter to every row group of `columns` of one file, writing to `output` or `in_place`; see `AddFilter`, and `Edit` for options.
+
+    `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or one per column).
+    """
+    edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
+    return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild)(path, edit, strict=strict)
 
 
 def _undo(file: ParquetFile, edit: Edit, patch: Patch) -> Fix | None:

@@ -1,1 +1,0 @@
-"""Operations, one module per verb. Each operation returns a report and prints nothing."""

@@ -1,0 +1,213 @@
+"""`run`: carry a verb to files, wherever they are.
+
+for row in run(Probe("user_id", [42]), "lake/**"):                 reads lazily, in the order of the files
+    print(row.path, row.report)
+
+run(AddFilter(spec), "lake", edit=Edit(in_place=True))             works when called, and returns a `Summary`
+
+with run(AddFilter(spec), "lake", edit=Edit(in_place=True), errors="return") as rows:
+    for row in rows: ...                                           streams rows; a table commits when the block ends
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.reports.rows import FAILED, REFUSED, Row
+from sbbf_tool.runner.declared_files import leave_out_old_files
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.table import Change, TableChange, find_table, is_table
+from sbbf_tool.runner.work import Work
+
+if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.reports.change import ChangeReport
+    from sbbf_tool.runner.runner import Runner
+    from sbbf_tool.runner.state import State
+    from sbbf_tool.verbs.verb import ChangingVerb, ReadingVerb, Verb
+
+    Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+Report = TypeVar("Report")
+Changed = TypeVar("Changed", bound="ChangeReport")
+_MOST_ERRORS = 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did that changed files."""
+
+    files: Mapping[str, int]
+    """Number of files by status: `ok`, `skipped`, `refused` and `failed`."""
+    errors: tuple[str, ...]
+    """The first 20 files that were refused or failed, each with the reason."""
+    commits: tuple[Any, ...] = ()
+    """The commits of a table."""
+    vanished: tuple[str, ...] = ()
+    """Files of a table that other commits replaced or removed before this run could."""
+
+
+@overload
+def run(
+    verb: ReadingVerb[Report],
+    paths: Paths,
+    *,
+    where: str | None = None,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = False,
+    jobs: int | None = None,
+    on: Runner | None = None,
+    state: str | os.PathLike[str] | None = None,
+) -> Iterator[Row[Report]]: ...
+@overload
+def run(
+    verb: ChangingVerb[Any],
+    paths: Paths,
+    *,
+    edit: Edit,
+    where: str | None = None,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = False,
+    jobs: int | None = None,
+    on: Runner | None = None,
+    state: str | os.PathLike[str] | None = None,
+    errors: Literal["raise"] = "raise",
+) -> Summary: ...
+@overload
+def run(
+    verb: ChangingVerb[Changed],
+    paths: Paths,
+    *,
+    edit: Edit,
+    where: str | None = None,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = False,
+    jobs: int | None = None,
+    on: Runner | None = None,
+    state: str | os.PathLike[str] | None = None,
+    errors: Literal["return"],
+) -> AbstractContextManager[Iterator[Row[Changed]]]: ...
+def run(
+    verb: Verb[Any],
+    paths: Paths,
+    *,
+    edit: Edit | None = None,
+    where: str | None = None,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    strict: bool = False,
+    jobs: int | None = None,
+    on: Runner | None = None,
+    state: str | os.PathLike[str] | None = None,
+    errors: str = "raise",
+) -> Any:
+    """Carry `verb` to each of the files.
+
+    Each of `paths`, which may be an iterator, is a file, a folder, a glob or a URL; or there is one path, the root of a table or its name.
+    `where` is a predicate on partitions, such as `dt >= '2026-01-01'`. `keys`, `max_page_bytes` and `strict` are as in `ReadingVerb`.
+    `jobs` is the maximum number of workers on this machine (one per core if None); `on` is another runner, such as `spark.runner.Spark`.
+    `state` is an SQLite file that keeps outcomes: files that are unchanged since are not opened. `edit` says how files are changed.
+
+    A failure in one file is its row. Raises UsageError, UnreadableError (a name that means no file) and RefusedError (a table that cannot
+    be changed) for the run as a whole.
+    """
+    files = _Run(verb, paths, edit, where, keys, max_page_bytes, strict, jobs, on, state)
+    if not verb.changes:
+        return files.rows()
+    if errors == "return":
+        return files.stream()
+    if errors != "raise":
+        raise UsageError(f"errors must be 'raise' or 'return', not {errors!r}")
+    counts, reasons = Counter[str](), list[str]()
+    for row in files.rows():
+        counts[row.status] += 1
+        if row.status in (REFUSED, FAILED) and len(reasons) < _MOST_ERRORS:
+            reasons.append(f"{row.path}: {row.reason}")
+    change = files.change
+    done = ((), ()) if change is None else (tuple(change.commits), tuple(change.vanished))
+    return Summary(dict(counts), tuple(reasons), *done)
+
+
+class _Run:
+    """A verb with its files."""
+
+    def __init__(
+        self,
+        verb: Verb[Any],
+        paths: Paths,
+        edit: Edit | None,
+        where: str | None,
+        keys: KeysLike,
+        max_page_bytes: MaxPageBytes,
+        strict: bool,
+        jobs: int | None,
+        on: Runner | None,
+        state: str | os.PathLike[str] | None,
+    ) -> None:
+        items = as_iterable(paths)
+        names = items if isinstance(items, Iterator) else tuple(map(os.fsdecode, items))
+        table = None
+        if isinstance(names, tuple):
+            if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
+                raise UsageError("a table is the only path of a run", file=name)
+            table = find_table(names[0]) if len(names) == 1 else None
+        self._selection = Selection(names, None if where is None else parse_predicate(where), table=table)
+        self.change: TableChange | None = None
+        """The change of a table."""
+        if table is not None:
+            verb = verb.of_table(table.name)
+        elif specs := verb.table_specs():
+            self._selection = leave_out_old_files(self._selection, specs)
+        if edit is not None:
+            limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
+            edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
+        self._work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
+        self._runner = LocalRunner(jobs) if on is None else on
+        self._state: State | None = None
+        if state is not None:
+            from sbbf_tool.runner.state import State
+
+            self._state = State(state, writes=not self._work.is_dry_run)
+        if table is not None and edit is not None:
+            self.change = table.begin(
+                Change(f"{verb.operation} BLOOM FILTERS", verb.changed_columns()),
+                self._selection.where,
+                files_per_commit=edit.files_per_commit,
+                conditional_put=edit.conditional_put,
+                dry_run=edit.dry_run,
+                keys=edit.keys,
+                may_lack_columns=not verb.changed_columns(),
+            )
+
+    def rows(self) -> Generator[Row[Any], None, None]:
+        """Yield the row of each file."""
+        with self._runner as runner:
+            carry = runner.run
+            if self._state is not None:
+                from sbbf_tool.runner.incremental import IncrementalRunner
+
+                carry = IncrementalRunner(runner, self._state).run
+            yield from carry(self._selection, self._work) if self.change is None else self.change.rows(carry, self._work)
+
+    @contextmanager
+    def stream(self) -> Iterator[Iterator[Row[Any]]]:
+        """Yield the rows; at the end of the block, do the rest of the work, unless it ends with an exception."""
+        with closing(self.rows()) as rows:
+            yield rows
+            for _ in rows:
+                pass

@@ -1,0 +1,114 @@
+"""A verb on its way to files: what a run gives it, and the row of each file. It can be sent to other processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.reports.rows import REFUSED, SKIPPED, Row
+from sbbf_tool.runner.failures import failure, interrupt_of
+
+if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.meter import Progress
+    from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.table_file import FileName, TableFiles
+    from sbbf_tool.verbs.verb import Verb
+
+Report = TypeVar("Report", covariant=True)
+
+
+class Work(Generic[Report]):
+    """A verb with the keys, limits and table of a run."""
+
+    __slots__ = ("given", "needs", "table_files", "verb")
+
+    def __init__(
+        self,
+        verb: Verb[Report],
+        *,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        strict: bool = False,
+        edit: Edit | None = None,
+        table_files: TableFiles | None = None,
+    ) -> None:
+        """`edit`, of a verb that changes files, has the keys and the limit of the run. See `ReadingVerb` for the others.
+
+        `table_files` is what the work needs to know of the files, if they belong to a table.
+        """
+        from sbbf_tool.verbs.verb import Given
+
+        self.verb = verb
+        self.needs = verb.needs()
+        self.given = Given(keys, max_page_bytes, strict, Reuse(), edit)
+        self.table_files = table_files
+
+    def of_table(self, table_files: TableFiles | None) -> Work[Report]:
+        """Return the same work on files of a table."""
+        given = self.given
+        options: dict[str, Any] = {"keys": given.keys, "max_page_bytes": given.max_page_bytes, "strict": given.strict, "edit": given.edit}
+        return Work(self.verb, table_files=table_files, **options)
+
+    def only(self, paths: Collection[str]) -> Work[Report]:
+        """Return the same work with what it needs for these files alone, to send it to another process."""
+        return self if self.table_files is None else self.of_table(self.table_files.only(paths))
+
+    @property
+    def row(self) -> Any:
+        """The type of the rows, with that of the reports, for Arrow."""
+        return Row[self.verb.report]  # type: ignore[name-defined]
+
+    @property
+    def changes(self) -> bool:
+        """Whether the work changes files; if so, links in a listing are skipped."""
+        return self.verb.changes
+
+    @property
+    def is_dry_run(self) -> bool:
+        return self.given.edit is not None and self.given.edit.dry_run
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether the work reads the data of a file, not only its footer and filters."""
+        return self.needs.data and (self.needs.data_in_dry_run or not self.is_dry_run)
+
+    @property
+    def publishes_together(self) -> bool:
+        """Whether small files may be published together."""
+        return self.needs.together and self.given.edit is not None and self.given.edit.in_place
+
+    def file(self, path: str) -> FileName:
+        """Return the name by which the work opens the file with this path."""
+        return path if self.table_files is None else self.table_files.file(path)
+
+    def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
+        """Return the row of one file; a failure is reported in the row."""
+        started = time.monotonic()
+        file, verb = self.file(path), self.verb
+        name = os.fspath(file)
+        error: Exception
+        report: Report | None
+        try:
+            if not path:
+                raise UsageError("the path is null or empty", hint="leave such rows out")
+            if (reason := verb.skips(file)) is not None:
+                return Row(name, SKIPPED, reason)
+            report = verb.carry(file, self.given, jobs, progress)
+            status, reason = verb.outcome(file, report)
+        except SbbfError as failed:
+            error, report = failed, verb.failed(file, failed)
+        except Exception as unexpected:
+            if (interrupt := interrupt_of(unexpected)) is not None:
+                raise interrupt from None
+            error, report = unexpected, None
+        else:
+            exit_code = RefusedError.exit_code if status == REFUSED else 0
+            return Row(name, status, reason, exit_code, time.monotonic() - started, report)
+        fields: dict[str, Any] = failure(file, error)
+        return Row(path=name, seconds=time.monotonic() - started, report=report, error=error, **fields)

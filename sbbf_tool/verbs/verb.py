@@ -1,0 +1,291 @@
+"""A verb is a value: it says what is wanted of a file, and nothing about which files, keys or workers.
+
+    Probe("user_id", [42])("events.parquet")              the report of one file
+    run(Probe("user_id", [42]), "lake/**")                 a row for each of many files, see running.run
+
+A verb is equal to another with the same fields, prints as the call that makes it, and is sent to other processes by its fields. To type
+checkers it is a frozen dataclass; `@dataclass` would take a millisecond of each start for every verb.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar, dataclass_transform, overload
+
+from sbbf_tool.errors import ChangedError, SbbfError
+from sbbf_tool.file.parquet_file import FileRun, ParquetFile
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.reports.rows import OK
+from sbbf_tool.storage.inputs import ensure_path, find_input
+
+if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit, OpenEdit
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.meter import Progress
+    from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.table_file import FileName
+    from sbbf_tool.reports.change import ChangeReport
+    from sbbf_tool.rules.filter_spec import FilterSpec
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+
+    class ReadOptions(TypedDict, total=False):
+        """The options of functions that read one file; see `ReadingVerb`."""
+
+        filesystem: FileSystemLike | None
+        keys: KeysLike
+        max_page_bytes: MaxPageBytes
+        strict: bool
+        jobs: int | None
+
+    class EditOptions(TypedDict, total=False):
+        """The options of functions that change one file; see `Edit`."""
+
+        output: str | os.PathLike[str] | None
+        in_place: bool
+        dry_run: bool
+        allow_table_files: bool
+        keys: KeysLike
+        jobs: int | None
+        force: bool
+
+
+Report = TypeVar("Report", covariant=True)
+Changed = TypeVar("Changed", bound="ChangeReport", covariant=True)
+T = TypeVar("T")
+
+_FIRST_PAUSE = 0.05
+
+
+class Field(NamedTuple):
+    """A field of a verb. Its description is the help of its option."""
+
+    description: str
+    default: Any = ...
+    convert: Callable[[Any], Any] | None = None
+
+
+@overload
+def opt(description: str, *, convert: Callable[[Any], Any] | None = None) -> Any: ...
+@overload
+def opt(description: str, *, default: T, convert: Callable[[Any], Any] | None = None) -> T: ...
+def opt(description: str, *, default: Any = ..., convert: Callable[[Any], Any] | None = None) -> Any:
+    """Declare a field of a verb; `convert` makes what is stored of what is given, also of what it has made."""
+    return Field(description, default, convert)
+
+
+class Needs(NamedTuple):
+    """What a run must know of a verb to plan it."""
+
+    data: bool = False
+    """The data of files, not only footers and filters."""
+    data_in_dry_run: bool = True
+    threads: bool = False
+    """The verb processes several column chunks of a file concurrently."""
+    together: bool = False
+    """Small files may be published together: the verb opens each file only once."""
+    columns: tuple[str, ...] = ()
+    """The columns that a table must have; a file of the table need not have them."""
+    filters: tuple[str, ...] = ()
+    """The columns that must have filters, and so values in the files of a table."""
+    values: Any = None
+    """The values that are looked for in the first of these columns; None for a verb that answers nothing about values."""
+
+
+class Given(NamedTuple):
+    """What a run gives every file, besides the verb. It is in no report; its caches are empty in each new process."""
+
+    keys: KeysLike = None
+    max_page_bytes: MaxPageBytes = None
+    strict: bool = False
+    reuse: Reuse | None = None
+    edit: Edit | None = None
+    """How files are changed, with the keys and the limit; None for a verb that reads."""
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(opt,))
+class Verb(Generic[Report]):
+    """What is wanted of a file: a verb that reads, or one that changes files."""
+
+    name: ClassVar[str]
+    """The name of the command."""
+    report: ClassVar[type]
+    """The class of the reports, which Spark and Parquet need before the first row."""
+    fields: ClassVar[dict[str, Field]] = {}
+    changes: ClassVar[bool] = False
+    """Whether the verb changes files."""
+    operation: ClassVar[str] = ""
+    """The first word of what a commit of a table records, such as `ADD`, for a verb that changes files."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        cls.fields = {**cls.fields, **own}
+        for name in own:
+            delattr(cls, name)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        kind = type(self).__name__
+        if len(values) > len(self.fields):
+            raise TypeError(f"{kind} takes {len(self.fields)} arguments, not {len(values)}")
+        given = dict(zip(self.fields, values, strict=False))
+        if wrong := [name for name in named if name in given or name not in self.fields]:
+            raise TypeError(f"{kind} takes no argument {wrong[0]!r}, or takes it once")
+        given |= named
+        for name, field in self.fields.items():
+            value = given.get(name, field.default)
+            if value is ...:
+                raise TypeError(f"{kind} needs {name}")
+            object.__setattr__(self, name, value if field.convert is None else field.convert(value))
+        self.ensure_valid()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.fields)
+
+    def __reduce__(self) -> tuple[type[Verb[Report]], tuple[object, ...]]:
+        return type(self), self._values()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._values()))
+
+    def __repr__(self) -> str:
+        fields = ((name, field.default, getattr(self, name)) for name, field in self.fields.items())
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, default, value in fields if value != default)})"
+
+    def ensure_valid(self) -> None:
+        """Raise UsageError if the fields contradict each other."""
+
+    def needs(self) -> Needs:
+        """Return what a run must know of the verb, computed from the fields."""
+        return Needs()
+
+    def skips(self, path: FileName) -> str | None:
+        """Return why the verb does not look at a file at all; None if it does."""
+        return None
+
+    def of_table(self, name: str) -> Verb[Report]:
+        """Return the verb for all files of the table with this name. Raises UsageError if it says nothing about the table."""
+        return self
+
+    def changed_columns(self) -> tuple[str, ...]:
+        """Return the names of the columns that a commit of a table records, and that the table must have; empty for all."""
+        return tuple(getattr(self, "columns", ()))
+
+    def table_specs(self) -> Iterable[FilterSpec]:
+        """Return the specs by which tables are named whose old files the verb leaves out."""
+        return ()
+
+    def request(self, path: FileName) -> tuple[object, ...] | None:
+        """Return all that determines the outcome for a file besides the file, as values that `repr` describes completely.
+
+        None if the state of runs does not hold outcomes of the verb.
+        """
+        return None
+
+    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
+        """Return the report of one file of a run; `jobs` threads may process it, and `progress` is called as they do."""
+        raise NotImplementedError
+
+    def outcome(self, path: FileName, report: Any) -> tuple[str, str | None]:
+        """Return the status of a file with this report, and the reason if the status is not `ok`."""
+        return OK, None
+
+    def failed(self, path: FileName, error: SbbfError) -> Report | None:
+        """Return the report of a file that could not be processed, if the verb has one."""
+        return None
+
+
+class ReadingVerb(Verb[Report]):
+    """A verb that reads."""
+
+    def on(self, file: ParquetFile) -> Report:
+        """Return the report of an open file; `file.run` has what the run gives."""
+        raise NotImplementedError
+
+    def __call__(
+        self,
+        path: Readable,
+        *,
+        filesystem: FileSystemLike | None = None,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        strict: bool = True,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+        reuse: Reuse | None = None,
+    ) -> Report:
+        """Return the report of one file.
+
+        `path` is a path or URL, an open binary file or, with `filesystem` (of pyarrow or fsspec), a path in it. `keys` are those of
+        encrypted columns. A page whose header states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`). `jobs`
+        column chunks are processed concurrently, one per core if None. A column that the file lacks is an error; unless `strict`, as for
+        one of many files, the verb works on the columns that the file has, and raises NotApplicableError if it has none of them.
+        """
+        with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes, reuse) as file:
+            file.run = FileRun(path, strict, jobs, progress, reuse or Reuse())
+            return self.on(file)
+
+    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
+        options: dict[str, Any] = {"jobs": jobs, "progress": progress}
+        return self(path, keys=given.keys, max_page_bytes=given.max_page_bytes, strict=given.strict, reuse=given.reuse, **options)
+
+
+class ChangingVerb(Verb[Changed]):
+    """A verb that changes files. Only the file determines what to do, so that a second run, or a task that runs twice, does nothing."""
+
+    changes = True
+
+    def before(self, path: FileName, edit: Edit) -> Changed | None:
+        """Return the report of a file that need not be opened. Raises RefusedError for one that must not be."""
+        return None
+
+    def on(self, change: OpenEdit) -> Changed:
+        """Change an open file, or judge in a dry run what would change; `change.file.run` has what the run gives."""
+        raise NotImplementedError
+
+    def __call__(self, path: FileName, edit: Edit, *, strict: bool = True, patience: float = 0.0) -> Changed:
+        """Change one file as `edit` says, and return the report; the old file stays intact whatever is raised.
+
+        If another writer changes the file meanwhile, wait up to `patience` seconds and begin again with the changed file; filters that were
+        built stay. `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the message says how to make it
+        safe), UnreadableError, UsageError, WriteError.
+        """
+        from sbbf_tool.editing.edit import PrebuiltFilters
+        from sbbf_tool.storage.places import open_spool
+
+        ensure_path(path)
+        if (report := self.before(path, edit)) is not None:
+            return report
+        deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
+        with open_spool(os.fsdecode(edit.output or path), keeps=not edit.dry_run) as spool:
+            prebuilt = PrebuiltFilters(spool)
+            while True:
+                try:
+                    with edit.open(path, prebuilt, strict=strict) as change:
+                        return self.on(change)
+                except ChangedError:
+                    # Without built filters that would be lost, the caller is told immediately.
+                    if prebuilt.fingerprint is None or time.monotonic() > deadline:
+                        raise
+                time.sleep(pause)
+                pause = min(2 * pause, 1.0)
+
+    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Changed:
+        assert given.edit is not None, "a verb that changes files needs an edit"
+        return self(path, replace(given.edit, jobs=jobs, progress=progress), strict=given.strict, patience=_PATIENCE_SECONDS)
+
+    def outcome(self, path: FileName, report: Any) -> tuple[str, str | None]:
+        changed: ChangeReport = report
+        return changed.outcome(in_table=isinstance(path, TableFile))
+
+
+_PATIENCE_SECONDS = 60.0
