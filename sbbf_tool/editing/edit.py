@@ -110,7 +110,7 @@ class Edit:
     files_per_commit: int | None = None
     """Of a table: how many files a commit replaces; all in one commit if None."""
     conditional_put: bool = False
-    """Of a Delta table on S3: every other writer also creates versions by conditional requests."""
+    """Every other writer of the table also creates its versions by conditional requests."""
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
