@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 
-from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, repair
+from sbbf_tool import RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, recover
 from sbbf_tool.storage.local import LocalSource
@@ -50,24 +46,6 @@ def test_what_is_not_accepted_is_cut_off_again(path):
 
     with LocalSource(path) as source, pytest.raises(UnreadableError, match="not this"):
         append(source, [b"new"], refuse)
-    assert path.read_bytes() == OLD
-    assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_full_disk_is_undone(path):
-    program = (
-        "import resource, signal, sys\n"
-        "from sbbf_tool.storage.append import append\n"
-        "from sbbf_tool.storage.local import LocalSource\n"
-        "from sbbf_tool.errors import WriteError\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "try: append(LocalSource(sys.argv[1]), [b'x' * 2000], lambda written: None)\n"
-        "except WriteError as error: print(error)\n"
-    )
-    assert resource.RLIMIT_FSIZE
-    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
-    assert "file too large" in done.stdout
     assert path.read_bytes() == OLD
     assert os.listdir(path.parent) == [path.name]
 
@@ -144,37 +122,6 @@ def test_recover_takes_away_a_part_that_a_crash_kept_back(path):
         stream.write(bytes(10))
     assert recover(str(path), any_footer) == len(OLD)
     assert path.read_bytes() == OLD
-
-
-@pytest.mark.slow
-class TestOfRealFiles:
-    @pytest.fixture
-    def events(self, fixtures, tmp_path):
-        return shutil.copy(fixtures / "events.parquet", tmp_path / "events.parquet")
-
-    def test_the_next_command_undoes_an_interrupted_append(self, events, fixtures):
-        killed_while(events, "writing")
-        with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*repair undoes the append"):
-            inspect(events)
-        report = add_filters(events, ["user_id"], in_place=True)
-        assert "had been interrupted" in report.warnings[0]
-        assert events.read_bytes()[: report.old_bytes] == (fixtures / "events.parquet").read_bytes()
-
-    def test_an_append_that_was_written_and_not_accepted_is_undone_by_the_next_change(self, events, tmp_path):
-        """Commands that only read a file that can be opened do not look for the journal."""
-        add_filters(events, ["user_id"], output=tmp_path / "new.parquet")
-        tail = (tmp_path / "new.parquet").read_bytes()[events.stat().st_size :]
-        program = (
-            "import os, signal, sys\n"
-            "from sbbf_tool.storage.append import append\n"
-            "from sbbf_tool.storage.local import LocalSource\n"
-            "def die(written): os.kill(os.getpid(), signal.SIGKILL)\n"
-            "append(LocalSource(sys.argv[1]), [sys.stdin.buffer.read()], die)\n"
-        )
-        assert subprocess.run([sys.executable, "-c", program, str(events)], input=tail).returncode == -signal.SIGKILL
-        assert not any("append" in note for note in inspect(events).notes)
-        assert repair(events, in_place=True).truncated_to == events.stat().st_size
-        assert not inspect(events).filters
 
 
 def test_a_file_without_write_permission_is_refused(path):

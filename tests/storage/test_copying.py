@@ -136,31 +136,6 @@ def test_an_interrupt_while_the_copy_is_awaited_waits_for_the_thread(path, monke
     assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
 
 
-def test_filters_are_built_while_the_file_is_copied(tmp_path, monkeypatch):
-    """The copy waits until the filters are built: the work would never end if one came after the other."""
-    source, is_built = write_events(tmp_path / "a.parquet"), threading.Event()
-    expected = tmp_path / "expected.parquet"
-    with monkeypatch.context() as patch:
-        patch.setattr(BegunCopy, "MIN_BYTES", 1 << 30)
-        add_filters(source, ["id", "name"], output=expected)
-    really_build = edit.build_filters
-
-    def build(*arguments: object) -> object:
-        filters = really_build(*arguments)
-        is_built.set()
-        return filters
-
-    def wait() -> None:
-        assert is_built.wait(30)
-
-    monkeypatch.setattr(edit, "build_filters", build)
-    copies = watch_kernel(monkeypatch, wait)
-    add_filters(source, ["id", "name"], output=tmp_path / "new.parquet")
-    assert (tmp_path / "new.parquet").read_bytes() == expected.read_bytes()
-    assert {name for name, _, _ in copies} == {"sbbf-copy"}
-    assert sum(length for _, _, length in copies) == source.stat().st_size
-
-
 def test_an_error_while_filters_are_built_leaves_no_copy(tmp_path, monkeypatch):
     source = write_events(tmp_path / "a.parquet")
 

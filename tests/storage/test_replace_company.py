@@ -5,9 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -287,31 +284,6 @@ def test_a_disk_that_is_full(tmp_path):
         path = folder / "a.parquet"
         path.write_bytes(OLD)
         assert_fails_and_leaves_no_trace(path, "no space left on device")
-
-
-@contextmanager
-def files_no_larger_than(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@each("by_kernel", [True, False])
-@each("limit", [100_000, len(OLD) + 4])
-def test_a_limit_on_the_size_of_files(path, monkeypatch, by_kernel, limit):
-    if not by_kernel:
-        monkeypatch.delattr(os, "copy_file_range")
-    with files_no_larger_than(limit):
-        assert_fails_and_leaves_no_trace(path, "file too large")
-
-
-@each("call", ["rename", "fchmod"])
-def test_a_step_that_fails(path, monkeypatch, call):
-    monkeypatch.setattr(os, call, failing(errno.EIO))
-    assert_fails_and_leaves_no_trace(path, "input/output error")
 
 
 def test_a_checksum_that_cannot_be_removed(path, monkeypatch):

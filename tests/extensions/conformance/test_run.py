@@ -217,12 +217,6 @@ def test_sbbf_probe_conforms_with_every_file(corpus_folder: Path) -> None:
     assert report.calls == report.count("correct") > 150
 
 
-def test_a_reader_without_keys_must_not_take_ciphertext_for_a_filter(corpus_folder: Path) -> None:
-    report = run_conformance(str(corpus_folder), reader=f"{SBBF} probe {SINGLE}", only=["encrypted/signed-footer.parquet"], exact=True)
-    assert report.passed, report.problems
-    assert report.count("correct") == report.calls
-
-
 def test_a_reader_that_loses_rows_is_caught(program, corpus_folder: Path) -> None:
     """It answers that everything is absent: right for values that are not stored, and fatal for the others."""
     command = program("print('absent'); sys.exit(1)")

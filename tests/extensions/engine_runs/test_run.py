@@ -93,16 +93,6 @@ def test_a_type_that_engines_do_not_use(tmp_path: Path) -> None:
         assert (run.outcome, run.uses_filters, run.evidence, run.row_groups_skipped) == ("equal", False, "metric", 0)
 
 
-@engines
-def test_a_type_that_an_engine_gets_wrong() -> None:
-    """DuckDB reads FLOAT16 as FLOAT, and loses every row with a value for which it queries the filter."""
-    report = run_engines(FIXTURES / "pyarrow-types-filters.parquet", "half", 7.5, need("duckdb"))
-
-    (run,) = report.engines
-    assert (report.exit_code, run.outcome) == (1, "rows differ")
-    assert run.reason == "0 rows with filters, 1 without"
-
-
 @pytest.mark.heavy
 @engines
 @pytest.mark.slow
@@ -320,14 +310,6 @@ def test_an_engine_that_does_not_start_answers_nothing() -> None:
 
     assert answers.start_error == "there is no engine here"
     assert (answers.measurements, answers.errors) == ({}, {})
-
-
-def test_modules_of_the_caller_hide_none_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "types.py").write_text("raise RuntimeError('hidden')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    answers = run_jobs("support.odd_engine", Request(["c"], "1", "."), jobs("first"), 120)
-
-    assert (answers.start_error, answers.measurements.keys()) == (None, {"first"})
 
 
 @pytest.mark.engines

@@ -143,22 +143,6 @@ def test_the_cause_of_a_wrong_hash(new_table: NewTable, filters: dict[str, bytes
     assert column.cause is not None
 
 
-def test_columns_without_an_index(new_table: NewTable) -> None:
-    """A column is missing where other data files or the options have it; not in files that are older than the column."""
-    maker = new_table(options={"file-index.bloom-filter.columns": "id, nowhere"})
-    maker.commit(NewFile(COLUMNS, name="none.parquet"))
-    maker.commit(NewFile(COLUMNS, name="names.parquet", embedded=container_of(s=filter_of(NAMES))))
-    maker.put_schema(1, [(0, "id", "BIGINT"), (1, "text", "STRING"), (2, "newer", "INT")])
-    report = check_paimon(maker.root, select="missing-index")
-    assert [(Path(finding.file).name, finding.column, finding.evidence[0].fact) for finding in report.findings] == [
-        ("none.parquet", "id", "the options of the table name the column"),
-        ("none.parquet", "text", "1 other data file has a filter"),
-        ("names.parquet", "id", "the options of the table name the column"),
-    ]
-    add_paimon_index(maker.root, ["id", "text"])
-    assert check_paimon(maker.root, select="missing-index").findings == ()
-
-
 def test_a_data_file_that_cannot_be_read(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="broken.parquet", embedded=container_of(id=filter_of(RIGHT))))

@@ -144,20 +144,6 @@ def glue(monkeypatch, tmp_path):
         server.wait()
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.nightly(1)
-def test_a_glue_catalog(glue, monkeypatch):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
-    table = glue.create_table("n.t", schema=rows(0, 1).schema)
-    table.append(rows(0, 100))
-    rival = glue.load_table("n.t")
-    iceberg = IcebergTable(RacingSource(CatalogSource(glue, "glue", "n.t"), lambda: rival.append(rows(100, 50))))
-    commit = iceberg.commit(make_copies(iceberg), ADD)
-    assert (commit.num_files, commit.rebuilds) == (1, 1)
-    table.refresh()
-    assert ids_of(table) == list(range(150))
-
-
 @pytest.fixture
 def configuration(tmp_path, monkeypatch):
     """The configuration of one catalog on SQLite, `lake`."""

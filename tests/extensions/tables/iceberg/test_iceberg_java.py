@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -84,16 +80,6 @@ def test_equality_deletes_reach_the_copies(java, tmp_path, version):
     assert java.read(folder, "id", "name") == before
 
 
-def test_position_deletes_keep_their_files(java, tmp_path):
-    folder = tmp_path / "t"
-    table = java.create(folder, 2)
-    first, _ = java.append(table, 0, 100), java.append(table, 100, 100)
-    table.newRowDelta().addDeletes(java.position_deletes(table, {first.location(): [0, 1, 2]})).commit()
-    commit = convert(open_folder(str(folder)))
-    assert commit.num_files == 1
-    assert java.ids(folder) == list(range(3, 200))
-
-
 def test_deletion_vectors_keep_their_files_and_row_ids_stay(java, tmp_path):
     folder = tmp_path / "t"
     table = java.create(folder, 3)
@@ -143,42 +129,3 @@ def test_commits_are_built_again_after_those_of_java(java, tmp_path):
     commit = convert(IcebergTable(source))
     assert (commit.rebuilds, commit.num_files, len(commit.vanished)) == (3, 1, 1)
     assert java.ids(folder) == [number for number in range(1, 210) if number != 150]
-
-
-def test_commits_between_those_of_a_java_writer_lose_nothing(java, tmp_path):
-    """Hadoop's rename may replace a file on a local disk, so Java looks, and commits, under the lock of its process only."""
-    folder = tmp_path / "t"
-    java.append(java.create(folder, 2), 0, 10)
-    done = threading.Event()
-    starts: list[int] = []
-
-    def append() -> None:
-        table = java.load(folder)
-        for start in range(10, 210, 10):
-            table.refresh()
-            java.append(table, start, 10)
-            starts.append(start)
-            time.sleep(0.02)
-        done.set()
-
-    writer = threading.Thread(target=append)
-    writer.start()
-    commits = []
-    while not done.is_set():
-        table = open_folder(str(folder))
-        files = [file for file in table.live_files() if "sbbf-" not in file.path]
-        replacements = [copy for copy in make_copies(table, run=os.urandom(4).hex()) if copy.old_path in {file.path for file in files}]
-        commits.append(table.commit(replacements, ADD))
-    writer.join()
-    assert len(starts) == 20
-    assert java.ids(folder) == list(range(210))
-    assert sum(commit.num_files for commit in commits) > 5
-
-
-def test_the_paths_of_java_are_local_paths(java, tmp_path):
-    folder = tmp_path / "a b%20c"
-    table = java.create(folder, 2)
-    java.append(table, 0, 10)
-    assert convert(open_folder(str(folder))).num_files == 1
-    assert java.ids(folder) == list(range(10))
-    assert Path(next(iter(open_folder(str(folder)).live_files())).path).is_file()
