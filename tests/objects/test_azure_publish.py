@@ -157,14 +157,6 @@ def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch)
         ([], 40 * MIB, 41 * MIB, True, 0, [(0, 32 * MIB, True), (32 * MIB, 40 * MIB, True), (40 * MIB, 41 * MIB, False)]),
         ([], 20 * MIB, 21 * MIB, False, 0, [(0, 16 * MIB, False), (16 * MIB, 20 * MIB, False), (20 * MIB, 21 * MIB, False)]),
         ([1] * 50_000, 50_000, 50_001, True, 49_998, [(49_998, 50_000, False), (50_000, 50_001, False)]),
-        (
-            [1] * 49_999,
-            49_999,
-            49_999 + 20 * MIB,
-            True,
-            49_997,
-            [(49_997, 49_999, False), (49_999, 49_999 + 16 * MIB, False), (49_999 + 16 * MIB, 49_999 + 20 * MIB, False)],
-        ),
     ],
 )
 def test_planned_blocks(sizes, keep, size, can_copy, num_old, parts):

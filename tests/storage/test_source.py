@@ -113,20 +113,9 @@ def a_socket(path: Path) -> Iterator[str]:
 @each("kind", ["fifo", "folder", "device", "socket", "missing", "loop", "too long", "below a file", "NUL"])
 def test_anything_but_a_file_is_unreadable_and_is_not_waited_for(tmp_path, path, kind):
     name = str(tmp_path / "it")
-    if kind == "fifo":
-        os.mkfifo(name)
-    elif kind == "folder":
-        os.mkdir(name)
-    elif kind == "device":
-        name = "/dev/null"
-    elif kind == "loop":
-        os.symlink(name, name)
-    elif kind == "too long":
-        name = str(tmp_path / ("x" * 300))
-    elif kind == "below a file":
-        name = f"{path}/it"
-    elif kind == "NUL":
-        name = "a\0b"
+    others = {"device": "/dev/null", "too long": str(tmp_path / ("x" * 300)), "below a file": f"{path}/it", "NUL": "a\0b"}
+    name = others.get(kind, name)
+    {"fifo": os.mkfifo, "folder": os.mkdir, "loop": lambda link: os.symlink(link, link)}.get(kind, str)(name)
     descriptors = len(os.listdir("/proc/self/fd"))
     with a_socket(Path(name)) if kind == "socket" else open(os.devnull), pytest.raises(UnreadableError) as caught:
         LocalSource(name)
@@ -212,19 +201,11 @@ def test_nothing_found_is_an_error(lake, pattern, complaint):
     "glob, folder, path",
     [
         (".", "/a/b", "/a/b/c"),
-        ("./", "/a/b", "/a/b/c"),
-        (".", "/", "/a"),
         ("..", "/a/b", "/a/x"),
-        ("../x", "/a/b", "/a/x/y"),
-        ("../..", "/a/b", "/q"),
         ("a/../c", "/f", "/f/c"),
         ("x//y", "/f", "/f/x/y"),
-        ("x/./y", "/f", "/f/x/y"),
         ("/x/", "/f", "/x/y"),
-        ("//x", "/f", "/x/y"),
-        ("/", "/f", "/z"),
         ("*.p", "/f", "/f/a.p"),
-        ("./*.p", "/f", "/f/a.p"),
         ("**", "/f", "/f/a/b"),
         ("[ab]?/**/c", "/f", "/f/ax/1/2/c"),
         ("s3://b/x*", "/f", "s3://b/xy/z"),

@@ -64,24 +64,14 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
     assert [(row.data_file, row.place) for row in report.new_indexes] == [("a.parquet", place), ("b.parquet", place)]
     assert "does not name s" in report.notes[0]
     after = contents(maker.root)
-    assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
-        k: v for k, v in before.items() if k != "snapshot/LATEST"
-    }
+    assert after.items() >= before.items() - {("snapshot/LATEST", before["snapshot/LATEST"])}
     new = {name.partition("/")[0] for name in after.keys() - before.keys()}
     assert new == ({"manifest", "snapshot", "bucket-0"} if place == "file" else {"manifest", "snapshot"})
-    inspected = inspect_paimon(str(maker.root))
-    assert [file.place for file in inspected.files] == [place] * 2
-    assert inspected.findings == ()
     verification = verify_paimon(str(maker.root))
     assert [column.rows for file in verification.files for column in file.columns] == [50, 50]
     assert not verification.has_false_negatives
     assert [file.data_file for file in probe_paimon(str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
     assert len(probe_paimon(str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
-
-    again = index_s(files, maker)
-    assert again.snapshot_after is None
-    assert [file.reason for file in again.skipped] == ["already indexed"] * 2
-    assert contents(maker.root) == after
 
 
 def test_what_the_commit_says(files: LocalFolders, new_table: NewTable) -> None:

@@ -222,16 +222,16 @@ def test_an_error_names_its_file(files: LocalFolders, new_table: NewTable, tmp_p
         names(files, maker)
     (maker.root / "snapshot" / "snapshot-2").unlink()
     (maker.root / "snapshot" / "LATEST").write_text("1")
-    (maker.root / "manifest" / "manifest-1").write_bytes(b"Obj")
-    with pytest.raises(UnreadableError) as caught:
-        names(files, maker)
-    assert caught.value.file == str(maker.root / "manifest" / "manifest-1")
-    (maker.root / "manifest" / "manifest-1").unlink()
-    with pytest.raises(UnreadableError, match="no such file"):
-        names(files, maker)
-    (maker.root / "snapshot" / "snapshot-1").write_text(json.dumps({"id": 1}))
-    with pytest.raises(UnreadableError, match="schemaId is missing"):
-        names(files, maker)
+    manifest, snapshot = maker.root / "manifest" / "manifest-1", maker.root / "snapshot" / "snapshot-1"
+    for act, path, message in (
+        (lambda: manifest.write_bytes(b"Obj"), manifest, "manifest-1"),
+        (manifest.unlink, manifest, "no such file"),
+        (lambda: snapshot.write_text(json.dumps({"id": 1})), snapshot, "schemaId is missing"),
+    ):
+        act()
+        with pytest.raises(UnreadableError, match=message) as caught:
+            names(files, maker)
+        assert caught.value.file == str(path)
 
 
 INDEX_FILES = {"file-index.in-manifest-threshold": "1 b"}

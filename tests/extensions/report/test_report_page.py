@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 import shutil
 from pathlib import Path
@@ -162,32 +161,27 @@ def test_hostile_names_are_text(tmp_path, capsys):
 
 
 def test_what_a_page_never_replaces(tmp_path):
-    data = tmp_path / "data.parquet"
+    data, program, earlier, broken = (tmp_path / name for name in ("data.parquet", "make.py", "earlier.json", "lake/text.parquet"))
     shutil.copy(FIXTURES / "pyarrow-filters.parquet", data)
-    before = data.read_bytes()
-    with pytest.raises(RefusedError, match="not an HTML page"):
-        sbbf_tool.write_report(FIXTURES / "events.parquet", data)
-    program = tmp_path / "make.py"
     program.write_text("print('<!doctype html>')")
-    with pytest.raises(RefusedError, match="not an HTML page"):
-        sbbf_tool.write_report(FIXTURES / "events.parquet", program)
-    assert program.read_text() == "print('<!doctype html>')"
+    broken.parent.mkdir()
+    broken.write_text("<!DOCTYPE html>")
+    shutil.copy(data, broken.parent)
+    assert run(["inspect", str(data), "--report", str(earlier), "--quiet"]) == 0
+    before = {path: path.read_bytes() for path in (data, program, earlier, broken)}
+    for source, page, options, message in (
+        (FIXTURES / "events.parquet", data, {}, "not an HTML page"),
+        (FIXTURES / "events.parquet", program, {}, "not an HTML page"),
+        (data, earlier, {"against": earlier}, "not an HTML page"),
+        (broken.parent, broken, {}, "would replace one of the files"),
+    ):
+        with pytest.raises(RefusedError, match=message):
+            sbbf_tool.write_report(source, page, **options)
+    assert {path: path.read_bytes() for path in before} == before
     empty = tmp_path / "made-by-mktemp"
     empty.touch()
     sbbf_tool.write_report(FIXTURES / "events.parquet", empty)
     assert empty.stat().st_size
-    broken = tmp_path / "lake" / "text.parquet"
-    broken.parent.mkdir()
-    broken.write_text("<!DOCTYPE html>")
-    shutil.copy(data, broken.parent)
-    with pytest.raises(RefusedError, match="would replace one of the files"):
-        sbbf_tool.write_report(broken.parent, broken)
-    earlier = tmp_path / "earlier.json"
-    assert run(["inspect", str(data), "--report", str(earlier), "--quiet"]) == 0
-    with pytest.raises(RefusedError, match="not an HTML page"):
-        sbbf_tool.write_report(data, earlier, against=earlier)
-    assert (data.read_bytes(), broken.read_text()) == (before, "<!DOCTYPE html>")
-    assert json.loads(earlier.read_text())
 
 
 def test_a_file_that_cannot_be_read_has_no_page(tmp_path, page):
