@@ -30,6 +30,7 @@ def test_each_has_its_heading(page, headings):
     assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= set(headings)
 
 
+@pytest.mark.slow
 def test_every_part_is_on_a_page():
     text = "".join(path.read_text() for path in REFERENCE.rglob("*.md"))
     assert set(re.findall(r"^<!-- site: (\w+)", text, re.MULTILINE)) == PARTS.keys()

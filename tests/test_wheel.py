@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import NotInstallableError, install_npm
-from support.wheels import build_wheel
+from support.environments import NotInstallableError, build_wheel, install_npm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -61,6 +61,7 @@ def many_in(num_blocks: int) -> bytes:
     return bytes(build(spec, num_blocks, MANY))
 
 
+@pytest.mark.slow
 def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
     """More than a batch of the numpy kernel, which has to see to it that no hash of a batch overwrites the bits of another."""
     for num_blocks in (1, 2, 31, 1024):

@@ -46,9 +46,7 @@ def test_the_sanitizer_sees_what_it_should(sanitized, tmp_path):
 def test_hostile_calls(sanitized, instructions):
     if not can_use(instructions):
         pytest.skip(f"this machine has no {instructions}")
-    kernel, active, answers, refused = run_sanitized(
-        [str(HERE.parent / "support" / "hostile_calls.py"), str(SECONDS), "1", instructions], sanitized
-    ).split()
+    kernel, active, answers, refused = run_sanitized([str(HERE / "hostile_calls.py"), str(SECONDS), "1", instructions], sanitized).split()
     assert kernel.startswith(sanitized["PYTHONPATH"])
     assert active == instructions
     assert int(answers) > 1000

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from support.browser import browser
+from browser.chromium import browser
 
 __all__ = ["browser"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser
+from browser.chromium import Browser
 from support.tables import each
 
 pytestmark = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import sbbf_tool
+from browser.chromium import Browser, read_json
 from sbbf_tool.cli import run
-from support.browser import Browser, read_json
 from support.defects import DEFECTS
 from support.tables import each
 

@@ -9,6 +9,7 @@ from support.tables import each
 from support.three_files import CASES, FEW, FORMS, VALUE, WITH, WITHOUT, expected, words, write
 
 
+@pytest.mark.slow
 @each("jobs", ["1", "2"])
 @each("case", list(CASES))
 def test_in_this_process(case, jobs, tmp_path):

@@ -63,6 +63,7 @@ def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFi
     return printed
 
 
+@pytest.mark.slow
 def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
     fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", row)) for name, row in _ROW.findall(PAGE.read_text())}
     schemas = set()

@@ -124,6 +124,7 @@ def assert_fits(output: Output) -> None:
     assert screen == [unicodedata.normalize("NFC", line.rstrip()) for line in output.lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.heavy] if name.startswith(("conformance", "report")) else []) for name in CASES]
 )
@@ -146,6 +147,7 @@ def test_every_command_fits(name, run_case):
         assert_fits(narrow)
 
 
+@pytest.mark.slow
 @each("name", ["", *commands()])
 def test_help_fits(name):
     output = run_on_terminal([*name.split(), "--help"], 80)

@@ -35,6 +35,7 @@ def names(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> di
     return {FILE: "events.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet"}
 
 
+@pytest.mark.slow
 @each("words", [*([*name.split(), *words] for name, words in REPORTS.items()), *MORE], every=3)
 def test_quiet(words, names, fixtures, capfd):
     arguments = [names.get(word, word) for word in words]

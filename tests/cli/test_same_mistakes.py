@@ -81,6 +81,7 @@ def test_every_command_is_here():
     assert {name.split()[0] for name in commands()} == COMMANDS.keys() | NO_FILES
 
 
+@pytest.mark.slow
 @each("mistake", list(MISTAKES))
 def test_the_same_mistake_has_the_same_code(folder, mistake, capsys):
     path, column, options, code = MISTAKES[mistake]

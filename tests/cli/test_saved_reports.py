@@ -38,6 +38,7 @@ def contents() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path("d").iterdir()}
 
 
+@pytest.mark.slow
 @each("mode", ["--in-place", "-n"])
 @each("command", CHANGES)
 def test_each_file_in_both_formats(command, mode, capfd):

@@ -94,6 +94,7 @@ def test_a_second_run_makes_one_listing_and_opens_no_file(arguments, open_names,
     assert len(listings) == 1
 
 
+@pytest.mark.slow
 @each("arguments", [VERIFY, CHECK])
 def test_reports_from_the_state_are_those_of_the_first_run(arguments, capfd) -> None:
     run(ADD[:-2])
@@ -177,6 +178,7 @@ def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
+@pytest.mark.slow
 @each("kind", ["a cut", "zeros", "another table", "another form", "a view", "a long value", "bytes as text"])
 def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
     path = Path("s.sqlite")
@@ -209,6 +211,7 @@ def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
     assert summary(VERIFY, capfd)["unchanged"] == 4
 
 
+@pytest.mark.slow
 @each("values", [
         {"report": zlib.compress(text.encode())} for text in ("{}", "[", "[" * 100_000, '{"file": 1}', "7")
     ] + [
@@ -244,6 +247,7 @@ def test_what_another_user_made_is_not_followed(monkeypatch, capfd) -> None:
         os.lchown(name, 7, 7)
 
 
+@pytest.mark.slow
 def test_two_runs_share_a_state(capfd) -> None:
     first, second = ([sys.executable, "-m", "sbbf_tool", command, "lake", "--state", "s.sqlite"] for command in ("verify", "check"))
     small_files(Path("lake"), 60)

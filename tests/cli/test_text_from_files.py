@@ -119,6 +119,7 @@ ABOUT_NO_FILE = ("engines", "rule", "size", "conformance make", "conformance run
 """Commands that read no file."""
 
 
+@pytest.mark.slow
 @each("name", [name for name in WORKING if name not in ABOUT_NO_FILE])
 def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
     printed = 0

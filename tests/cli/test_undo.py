@@ -39,6 +39,7 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
     return lines[0] if lines else ""
 
 
+@pytest.mark.slow
 @each(
     "arguments",
     [

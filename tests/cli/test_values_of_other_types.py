@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
@@ -47,6 +48,7 @@ def write(folder: Path, arrays: tuple[pa.Array, ...]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @each("arrays, value, code, files", list(CASES))
 def test_each_file_answers_for_what_its_type_can_hold(arrays, value, code, files, tmp_path, capfd):
     lake = write(tmp_path / "lake", arrays)

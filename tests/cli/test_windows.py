@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support import on_windows
+from cli import on_windows
 from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING
 from support.tables import each
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.ci_runner import Runner
-from support.wheels import build_wheel
+from cookbook.ci_runner import Runner
+from support.environments import build_wheel
 
 
 @pytest.fixture(scope="session")

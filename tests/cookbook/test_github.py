@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.ci_runner import Runner
+from cookbook.ci_runner import Runner
 from support.recipes import DAYS, write_recipe
 
 pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.ci_runner import NO_SETTINGS, PEOPLE, run_git
-from support.environments import require_program
+from cookbook.ci_runner import NO_SETTINGS, PEOPLE, run_git
+from support.environments import copy_source, require_program
 from support.pages import REPOSITORY
 from support.recipes import DAYS, Lake, write_recipe
-from support.wheels import copy_source
 
 pytestmark = [pytest.mark.nightly(minutes=3), pytest.mark.environment(minutes=1), pytest.mark.timeout(900)]
 

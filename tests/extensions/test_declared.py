@@ -77,6 +77,7 @@ def sbbf(tmp_path: Path):
     return call
 
 
+@pytest.mark.slow
 def test_an_extension_brings_a_command_a_rule_and_a_kind_of_tables(sbbf, tmp_path, fixtures):
     assert "Print the name of a toy." in sbbf("--help").stdout
     assert sbbf("toy", "bear").stdout == "bear\n"

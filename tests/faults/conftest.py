@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.failing_system import Killer
-from support.write_paths import WRITE_PATHS, Before, prepare
+from faults.failing_system import Killer
+from faults.write_paths import WRITE_PATHS, Before, prepare
 
 
 @pytest.fixture(scope="session")

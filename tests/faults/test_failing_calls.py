@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 
+from faults.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with
+from faults.write_paths import FILE, Before, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.file import interrupted
-from support.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with
 from support.tables import each
-from support.write_paths import FILE, Before, contents
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
 OS_CALLS = tuple(name for name in CALLS if hasattr(os, name))

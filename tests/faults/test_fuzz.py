@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from faults import fuzz_parsers
 from sbbf_tool.errors import SbbfError
-from support import fuzz_parsers
 from support.environments import NotInstallableError, install_python
 from support.tables import each
 
@@ -114,7 +114,7 @@ def test_guided_by_coverage(name, tmp_path):
         pytest.skip(str(error))
     corpus = shutil.copytree(fuzz_parsers.corpus_of(name), tmp_path / "corpus")
     limits = ["-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={tmp_path}/"]
-    command = [python, "-m", "support.fuzz_guided", name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
+    command = [python, "-m", "faults.fuzz_guided", name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
     # Linux counts the memory of the process that starts another one as memory of the latter, so the shell has to start the fuzzer.
     done = subprocess.run(["sh", "-c", '"$@"; exit $?', "sh", *command], cwd=TESTS, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from support.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
-from support.write_paths import WRITE_PATHS, Before, assert_whole, contents
+from faults.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
+from faults.write_paths import WRITE_PATHS, Before, assert_whole, contents
 
 SHORT = ("add", "append")
 """The ways to write, copying and appending; the other write paths have their parts in common."""

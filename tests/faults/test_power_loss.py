@@ -1,6 +1,6 @@
 """After a loss of power at any call, each file is whole, old or new, or the journal restores it; and what was reported as done is there.
 
-The calls of a command are recorded once and replayed in every state that `support.power_loss` allows. As a control, each `fsync` is left
+The calls of a command are recorded once and replayed in every state that `faults.power_loss` allows. As a control, each `fsync` is left
 out in turn, and a damaged or lost file must be found.
 """
 
@@ -18,15 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from faults.power_loss import HEAD, State, Trace, Write, recorded, write_state
+from faults.write_paths import FILE, Before, assert_whole, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file import interrupted
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from support.journals import entry_of, place
-from support.power_loss import HEAD, State, Trace, Write, recorded, write_state
 from support.samples import write_events
 from support.tables import each
-from support.write_paths import FILE, Before, assert_whole, contents
 
 FEW, MANY = 64, 1000
 """How many combinations of lost and torn operations are replayed after each call, at most, in `.ci/run` and in `.ci/nightly`."""

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from faults.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from faults.write_paths import ADD_TO_FOLDER, FILES, LAKE_PATHS, BeforeLake, contents, prepare_lake
 from sbbf_tool.errors import RefusedError, WriteError
-from support.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Disturbance, Killer, fail_with
-from support.lake_paths import ADD_TO_FOLDER, FILES, LAKE_PATHS, BeforeLake, prepare_lake
 from support.tables import each
-from support.write_paths import contents
 
 COMMAND = LAKE_PATHS[ADD_TO_FOLDER]
 

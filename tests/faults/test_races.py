@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from faults.write_paths import FILE, Before, contents
 from sbbf_tool import verify
 from sbbf_tool.cli import run
-from support.write_paths import FILE, Before, contents
 
 ADDED_COLUMNS = ("user_id", "session")
 WAYS = pytest.mark.parametrize("options", [(), ("--append",)], ids=["copying", "appending"])

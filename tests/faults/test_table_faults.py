@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from faults.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from faults.write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
-from support.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
-from support.write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
 
 PATH = TABLE_PATHS[ADD_INDEX]
 OLD, NEW = 4, 5

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from support.corpus_pairs import PairMaker
-from support.query_engines import ENGINES, AnyEngine, ClickHouse, Spark
+from interop.corpus_pairs import PairMaker
+from interop.query_engines import ENGINES, AnyEngine, ClickHouse, Spark
 
 Engines = Callable[[str], AnyEngine]
 

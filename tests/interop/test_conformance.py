@@ -20,7 +20,7 @@ from support.tables import each
 
 pytestmark = [pytest.mark.engines, pytest.mark.nightly(3), pytest.mark.timeout(900)]
 
-ENGINES = Path(__file__).parents[1] / "support" / "conformance_engine.py"
+ENGINES = Path(__file__).with_name("conformance_engine.py")
 HYPARQUET = Path(__file__).parent / "hyparquet"
 JAVA = Path(__file__).parent / "ConformanceReader.java"
 

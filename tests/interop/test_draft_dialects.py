@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from interop.query_engines import Question
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
 from support.draft_files import write_draft, write_draft_in_chunks
-from support.query_engines import Question
 from support.tables import each
 
 pytestmark = pytest.mark.engines

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
+import pytest
 
 from sbbf_tool import add_filters, remove_filters, verify
 from support.tables import each
@@ -67,6 +68,7 @@ def write(path: Path, algorithm: str, keys: str, footer: str, pages: str) -> Non
         writer.write_table(TABLE, row_group_size=2000)
 
 
+@pytest.mark.slow
 @each("algorithm, keys, footer, pages", WAYS)
 def test_filters_added(tmp_path: Path, algorithm: str, keys: str, footer: str, pages: str) -> None:
     path = tmp_path / "file.parquet"

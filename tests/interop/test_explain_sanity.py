@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from interop.query_engines import Question
 from sbbf_tool import add_filters, explain
 from support.newer_pyarrow import arrow_type
-from support.query_engines import Question
 from support.tables import each
 
 pytestmark = pytest.mark.engines

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import pytest
 from _pytest.mark import ParameterSet
 
+from interop.corpus_pairs import Pair, PairMaker
+from interop.query_engines import AnyEngine, Engine, Question
 from sbbf_tool.file.parquet_file import ParquetFile
-from support.corpus_pairs import Pair, PairMaker
-from support.query_engines import AnyEngine, Engine, Question
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from interop.corpus import FLOATS, WIDE_DECIMALS, Kind, table
+from interop.query_engines import Question
 from sbbf_tool import add_filters
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.values import PlainValues, read_chunk
-from support.corpus import FLOATS, WIDE_DECIMALS, Kind, table
-from support.query_engines import Question
 from support.tables import each
 
 pytestmark = pytest.mark.engines

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from interop.corpus_pairs import Pair, PairMaker
 from sbbf_tool import add_filters
-from support.corpus_pairs import Pair, PairMaker
 from support.environments import NotInstallableError, install_npm
 from support.tables import each
 

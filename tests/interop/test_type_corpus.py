@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interop.corpus import VARIANTS, ZEROS_AND_NANS, table
+from interop.corpus_readers import texts_of, written_values
+from interop.corpus_writers import BY_NAME, STYLES, Style, write
 from sbbf_tool import add_filters, probe
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.values import read_chunk
-from support.corpus import VARIANTS, ZEROS_AND_NANS, table
-from support.corpus_readers import texts_of, written_values
-from support.corpus_writers import BY_NAME, STYLES, Style, write
 from support.tables import each
 
 if TYPE_CHECKING:

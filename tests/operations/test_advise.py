@@ -17,6 +17,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("advised") / "known.parquet")
 
 
+@pytest.mark.slow
 @each(
     "column, verdict, because",
     [

@@ -105,6 +105,7 @@ COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
 HARMLESS = ("null-count", "null-count-above-all")
 
 
+@pytest.mark.slow
 @each("use_dictionary", [False, True])
 @each("case", list(COLUMNS), every=3)
 def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case, use_dictionary):

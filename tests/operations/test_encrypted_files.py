@@ -218,6 +218,7 @@ def read_filter(path: Path, keys: dict[str, object], row_group: int, column: int
         return file.read_bitset(file.stored_filter(row_group, file.footer.columns[column]))
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_in_a_filter(file):
     path, keys = file("java-columns"), keys_of("java-columns")
     data = path.read_bytes()
@@ -236,6 +237,7 @@ def test_a_flipped_bit_anywhere_in_a_filter(file):
     assert [finding.rule for finding in report.findings if finding.severity == "error"] == ["damaged-encrypted-filter"]
 
 
+@pytest.mark.slow
 @each("name", FILES)
 def test_a_flipped_bit_anywhere_in_a_footer(file, name):
     path, keys = file(name), keys_of(name)

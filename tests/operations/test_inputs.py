@@ -73,6 +73,7 @@ def without_place(report: Any) -> Any:
     return replace(report, **names)
 
 
+@pytest.mark.slow
 @every_filesystem
 @every_reader
 def test_a_file_system_gives_the_same_answers(memory: Any, tmp_path: Path, kind: str, read: Callable[..., Any]) -> None:

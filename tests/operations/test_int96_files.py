@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from sbbf_tool import add_filters, check, explain, probe, prune, verify
 from sbbf_tool.parquet.iso8601 import format_timestamp
@@ -106,6 +107,7 @@ def with_stored_forms_alone(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @each("pages", ["plain", "dictionary"])
 @each("form", list(FORMS))
 @each("created_by", [ACME, None, "parquet-mr version 1.17.0 (build x)"])

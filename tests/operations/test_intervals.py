@@ -37,6 +37,7 @@ def finds(path: Path, sql: str) -> bool:
     return bool(count)
 
 
+@pytest.mark.slow
 @each("stored", list(SPANS))
 def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: str) -> None:
     path = write(tmp_path / "marked.parquet", stored)
@@ -49,6 +50,7 @@ def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: 
         add_filters(path, ["span"], in_place=True, rebuild="all")
 
 
+@pytest.mark.slow
 @each("dictionary", [True, False])
 @each("stored", list(SPANS))
 def test_in_an_unmarked_file_of_duckdbs_an_absence_is_cannot_say(tmp_path: Path, stored: str, dictionary: bool) -> None:

@@ -175,6 +175,7 @@ def make(path: Path, case: str) -> pa.Array:
     return values
 
 
+@pytest.mark.slow
 @each("case", list(CASES))
 def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> None:
     path = tmp_path / "f.parquet"

@@ -53,6 +53,7 @@ def list_rules(path: Path) -> set[str]:
     return {finding.rule for finding in verify(path).findings} & FIXES.keys()
 
 
+@pytest.mark.slow
 @each("rule", list(LIGHT))
 def test_findings_that_the_footer_alone_fixes(rule, path):
     DEFECTS[rule].make(path)
@@ -70,6 +71,7 @@ def test_findings_that_the_footer_alone_fixes(rule, path):
         assert pq.read_table(path).equals(rows)
 
 
+@pytest.mark.slow
 @each("rule", sorted(FIXES.keys() - OTHERS_TOO - UNDER_A_KEY))
 def test_findings_that_rebuilding_fixes(rule, path):
     DEFECTS[rule].make(path)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from parquet import made_footers as made
+from parquet import wire
+from parquet.made_footers import column_chunk, column_metadata, file_metadata, row_group
+from parquet.wire import Field, Struct
 from sbbf_tool.parquet import chunk_index
-from support import made_footers as made
-from support import wire
 from support.footer_index import assert_index_agrees, footer_of, needs_walker
-from support.made_footers import column_chunk, column_metadata, file_metadata, row_group
 from support.tables import each
-from support.wire import Field, Struct
 
 pytestmark = needs_walker
 

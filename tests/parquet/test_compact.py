@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parquet import made_footers as made
+from parquet import wire
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
-from support import made_footers as made
-from support import wire
 from support.tables import each
 
 ENDS_TOO_SOON = (IndexError, UnreadableError)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from parquet import wire
+from parquet.wire import Field
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter, build_header, parse_header, predict_header_bytes
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.parquet.structs import parse_struct
-from support import wire
 from support.tables import each
-from support.wire import Field
 
 POWERS = [64 << n for n in range(22)]
 UNIONS = bytes.fromhex("1c1c0000 1c1c0000 1c1c0000 00")

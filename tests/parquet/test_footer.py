@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from parquet import made_footers as made
+from parquet import wire
+from parquet.made_footers import column_metadata
+from parquet.wire import Field
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
-from support import made_footers as made
-from support import wire
-from support.made_footers import column_metadata
 from support.tables import each
-from support.wire import Field
 
 # Tail
 

@@ -11,16 +11,16 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from parquet import made_footers as made
+from parquet import wire
+from parquet.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_with_column
+from parquet.wire import Field, Struct
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import parse_struct
-from support import made_footers as made
-from support import wire
-from support.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_with_column
 from support.tables import each
-from support.wire import Field, Struct
 
 PLACE = FilterPlace(1 << 40, 70_000)
 Key = tuple[int, int]

@@ -166,6 +166,7 @@ def test_pages_that_do_not_hold_what_the_footer_counts(tmp_path, change):
             pages_of(file, 0, file.footer.columns[0])
 
 
+@pytest.mark.slow
 @each("version", ["1.0", "2.0"])
 def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
     path = tmp_path / "f.parquet"

@@ -24,7 +24,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_hostile_calls(sanitized):
     footers = [str(path) for path in sorted(CORPUS.iterdir())]
-    program = str(HERE.parent / "support" / "hostile_walks.py")
+    program = str(HERE / "hostile_walks.py")
     walker, answers, refused = run_sanitized([program, str(SECONDS), "1", *footers], sanitized).split()
     assert walker.startswith(sanitized["PYTHONPATH"])
     assert int(answers) > 1000

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated, TCompactProtocolFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
+from parquet import made_footers, wire
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import struct_reader
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, SchemaElement, Statistics
 from sbbf_tool.parquet.structs import build_struct, describe, parse_prefix
-from support import made_footers, wire
 from support.tables import each
 
 pytestmark = pytest.mark.slow

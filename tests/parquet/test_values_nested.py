@@ -92,6 +92,7 @@ def check(path: Path, kind: pa.DataType, rows: list[Any]) -> None:
         assert stored(path, ".".join(column.short_path)) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.sampled_from(SHAPES), st.data())
 def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject) -> None:

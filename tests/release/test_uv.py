@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import require_program
+from support.environments import build_wheel, require_program
 from support.tables import each
-from support.wheels import build_wheel
 
 REPOSITORY = Path(__file__).parents[2]
 FIXTURES = REPOSITORY / "fixtures"

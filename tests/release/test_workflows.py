@@ -157,6 +157,7 @@ class TestAction:
 
         return run
 
+    @pytest.mark.slow
     def test_findings_become_annotations_a_summary_and_sarif(self, run_step, tmp_path):
         done = run_step(paths="a b.parquet\n", arguments="--max-fpp\n1e-9\n", fail_on="error", sarif="out.sarif")
         assert done.returncode == 1, done.stderr
@@ -164,12 +165,14 @@ class TestAction:
         assert "fpp-above-limit" in (tmp_path / "summary.md").read_text()
         assert {each["ruleId"] for each in json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]} >= {"fpp-above-limit"}
 
+    @pytest.mark.slow
     def test_without_findings(self, run_step, tmp_path):
         done = run_step(paths="a b.parquet")
         assert (done.returncode, done.stderr) == (0, "")
         assert (tmp_path / "summary.md").read_text()
         assert not list(tmp_path.glob("*.sarif"))
 
+    @pytest.mark.slow
     def test_a_path_is_no_option_and_no_command(self, run_step, tmp_path):
         done = run_step(paths="--fail-on=info\n$(touch made)\n; touch made")
         assert done.returncode == 3, done.stdout + done.stderr

@@ -116,6 +116,7 @@ def test_every_report_is_tried() -> None:
     assert [name_of(each) for each in report_types()] == sorted(MAKERS)
 
 
+@pytest.mark.slow
 @each("name", list(MAKERS), every=2)
 def test_pyarrow_polars_and_notebooks_show_it(reports: Callable[[str], Tabular], name: str) -> None:
     import polars

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,8 +18,6 @@ from support.parquet_java import FIRST_ID
 from support.shown_keys import KEYS, assert_no_key
 
 pytestmark = pytest.mark.slow
-
-REPOSITORY = Path(__file__).parents[2]
 
 pytest.importorskip("cryptography", reason="the Python package cryptography is not installed")
 
@@ -97,27 +92,3 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     assert (code, len(documents), output) == (0, 3, "")
     code, (report,), output = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)
     assert (code, report["files"], report["unreadable"]) == (0, 3, [])
-
-
-@pytest.mark.engines
-@pytest.mark.heavy
-def test_what_spark_logs_of_a_run_holds_no_key(lake, tmp_path):
-    """The event log is all that the UI and a history server show: plans, settings, environment, tasks, accumulators."""
-    pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
-    events = tmp_path / "events"
-    events.mkdir()
-    settings = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": events,
-        "spark.eventLog.compress": "false",
-        "spark.local.dir": tmp_path,
-    }
-    command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), "-c", "id", "-c", "name", "--in-place", "--master", "local[2]"]
-    command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([*command, "--keys", str(KEYS)], cwd=tmp_path, env=environment, capture_output=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    logs = [path for path in events.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
-    output = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in logs)]).decode("latin-1")
-    assert "SparkListenerSQLExecutionStart" in output
-    assert_no_key(output)

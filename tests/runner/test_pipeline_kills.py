@@ -18,7 +18,7 @@ from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.work import Work
 from sbbf_tool.verbs.add_filter import AddFilter
-from support.lake_cluster import Run, kill
+from support.clusters import Run, kill
 from support.lakes import assert_has_filters, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")

@@ -54,6 +54,7 @@ WORKS = {
 }
 
 
+@pytest.mark.slow
 @each("work", WORKS)
 @each("before", EARLIER)
 def test_the_second_attempt_reports_what_the_first_added(path, before, work):

@@ -97,6 +97,7 @@ CACHES = {
 }
 
 
+@pytest.mark.slow
 @each("limit, make, expected", CACHES)
 def test_threads_share_what_is_remembered_of_folders(limit, make, expected, monkeypatch, tmp_path):
     """Each thread empties what the others look at."""

@@ -11,8 +11,7 @@ import pytest
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.spark.causes import find_cause
-from support.lake_cluster import Run, kill
-from support.lake_folders import REPOSITORY
+from support.clusters import REPOSITORY, Run, kill
 from support.lakes import small_files
 from support.tables import each
 
@@ -106,15 +105,6 @@ def test_errors_of_workers(spark, kind, words):
     message = str(error.value)
     assert "\n" not in message
     assert [word for word in words if word not in message] == []
-
-
-def test_the_session_keeps_errors_of_the_package(spark, tmp_path):
-    from sbbf_tool import UnreadableError
-    from sbbf_tool.spark import pipeline
-
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UnreadableError, match=r"empty: no Parquet file below this folder"):
-        pipeline.discover(spark, str(tmp_path / "empty"))
 
 
 def test_an_error_with_a_query_is_one_error(spark, capfd):

@@ -76,13 +76,6 @@ def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     assert len({row["file"] for row in rows}) > 15
 
 
-def test_the_columns_are_the_fields_of_the_reports(read, fixtures):
-    types = dict(read(fixtures).dtypes)
-    assert (types["file"], types["row_group"], types["column"], types["has_filter"]) == ("string", "bigint", "string", "boolean")
-    assert (types["fill_ratio"], types["warnings"]) == ("double", "array<string>")
-    assert types["unreferenced"] == "array<struct<offset:bigint,length:bigint,kind:string>>"
-
-
 def test_only_the_requested_columns(read, fixtures):
     file = fixtures / "pyarrow-filters.parquet"
     rows = rows_of(read(file, schema="bitset_bytes int, column string, estimated_fpp float", columns="id,`k`"))
@@ -91,14 +84,6 @@ def test_only_the_requested_columns(read, fixtures):
     assert all(0 < row["estimated_fpp"] < 0.05 for row in rows)
     rows = rows_of(read(file, columns="id", bitsets="false"))
     assert {(row["bitset_bytes"], row["estimated_fpp"], row["fill_ratio"]) for row in rows} == {(128, None, None)}
-
-
-def test_a_missing_column_is_reported_for_the_file_that_lacks_it(read, fixtures):
-    files = [str(fixtures / "pyarrow-filters.parquet"), str(fixtures / "pyarrow-plain.parquet")]
-    rows = rows_of(read(files, columns='["id", "nmae"]'))
-    errors = [(row["file"], row["column"], row["reason"]) for row in rows if row["status"] != "ok"]
-    assert errors == [(file, None, "there is no column 'nmae'; did you mean name, maybe?") for file in files]
-    assert [row["column"] for row in rows if row["status"] == "ok"] == ["id"] * inspect(files[0]).row_groups
 
 
 def test_files_that_cannot_be_read_are_rows(read, tmp_path, fixtures):
@@ -114,17 +99,6 @@ def test_files_that_cannot_be_read_are_rows(read, tmp_path, fixtures):
     assert all(reason and "\n" not in reason for status, reason in reasons.values() if status != "ok")
     assert {row["status"] for row in rows if row["file"].endswith("/d.parquet")} == {"ok"}
     assert len(rows) == 3 + len(inspect(fixtures / "spark-96-bytes.parquet").filters)
-
-
-def test_a_broken_filter_is_a_row_that_says_why(read, lake):
-    file = lake / "dt=2026-01-01" / "events.parquet"
-    first = inspect(file).filters[0]
-    data = bytearray(file.read_bytes())
-    data[first.offset : first.offset + 16] = b"\xff" * 16
-    file.write_bytes(data)
-    rows = rows_of(read(file))
-    assert [row["unreadable"] is not None for row in rows] == [True] + [False] * 5
-    assert {row["status"] for row in rows} == {"ok"}
 
 
 def test_errors_may_end_the_query(read, lake):
@@ -179,12 +153,6 @@ def test_a_row_a_finding(read, fixtures):
     assert len(rows) > 1
 
 
-def test_limits_and_what_could_not_be_read_are_findings_too(read, lake):
-    rows = rows_of(read(lake, rules="true", quick="true", require="amount", max_fpp="0.000001"))
-    assert {row["rule"] for row in rows if row["status"] == "ok"} >= {"missing-filter", "fpp-above-limit"}
-    assert [Path(row["file"]).name for row in rows if row["status"] != "ok"] == ["broken.parquet"]
-
-
 def test_indexes_of_a_paimon_table(read, fixtures):
     inspect_paimon = pytest.importorskip("sbbf_tool.extensions.paimon.verbs.inspect").inspect_paimon
     table = str(fixtures / "paimon" / "orders")
@@ -214,13 +182,6 @@ def test_a_wrong_option_ends_the_query_with_its_reason(read, fixtures, options, 
         read(fixtures, **options).collect()
     assert "UsageError" in str(error.value)
     assert message in str(error.value)
-
-
-def test_no_file_ends_the_query_with_its_reason(read, tmp_path):
-    from pyspark.errors import PySparkException
-
-    with pytest.raises(PySparkException, match=r"no Parquet file below this folder"):
-        read(tmp_path).collect()
 
 
 def test_a_path_that_does_not_exist_ends_the_load(read, tmp_path):

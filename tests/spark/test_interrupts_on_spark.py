@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.lake_cluster import CLUSTER, Run, wait_for_end
+from support.clusters import CLUSTER, Run, wait_for_end
 from support.lakes import digests, small_files
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]

@@ -92,14 +92,6 @@ def test_a_script_on_path_is_queried_for_its_home(machine, monkeypatch):
     assert java.find_java(SPARK_4_3) == str(machine / "versions" / "21")
 
 
-def test_a_link_on_path_is_followed_where_java_does_not_report_its_home(machine, monkeypatch):
-    real = a_java(machine / "jvm" / "17", 'openjdk version "17.0.1"', says_home=False)
-    (machine / "links").mkdir()
-    (machine / "links" / "java").symlink_to(real)
-    monkeypatch.setenv("PATH", f"{machine / 'links'}{os.pathsep}{os.environ['PATH']}")
-    assert java.find_java(SPARK_4_3) == str(machine / "jvm" / "17")
-
-
 @each(
     "text, code, version",
     [
@@ -142,13 +134,6 @@ def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(UsageError, match=r"^PySpark is not installed; pip install 'sbbf-tool\[spark\]'$"):
         session("local[2]")
-
-
-def test_without_pandas(monkeypatch):
-    pytest.importorskip("pyspark")
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UsageError, match=r"^PySpark needs pandas .*; pip install 'sbbf-tool\[spark\]'$"):
-        spark_version()
 
 
 def test_an_old_pyspark_is_refused(monkeypatch):

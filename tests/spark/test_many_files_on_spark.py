@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-from itertools import chain, pairwise
-
 import pytest
 
-from sbbf_tool import Policy
 from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.add import AddReport
 from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.runner.work import Work
-from sbbf_tool.verbs.check import Check
 from support.lakes import assert_has_filters, digests, linked_files, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -23,7 +16,6 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 from sbbf_tool import AddFilter, Edit, FilterSpec, Inspect
 from sbbf_tool.spark import pipeline, settled
 from sbbf_tool.spark.rows import bundle_units, rows_of
-from support.tables import each
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 
@@ -54,22 +46,6 @@ def rows_to_driver(spark, monkeypatch):
     return counts
 
 
-@each(
-    "command",
-    [["probe", "-c", "id", "--value", "7"], ["check", "--require", "id", "--quick"], ["add-filter", "-c", "id", "-n"]],
-)
-def test_both_runners_print_the_same(spark, tmp_path, capsys, low_limits, rows_to_driver, command):
-    lake = linked_files(tmp_path / "lake", FILES)
-    outputs = []
-    for runner in ((), ("--runner", "spark")):
-        code = run([command[0], str(lake), *command[1:], *runner])
-        printed = capsys.readouterr()
-        outputs.append((code, [line for line in printed.out.splitlines() if f"{FILES} files" in line], printed.err))
-    assert outputs[0] == outputs[1]
-    assert outputs[0][1]
-    assert max(rows_to_driver) <= ON_DRIVER + 1
-
-
 def test_outcomes_of_changes_stay_on_the_cluster(spark, tmp_path, low_limits, rows_to_driver):
     lake, alone = small_files(tmp_path / "lake", FILES), small_files(tmp_path / "alone", FILES)
     outcomes = pipeline.run(AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True))
@@ -81,17 +57,6 @@ def test_outcomes_of_changes_stay_on_the_cluster(spark, tmp_path, low_limits, ro
     assert digests(lake) == digests(alone)
     again = pipeline.run(AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True))
     assert [row.status for row in rows_of(again, Row[AddReport])] == ["skipped"] * FILES
-
-
-def test_tasks_grow_with_files(spark, tmp_path, low_limits):
-    files = pipeline.discover(spark, str(linked_files(tmp_path / "lake", FILES)))
-    bundles = bundle_units(files, ListedFile, None, None, files.count())
-    assert bundles.rdd.getNumPartitions() == FILES // PER_TASK
-    tasks = [[unit["path"] for bundle in part for unit in bundle["units"]] for part in bundles.rdd.glom().collect()]
-    assert sorted(chain.from_iterable(tasks)) == sorted(row.path for row in rows_of(files, ListedFile))
-    assert all(task == sorted(task) for task in tasks)
-    ranges = sorted((task[0], task[-1]) for task in tasks if task)
-    assert all(before[1] < after[0] for before, after in pairwise(ranges)), "a task works in few folders"
 
 
 def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkeypatch, low_limits):
@@ -111,23 +76,6 @@ def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkey
     assert code not in (0, 1)
     assert f"of {FILES} results" in printed.err
     assert "files: " not in printed.out
-
-
-def test_a_check_for_people_sends_the_findings(tmp_path, capsys):
-    lake = linked_files(tmp_path / "lake", 3)
-    path = str(lake / "part-0000000.parquet")
-    policy = Policy(quick=True)
-    brief, full = Work(Check(policy, brief=True), strict=True)(path), Work(Check(policy), strict=True)(path)
-    assert brief.report.findings == full.report.findings
-    assert {rule.outcome for rule in brief.report.rules} == {rule.outcome for rule in full.report.rules}
-    assert len(pickle.dumps(brief)) * 3 < len(pickle.dumps(full))
-    printed = []
-    for options in ([], ["--report", str(tmp_path / "report.json")]):
-        run(["check", str(lake), "--require", "id", *options])
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    documents = [json.loads(line) for line in (tmp_path / "report.json").read_text().splitlines()]
-    assert len(documents[0]["rules"]) == len(full.report.rules), "a report has all rules"
 
 
 def test_a_generated_listing_is_counted_and_divided_on_the_cluster(spark, monkeypatch, rows_to_driver):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from spark.sql_program import assert_answers
+from support.clusters import REPOSITORY, connect_server
 from support.environments import NotInstallableError, install_python
-from support.lake_folders import REPOSITORY, connect_server
 from support.lakes import MIXED, mixed
-from support.sql_queries import assert_answers, run_queries
 
 pytestmark = [pytest.mark.engines, pytest.mark.nightly(minutes=3), pytest.mark.environment(minutes=3)]
 
@@ -78,5 +78,4 @@ def test_a_command_with_a_connect_server(python, tmp_path):
 def test_queries_with_a_connect_server(python, tmp_path, fixtures):
     path = fixtures / "pyarrow-filters.parquet"
     with connect_server(tmp_path) as address:
-        values = run_queries(python, address, path)
-    assert_answers(values, path)
+        assert_answers(python, address, path)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from support.lake_cluster import Run
+from support.clusters import Run
 from support.lakes import assert_has_filters, small_files
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
 from sbbf_tool import UsageError
-from sbbf_tool.spark.options import FILES_PER_TASK, parse_options
+from sbbf_tool.spark.options import parse_options
 from sbbf_tool.spark.views import Chunks, Findings
 from support.tables import each
-
-
-def test_without_options_filters_of_one_path():
-    request = parse_options({"path": "/lake"})
-    assert request.names == ("/lake",)
-    assert request.view == Chunks()
-    assert (request.where, request.fails, request.files_per_task) == (None, False, FILES_PER_TASK)
 
 
 def test_several_paths_come_as_json():
@@ -33,13 +24,6 @@ def test_lists(text, columns):
     assert parse_options({"path": "/lake", "columns": text}).view == Chunks(columns)
 
 
-def test_bitsets_are_read_unless_refused(fixtures):
-    view = parse_options({"path": "/lake", "bitsets": "false"}).view
-    assert view == Chunks(bitsets=False)
-    (row, *_) = view.rows(str(fixtures / "pyarrow-filters.parquet"), ["column", "bitset_bytes", "estimated_fpp", "status"])
-    assert row == {"column": "id", "bitset_bytes": 128, "estimated_fpp": None, "status": "ok"}
-
-
 def test_rules_with_their_limits():
     rules = {"rules": "true", "select": "correctness", "quick": "false", "maxFpp": "0.5", "require": "a,b"}
     view = parse_options({"path": "/lake", **rules}).view
@@ -47,11 +31,6 @@ def test_rules_with_their_limits():
     assert view.policy.select == ("correctness",)
     assert (view.policy.limits.max_fpp, view.policy.required) == (0.5, ("a", "b"))
     assert view.reads_data
-
-
-def test_a_request_can_be_pickled():
-    request = parse_options({"path": "/lake", "rules": "true", "quick": "true"})
-    assert pickle.loads(pickle.dumps(request)) == request
 
 
 @each(

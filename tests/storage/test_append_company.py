@@ -143,6 +143,7 @@ def append_while(path: Path, at: int | None, act: Callable[[], None]) -> tuple[i
     return lines.count, None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.heavy), 17])
 @each("name", list(OTHER_WRITERS))
 def test_another_writer_at_any_line(tmp_path, name, step):

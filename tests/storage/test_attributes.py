@@ -47,6 +47,7 @@ def allowed(status: os.stat_result, user: int, groups: set[int]) -> int:
     return status.st_mode >> (3 if status.st_gid in groups else 0) & 7
 
 
+@pytest.mark.slow
 @needs_root
 @each("groups", [(MY_GROUP,), (MY_GROUP, ANALYSTS)])
 def test_no_user_may_do_more_with_a_new_file(groups):

@@ -108,6 +108,7 @@ def test_what_is_neither_file_nor_folder_stops_nothing(lake):
         assert names(lake) == ["a.parquet", "day=1/b.parquet", "fifo.parquet", "s.parquet", "z.parquet"]
 
 
+@pytest.mark.slow
 def test_folders_deeper_than_any_stack_and_than_any_path(lake):
     here = os.getcwd()
     os.chdir(lake)

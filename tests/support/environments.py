@@ -1,4 +1,4 @@
-"""Environments that tests install for themselves: other versions of engines, packages of npm, a fuzzer.
+"""Environments that tests install for themselves: other versions of engines, packages of npm, a fuzzer; and the wheel of this repository.
 
 All are in one folder, `sbbf-tests` in the user's cache or the folder that SBBF_TEST_ENVIRONMENTS names, and stay there for later runs.
 Tests that use one are marked `environment(minutes=...)`, with the minutes that the first run takes to install it.
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+REPOSITORY = Path(__file__).parents[2]
 _SECONDS = 600
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -96,3 +97,21 @@ def run(name: str, *command: str, cwd: Path | None = None) -> None:
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
         raise NotInstallableError(f"{name} cannot be installed: {lines[-1]}")
+
+
+def copy_source(folder: Path) -> None:
+    """Copy what a wheel is built from."""
+    for name in ("sbbf_tool", "pyspark_sbbf"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, folder)
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel in a folder; return its path."""
+    copy_source(folder / "source")
+    program = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=folder / "source", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (path,) = folder.glob("*.whl")
+    return path

@@ -8,18 +8,9 @@ from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 _WIDE = Context(prec=76)  # Python's default of 28 digits would round the larger decimals
-
-
-def matching(path: Path, column: str, operand: Any) -> pa.Table:
-    """Return the rows whose `column` equals `operand`, or is in it if it is a list, without any pruning."""
-    table = pq.ParquetFile(path).read()
-    values = operand if isinstance(operand, list) else [operand]
-    mask = [value in values for value in table[column].to_pylist()]
-    return table.filter(pa.array(mask, pa.bool_())).replace_schema_metadata().combine_chunks()
 
 
 def present_value(path: Path, column: str) -> Any:

@@ -244,6 +244,7 @@ def test_the_conclusion_says_whether_filters_save_bytes(num_bytes: int | None, e
     assert conclude(run) == expected
 
 
+@pytest.mark.slow
 def test_engines_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(catalog, "find_spec", lambda module: None if module in ("chdb", "datafusion") else object())
 

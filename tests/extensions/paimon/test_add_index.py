@@ -252,6 +252,7 @@ def _lists(maker: TableMaker, number: int) -> list[str]:
     return [snapshot["baseManifestList"], snapshot["deltaManifestList"]]
 
 
+@pytest.mark.slow
 def test_a_writer_that_always_comes_second_gives_up(new_table: NewTable) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))

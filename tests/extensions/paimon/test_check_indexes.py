@@ -81,6 +81,7 @@ def names(report: CheckReport) -> set[str]:
     return {finding.rule for finding in report.findings}
 
 
+@pytest.mark.slow
 @each("rule", INDEX_RULES)
 def test_each_rule_finds_its_defect(new_table: NewTable, tmp_path: Path, rule: Any, capfd: pytest.CaptureFixture[str]) -> None:
     maker = make_table(new_table, tmp_path, rule.name)

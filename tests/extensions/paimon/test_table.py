@@ -190,6 +190,7 @@ def test_a_snapshot_comes_back() -> None:
             parse_snapshot(content.encode())
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(data=st.data())
 def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, data: st.DataObject) -> None:

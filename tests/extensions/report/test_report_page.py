@@ -32,6 +32,7 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
+@pytest.mark.slow
 @each("path", FILES)
 def test_the_tables_have_the_numbers_of_inspect_and_check(path, page, capsys):
     code = run(["report", str(path), "-o", str(page)])
@@ -77,6 +78,7 @@ def count(items: tuple[object, ...], noun: str) -> str:
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
+@pytest.mark.slow
 @each("defect", list(DEFECTS), every=3)
 def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page):
     path = tmp_path / "defect.parquet"

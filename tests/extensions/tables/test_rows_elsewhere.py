@@ -27,6 +27,7 @@ def outcome(capsys, *words: object) -> tuple[int, str]:
     return code, output.out + output.err
 
 
+@pytest.mark.slow
 @each(
     "log, is_absent",
     [
@@ -114,6 +115,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
     return lake
 
 
+@pytest.mark.slow
 @each("column, value, may_be_inlined", [
         ("user_id", "5000", True), ("user_id", "6e3", True), ("user_id", "7000", False), ("user_id", "9999", False),
         ("user_id", "0x10", True), ("note", "x", True), ("note", "none", True), ("note", "deleted", False), ("s.b", "b9999", True),

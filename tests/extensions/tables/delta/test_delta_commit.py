@@ -198,6 +198,7 @@ def test_a_version_that_cannot_be_read_back(tmp_path, monkeypatch, error):
         table.commit(copies_of(table), CHANGE)
 
 
+@pytest.mark.slow
 def test_it_gives_up_when_others_always_come_first(tmp_path, monkeypatch):
     make_table(tmp_path, 1)
     table = DeltaTable(str(tmp_path))

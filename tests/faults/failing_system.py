@@ -131,8 +131,7 @@ def _serve() -> None:
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    from support.lake_paths import LAKE_PATHS
-    from support.write_paths import TABLE_PATHS, WRITE_PATHS
+    from faults.write_paths import LAKE_PATHS, TABLE_PATHS, WRITE_PATHS
 
     for line in sys.stdin:
         order = json.loads(line)

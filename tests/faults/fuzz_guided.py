@@ -1,4 +1,4 @@
-"""Fuzz one target with coverage guidance: `python -m support.fuzz_guided TARGET [CORPUS...] [libFuzzer options]`, in the
+"""Fuzz one target with coverage guidance: `python -m faults.fuzz_guided TARGET [CORPUS...] [libFuzzer options]`, in the
 folder of the tests.
 """
 
@@ -8,8 +8,8 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["sbbf_tool", "support"]):
-    from support.fuzz_parsers import TARGETS, feed
+with atheris.instrument_imports(include=["sbbf_tool", "support", "faults"]):
+    from faults.fuzz_parsers import TARGETS, feed
 
 if __name__ == "__main__":
     target = TARGETS[sys.argv[1]]

@@ -25,7 +25,7 @@ from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.footer_index import assert_index_agrees
 
-CORPUS = Path(__file__).parents[1] / "faults" / "corpus"
+CORPUS = Path(__file__).with_name("corpus")
 
 
 def footer(data: bytes) -> None:

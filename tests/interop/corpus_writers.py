@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool.spark.session import quiet_about_pandas
-from support.corpus import (
+from interop.corpus import (
     BOOLEANS,
     DAYS,
     DECIMALS,
@@ -32,6 +31,7 @@ from support.corpus import (
     Kind,
     table,
 )
+from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from support import wire
-from support.wire import Field, Struct
+from parquet import wire
+from parquet.wire import Field, Struct
 
 OFFSET, LENGTH = (14, wire.I64), (15, wire.I32)
 ROW_GROUPS, COLUMNS, META_DATA = (4, wire.LIST), (1, wire.LIST), (3, wire.STRUCT)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from interop.corpus_readers import Texts, written_values
+from interop.corpus_writers import BY_NAME, write
 from sbbf_tool import add_filters
 from sbbf_tool.file.parquet_file import ParquetFile
-from support.corpus_readers import Texts, written_values
-from support.corpus_writers import BY_NAME, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.query_engines import ENGINES, Engine, Question
+from interop.query_engines import ENGINES, Engine, Question
 
 NOT_COMPARABLE = ("list", "element", "key_value")
 

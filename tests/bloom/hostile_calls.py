@@ -15,30 +15,9 @@ import time
 from sbbf_tool.bloom import _kernel
 
 COUNTS = (
-    -(2**63) - 1,
-    -(2**63),
-    -(2**31),
-    -2,
-    -1,
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    8,
-    12,
-    16,
-    31,
-    32,
-    33,
-    2**31 - 1,
-    2**31,
-    2**59,
-    2**63 - 1,
-    2**63,
-    2**64,
-)
+    -(2**63) - 1, -(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 4, 7, 8, 12, 16, 31, 32, 33,
+    2**31 - 1, 2**31, 2**59, 2**63 - 1, 2**63, 2**64,
+)  # fmt: skip
 ORDERS = ("signed", "unsigned", "bytes", "decimal", "decimal", "", "other", None, 1)
 REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.corpus_writers import Style
+from interop.corpus_writers import Style
 
 OTHER_READER = {"pyarrow": "datafusion", "datafusion": "duckdb", "duckdb": "datafusion", "spark": "duckdb"}
 
