@@ -9,7 +9,7 @@ import pytest
 
 from sbbf_tool.storage.objects import retries, s3_bucket
 from sbbf_tool.storage.objects.retries import Budget, Retries, tries_of
-from sbbf_tool.storage.threads import DaemonThreads, StoppedError, Turns, ensure_running, pause, stoppable, waiting
+from sbbf_tool.storage.threads import DaemonThreads, StoppedError, ensure_running, pause, stoppable
 
 
 class Clock:
@@ -122,27 +122,3 @@ def test_a_run_that_ends_early_ends_its_pauses():
         raise KeyboardInterrupt
     assert ended.wait(10)
     ensure_running()
-
-
-def test_a_thread_that_waits_gives_its_turn_to_another():
-    turns = Turns(1)
-    computing, most, lock, together = 0, 0, threading.Lock(), threading.Barrier(8)
-
-    def work() -> None:
-        nonlocal computing, most
-        with turns.turn():
-            with waiting():
-                # All of them wait at the same moment, though only one may compute.
-                together.wait(10)
-            with lock:
-                computing += 1
-                most = max(most, computing)
-            with lock:
-                computing -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert most == 1

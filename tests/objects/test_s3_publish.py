@@ -125,11 +125,7 @@ def test_queries_that_cannot_be_answered_are_refused(bucket, capsys):
 
 
 def test_files_of_tables_are_refused(bucket):
-    markers = {
-        "delta": "delta/_delta_log/0.json",
-        "hudi": "hudi/.hoodie/hoodie.properties",
-        "iceberg": "iceberg/metadata/v1.metadata.json",
-    }
+    markers = {"delta": "delta/_delta_log/0.json", "hudi": "hudi/.hoodie/hoodie.properties", "iceberg": "iceberg/metadata/v1.metadata.json"}
     for name, marker in markers.items():
         bucket.put(marker, b"{}")
         url = bucket.put(f"{name}/data/day=1/file.parquet", small())

@@ -49,8 +49,7 @@ STRANGERS: dict[str, Callable[[str], Answer]] = {
     "bytes": always(200, bytes(range(256)) * 10),
     "key without a name": always(200, LIST % b"<Contents><Size>3</Size></Contents>"),
     "same page for ever": always(
-        200,
-        LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key></Contents>",
+        200, LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key></Contents>"
     ),
     "truth that is none": always(200, LIST % b"<IsTruncated>perhaps</IsTruncated><KeyCount>several</KeyCount>"),
     "nothing at all": always(200),

@@ -22,7 +22,6 @@ from sbbf_tool.storage import journal, locks, temporary
 from sbbf_tool.storage.append import append, recover
 from sbbf_tool.storage.journal import journal_of
 from sbbf_tool.storage.local import LocalSource
-from support.places import overlay
 from support.tables import each
 
 OLD = bytes(range(256)) * 40 + b"PAR1"
@@ -215,13 +214,6 @@ def test_a_file_of_several_names_is_not_appended_to(fixtures, tmp_path, names):
     assert path.read_bytes() == old
     assert len(os.listdir(tmp_path)) == names
     assert add_filters(path, ["user_id"], in_place=True).filters
-
-
-def test_a_file_in_a_lower_layer_of_an_overlay(fixtures, tmp_path):
-    """It becomes another file when it is opened to be written, by no other writer's doing."""
-    with overlay(tmp_path / "disk", "a.parquet", (fixtures / "events.parquet").read_bytes()) as folder:
-        assert add_filters(folder / "a.parquet", ["user_id"], in_place=True, append=True).filters
-        assert os.listdir(folder) == ["a.parquet"]
 
 
 # The journal

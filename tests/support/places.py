@@ -66,21 +66,4 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
-@contextmanager
-def overlay(folder: Path, name: str, content: bytes) -> Iterator[Path]:
-    """Mount an overlay as in containers: its file is in the lower layer until it is opened for writing. Skip where that is impossible."""
-    with small_disk(folder, "16m") as disk:
-        for layer in ("lower", "upper", "work", "all"):
-            (disk / layer).mkdir()
-        (disk / "lower" / name).write_bytes(content)
-        layers = f"lowerdir={disk}/lower,upperdir={disk}/upper,workdir={disk}/work"
-        done = subprocess.run(["mount", "-t", "overlay", "-o", layers, "none", disk / "all"], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"no overlay can be mounted: {done.stderr.strip()}")
-        try:
-            yield disk / "all"
-        finally:
-            subprocess.run(["umount", disk / "all"], check=True)
-
-
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")

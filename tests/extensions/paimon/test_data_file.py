@@ -264,17 +264,6 @@ def test_zones_of_orc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         hash_column(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
 
 
-@each("compression", ["zlib", "zstd"])
-def test_an_orc_footer_of_several_compressed_chunks(compression: str) -> None:
-    """The name of the column alone takes more than one block."""
-    data = orc_bytes(pa.table({"x" * 100_000: [1]}), compression=compression, compression_block_size=1 << 16)
-    assert is_written_in_utc(data)
-
-
-def test_a_compression_that_cannot_be_read_does_not_state_a_zone() -> None:
-    assert not is_written_in_utc(orc_bytes(pa.table({"x" * 1000: [1]}), compression="snappy"))
-
-
 def test_a_file_without_a_time_zone_is_not_taken_for_utc() -> None:
     for noise in (b"", b"\0", b"\xff" * 30, ORC[:-1], ORC[: len(ORC) // 2]):
         assert not is_written_in_utc(noise)

@@ -98,15 +98,7 @@ def test_names_of_directories() -> None:
     assert build_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
 
 
-@each(
-    "value, expected",
-    [
-        (1.0, "1.0"),
-        (0.00099, "9.9E-4"),
-        (1e7, "1.0E7"),
-        (float("inf"), "Infinity"),
-    ],
-)
+@each("value, expected", [(1.0, "1.0"), (0.00099, "9.9E-4"), (1e7, "1.0E7"), (float("inf"), "Infinity")])
 def test_java_spells_floating_numbers(value: float, expected: str) -> None:
     assert format_java_float(value, single=False) == expected
     assert format_java_float(0.10000000149011612, single=True) == "0.1"
