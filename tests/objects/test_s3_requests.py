@@ -1,18 +1,20 @@
-"""The requests of a run over many objects: how many per object, how many at the same time, and what faults of the store cost."""
+"""The requests of a run over many objects: how many, how many at the same time, and when one is given up; pauses are counted."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
-from sbbf_tool.storage.objects import s3_bucket
-from sbbf_tool.storage.objects.retries import Budget, Retries
-from support.buckets import Bucket
+from sbbf_tool.storage.objects import retries, s3_bucket
+from sbbf_tool.storage.objects.retries import Budget, Retries, tries_of
+from sbbf_tool.storage.threads import DaemonThreads, StoppedError, ensure_running, pause, stoppable
+from support.buckets import Bucket, forget_clients
 from support.large_files import small
 
 OBJECTS = 6
@@ -75,25 +77,14 @@ def test_requests_are_in_flight_whatever_the_jobs_are(moto_bucket, jobs):
     assert not together.broken
 
 
-def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scale the pauses and the patience of requests down."""
-    bucket_retries: dict[str, Retries] = {}
-
-    def retries_of(process: int, service: str, bucket: str, budget: Budget) -> Retries:
-        return bucket_retries.setdefault(bucket, Retries(Budget(10, 60.0), longest_pause=0.5, first_pause=0.01))
-
-    monkeypatch.setattr(s3_bucket, "retries_of", retries_of)
-    monkeypatch.delenv("AWS_MAX_ATTEMPTS")
-    from support.buckets import forget_clients
-
-    forget_clients()
-
-
 @pytest.mark.heavy
 def test_faults_of_every_kind_cost_no_object(moto_bucket, monkeypatch):
     """An outage at the start, and then every fifth request throttled, failed, reset, or cut off."""
     urls = put_lake(moto_bucket, 30)
-    hasten(monkeypatch)
+    patient = Retries(Budget(10, 60.0), longest_pause=0.5, first_pause=0.01)
+    monkeypatch.setattr(s3_bucket, "retries_of", lambda *arguments: patient)
+    monkeypatch.delenv("AWS_MAX_ATTEMPTS")
+    forget_clients()
     numbers, failures = itertools.count(), Counter[object]()
     faults = itertools.cycle([503, 500, "cut", "cut answer", 503])
 
@@ -115,3 +106,115 @@ def test_faults_of_every_kind_cost_no_object(moto_bucket, monkeypatch):
     moto_bucket.proxy.forget()
     assert all(sbbf_tool.verify(url).is_sound for url in urls)
     assert moto_bucket.unfinished() == []
+
+
+class Clock:
+    """A clock that only pauses move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+class ThrottledError(Exception):
+    pass
+
+
+def make_retries(budget: Budget | None = None) -> tuple[Retries, Clock]:
+    clock = Clock()
+    return Retries(budget, clock, clock.sleep), clock
+
+
+def throttle() -> None:
+    raise ThrottledError
+
+
+def is_throttled(error: Exception) -> bool:
+    return isinstance(error, ThrottledError)
+
+
+def test_a_request_is_given_up_after_ten_tries_and_three_minutes_without_success():
+    bucket, clock = make_retries()
+    with pytest.raises(ThrottledError) as caught:
+        bucket.call(throttle, is_throttled)
+    assert tries_of(caught.value) >= 10
+    assert 180 <= clock.now < 180 + 2 * 25
+    assert max(clock.pauses) <= 20 * 1.25
+    assert clock.pauses[0] < 0.2
+    assert sum(pause > 10 for pause in clock.pauses) >= 5
+
+
+def test_a_success_of_another_request_renews_the_patience():
+    bucket, clock = make_retries()
+    calls = []
+
+    def request() -> str:
+        calls.append(clock.now)
+        if clock.now < 600:
+            # Meanwhile others succeed.
+            bucket.call(str, is_throttled)
+            raise ThrottledError
+        return "at last"
+
+    assert bucket.call(request, is_throttled) == "at last"
+    assert len(calls) > 10
+
+
+def test_an_answer_that_is_no_temporary_failure_is_not_repeated():
+    bucket, clock = make_retries()
+
+    def refuse() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        bucket.call(refuse, is_throttled)
+    assert clock.pauses == []
+
+
+def test_a_service_that_was_never_reached_is_given_up_soon():
+    bucket, clock = make_retries()
+    with pytest.raises(ThrottledError) as caught:
+        bucket.call(throttle, is_throttled, is_throttled)
+    assert tries_of(caught.value) == retries.TRIES_TO_REACH
+    assert clock.now < 5
+
+
+def test_the_environment_states_the_number_of_tries(monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")
+    s3_bucket.retry_settings.cache_clear()
+    settings = s3_bucket.retry_settings(0)
+    bucket, clock = make_retries(settings.budget)
+    with pytest.raises(ThrottledError) as caught:
+        bucket.call(throttle, is_throttled)
+    assert tries_of(caught.value) == 4
+    assert clock.now < 5
+    assert not settings.is_left_to_botocore
+
+
+@pytest.fixture(autouse=True)
+def forget_settings():
+    yield
+    for cached in (s3_bucket.retry_settings, s3_bucket.client):
+        cached.cache_clear()
+
+
+def test_a_run_that_ends_early_ends_its_pauses():
+    def work() -> None:
+        try:
+            pause(60)
+        except StoppedError:
+            ended.set()
+
+    ended = threading.Event()
+    with suppress(KeyboardInterrupt), stoppable():
+        DaemonThreads(1, "test").submit(work)
+        raise KeyboardInterrupt
+    assert ended.wait(10)
+    ensure_running()
