@@ -16,7 +16,7 @@ from sbbf_tool.errors import RefusedError, UncertainWriteError, WriteError
 from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.folders import ObjectFolders
 from sbbf_tool.storage.objects.retries import Retries
@@ -120,12 +120,6 @@ def copies_on(bucket: Bucket, table: DeltaTable) -> list[Replacement]:
     return replacements
 
 
-def commit_on(bucket: Bucket, url: str) -> Commit:
-    table = DeltaTable(url)
-    table.ensure_changeable(conditional_put=True)
-    return table.commit(copies_on(bucket, table), CHANGE)
-
-
 def test_metadata_files_are_read_listed_created_and_removed(each_bucket):
     folders = open_folders(each_bucket.url("x"))
     assert isinstance(folders, ObjectFolders)
@@ -183,24 +177,6 @@ def test_a_store_that_ignores_conditions_is_refused(moto_bucket, tmp_path, monke
     with pytest.raises(RefusedError, match="ignores the condition"):
         table.commit(replacements, CHANGE)
     assert moto_bucket.list_keys() == before
-
-
-def test_a_commit_on_s3(each_bucket, tmp_path):
-    make_table(tmp_path / "original", 2, partitioned=True)
-    url = upload(each_bucket, tmp_path / "original")
-    table = DeltaTable(url)
-    assert (table.format, table.location, table.version) == ("Delta", url, "version 1")
-    with pytest.raises(RefusedError, match="conditional PUT"):
-        table.ensure_changeable()
-    with pytest.raises(RefusedError, match="conditional PUT"):
-        table.commit(copies_on(each_bucket, table), CHANGE)
-    result = commit_on(each_bucket, f"{url}/")
-    assert (result.version, result.num_files) == ("version 2", 2)
-    assert result.undo == f"RESTORE TABLE delta.`{url}` TO VERSION AS OF 1"
-    assert ids_of(download(each_bucket, tmp_path / "after")) == list(range(20))
-    files = [file.path for file in DeltaTable(url).live_files()]
-    assert all("/sbbf-run-1-part" in path and path.startswith(f"{url}/day=") for path in files)
-    assert table.referenced({*files, f"{url}/day=a/sbbf-run-0-x"}) == set(files)
 
 
 def test_a_checkpoint_on_s3_limits_the_listing(moto_bucket, tmp_path):

@@ -94,23 +94,6 @@ def test_without_the_kernel_the_thread_reads_and_writes(path, monkeypatch, answe
     assert path.read_bytes() == OLD[:150_000] + b"new bytes"
 
 
-def test_an_unused_copy_stops_and_leaves_nothing(path, monkeypatch):
-    first, go_on = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        first.set()
-        assert go_on.wait(30)
-
-    copies = watch_kernel(monkeypatch, wait)
-    with LocalSource(path) as source, begin_copy(source, str(path), len(OLD)) as begun:
-        assert first.wait(30)
-        assert len(os.listdir(path.parent)) == 2
-        begun._is_stopped = True
-        go_on.set()
-    assert sum(length for _, _, length in copies) == 1000
-    assert (os.listdir(path.parent), threads()) == (["a.parquet"], [])
-
-
 def test_an_interrupt_while_the_copy_is_awaited_waits_for_the_thread(path, monkeypatch):
     """Otherwise the thread would write to a descriptor that may already be another file's."""
     is_interrupted, go_on = threading.Event(), threading.Event()
@@ -256,15 +239,3 @@ def test_the_temporary_file_is_a_clone_cut_to_its_length(path: Path, monkeypatch
     assert path.stat().st_mode & 0o777 == mode
     assert [name.endswith(temporary.TEMPORARY_SUFFIX) for name in clones.names] == [True]
     assert os.listdir(path.parent) == ["a.parquet"]
-
-
-def test_a_copy_that_a_thread_begins_is_a_clone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clones = Clones(monkeypatch)
-    monkeypatch.setattr(copying.BegunCopy, "MIN_BYTES", 1)
-    with LocalSource(path) as source:
-        begun = begin_copy(source, str(path), len(OLD) - 7)
-        assert begun is not None
-        with begun:
-            replace(source, str(path), len(OLD) - 7, [b"new"], lambda file: None, begun)
-    assert path.read_bytes() == OLD[:-7] + b"new"
-    assert len(clones.names) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,9 @@ import pytest
 from sbbf_tool import UsageError, add_filters, run_engines
 from sbbf_tool.cli import run as run_cli
 from sbbf_tool.extensions.engine_runs import catalog
-from sbbf_tool.extensions.engine_runs.command import conclude
 from sbbf_tool.extensions.engine_runs.measure import Job, Request, Rows, count_row_groups
 from sbbf_tool.extensions.engine_runs.process import run_jobs
-from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
+from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.delta_logs import add, metadata, protocol, write_version
 from support.json_schemas import validate
@@ -77,20 +75,6 @@ def test_a_type_that_engines_use(name: str) -> None:
         assert run.with_filters.bytes_read is not None
     assert (report.row_groups, report.filters, report.excluded_by_filters) == (4, 4, 4)
     assert hashlib.sha256(WITH_FILTERS.read_bytes()).digest() == before
-
-
-@engines
-def test_a_type_that_engines_do_not_use(tmp_path: Path) -> None:
-    """DataFusion uses no filter of 8-bit integers, ClickHouse none of floating-point numbers, and DuckDB none of large decimals."""
-    path = tmp_path / "n=7 [a]*%20#?'.parquet"
-    rows = {"tiny": pa.array([*range(0, 120, 2)] * 5, pa.int8()), "wide": [float(n) for n in range(0, 600, 2)]}
-    rows["amount"] = pa.array([Decimal(n) for n in range(0, 600, 2)], pa.decimal128(38, 10))
-    pq.write_table(pa.table(rows), path, row_group_size=100, use_dictionary=False)
-    add_filters(path, ["tiny", "wide", "amount"], in_place=True, fpp=1e-6)
-
-    for name, column, value in (("datafusion", "tiny", 51), ("clickhouse", "wide", 101.0), ("duckdb", "amount", "101")):
-        (run,) = run_engines(path, column, value, need(name)).engines
-        assert (run.outcome, run.uses_filters, run.evidence, run.row_groups_skipped) == ("equal", False, "metric", 0)
 
 
 @pytest.mark.heavy
@@ -228,20 +212,6 @@ def test_columns_that_a_table_renames(tmp_path: Path) -> None:
     assert (report.exit_code, report.column) == (0, "key")
     assert [(run.outcome, run.with_filters and run.with_filters.rows) for run in report.engines] == [("equal", 2)] * len(names)
     assert {run.engine: run.reads for run in report.engines} == {name: "table" if name == "clickhouse" else "files" for name in names}
-
-
-@each(
-    "num_bytes, expected",
-    [
-        (900, "equal rows; it uses the filters, reading 900 bytes instead of 1,000"),
-        (1100, "equal rows; it uses the filters, reading 1,100 bytes instead of 1,000: the filters take more than they save"),
-        (None, "equal rows; it uses the filters"),
-    ],
-)
-def test_the_conclusion_says_whether_filters_save_bytes(num_bytes: int | None, expected: str) -> None:
-    measurements = Measurement(0, None, None, num_bytes, 0.1), Measurement(0, None, None, 1000, 0.1)
-    run = EngineRun("duckdb", "DuckDB", "2.0.0", "equal", "files", True, "metric", None, *measurements, None, None)
-    assert conclude(run) == expected
 
 
 @pytest.mark.slow

@@ -337,20 +337,6 @@ def test_a_lost_answer_is_not_a_lost_commit(new_table: NewTable) -> None:
     assert not verify_paimon(str(maker.root)).has_false_negatives
 
 
-def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFolders, new_table: NewTable) -> None:
-    maker = new_table()
-    maker.commit(NewFile(columns(0)))
-    maker.extra_list_fields = {"min_level": nullable("int"), "max_level": nullable("int")}
-    old = dict(maker.manifests[0])
-    maker.manifests[0] = old | {"_MIN_LEVEL": None, "_MAX_LEVEL": None}
-    maker.commit(NewFile(columns(100)))
-    maker.manifests[0] = old
-    index_s(files, maker)
-    (manifest,) = records(maker, newest_snapshot(maker)["deltaManifestList"])
-    assert (manifest["_MIN_LEVEL"], manifest["_MAX_LEVEL"]) == (0, 0)
-    assert not verify_paimon(str(maker.root)).has_false_negatives
-
-
 PLACES = each("threshold, place", [("10 kb", "embedded"), ("1 b", "file")])
 
 

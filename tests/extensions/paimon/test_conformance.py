@@ -54,18 +54,6 @@ def test_sizes_and_hashes_are_paimons(answers: Answers) -> None:
             assert f"{parse_literal(text + 'Z', zoned).hash64:016x}" == case["hash64_ltz"]
 
 
-def test_a_walk_finds_the_files(real: Path, answers: Answers) -> None:
-    for _, case, table in tables(real, answers):
-        live = {each.file.name: each for each in table.live_files}
-        assert live.keys() == {file["file"] for file in case["files"]}
-        for file in case["files"]:
-            actual = live[file["file"]].file
-            assert (actual.row_count, actual.schema_id, actual.level) == (file["row_count"], file["schema_id"], file["level"])
-            assert list(actual.extra_files) == file["extra_files"]
-            assert actual.embedded_index == (bytes.fromhex(file["embedded_index_hex"]) if file["embedded_index_hex"] else None)
-            assert Path(live[file["file"]].path) == real / file["bucket_path"] / file["file"]
-
-
 def test_containers_are_paimons_byte_for_byte(real: Path, answers: Answers) -> None:
     paths = [*real.rglob("*.index")]
     assert paths

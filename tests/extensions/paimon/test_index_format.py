@@ -52,20 +52,6 @@ def test_the_bytes_of_a_container() -> None:
     assert len(build_container(lay_out({}))) == 24
 
 
-def test_redundant_bytes_are_kept_and_not_looked_at() -> None:
-    plain = build_container(lay_out({"c": {"k": b"body"}}))
-    head_length = struct.unpack_from(">i", plain, 12)[0]
-    for tail in (struct.pack(">i", 3) + b"new", b"", b"\xff" * 9):
-        head = plain[16 : head_length - 4]
-        grown = head_length - 4 + len(tail)
-        moved = head.replace(struct.pack(">ii", head_length, 4), struct.pack(">ii", grown, 4))
-        data = plain[:12] + struct.pack(">i", grown) + moved + tail + b"body"
-        container = parse_container(data)
-        assert container.head_tail == tail
-        assert container.body_of(container.indexes["c"]["k"]) == b"body"
-        assert build_container(container) == data
-
-
 def test_a_column_named_twice_adds_up_and_the_last_of_a_kind_counts() -> None:
     first, second = lay_out({"c": {"a": b"1", "b": b"2"}}).columns[0], lay_out({"c": {"b": b"3"}}).columns[0]
     head = 20 + 2 * (2 + 1 + 4) + 3 * (2 + 1 + 8) + 4

@@ -19,7 +19,7 @@ from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageErro
 from sbbf_tool.extensions.avro.file import build_file
 from sbbf_tool.extensions.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.extensions.paimon.snapshot import build_snapshot, parse_snapshot
-from sbbf_tool.extensions.paimon.table import PATH_DIRECTORY, is_below, open_table, table_around
+from sbbf_tool.extensions.paimon.table import PATH_DIRECTORY, is_below, open_table
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
@@ -117,21 +117,6 @@ def test_branches_have_their_own_snapshots(files: LocalFolders, new_table: NewTa
         open_table(files, str(maker.root), branch="none")
     with pytest.raises(UnreadableError):
         open_table(files, str(maker.root), branch="../b1")
-
-
-def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    maker = new_table()
-    maker.commit(NewFile(COLUMNS, name="x.parquet"))
-    location = table_around(files, str(maker.root / "bucket-0" / "x.parquet"))
-    assert location is not None
-    assert location[1].file.name == "x.parquet"
-    assert table_around(files, str(maker.root / "bucket-0" / "gone.parquet")) is None
-    assert table_around(files, str(tmp_path / "x.parquet")) is None
-    assert table_around(files, "x.parquet") is None
-    (tmp_path / "schema").write_text("not a directory")
-    assert table_around(files, str(tmp_path / "x.parquet")) is None
-    monkeypatch.chdir(maker.root)  # which is not around a file elsewhere
-    assert table_around(files, str(tmp_path / "elsewhere" / "x.parquet")) is None
 
 
 def test_older_manifests_lack_fields_and_newer_have_more() -> None:

@@ -118,20 +118,6 @@ def test_a_deletion_vector_that_grew_meanwhile_is_carried(tmp_path, monkeypatch)
     assert [action["add"]["deletionVector"] for action in actions_of(path, 2) if "add" in action] == [second]
 
 
-def test_a_file_that_was_removed_and_added_again(tmp_path, monkeypatch):
-    """As RESTORE does: the file is the same, since files are never overwritten."""
-    make_table(tmp_path, 2)
-    table = DeltaTable(str(tmp_path))
-
-    def delete_and_restore() -> None:
-        deltalake.DeltaTable(tmp_path).delete()
-        deltalake.DeltaTable(tmp_path).restore(1)
-
-    before_create(table, monkeypatch, delete_and_restore)
-    assert table.commit(copies_of(table), CHANGE).num_files == 2
-    assert ids_of(tmp_path) == list(range(20))
-
-
 def _append_many(path: str, first: int, count: int) -> None:
     for number in range(count):
         while True:

@@ -24,7 +24,6 @@ from support.iceberg_tables import (
     RacingSource,
     convert,
     delete_by_position,
-    delete_by_value,
     edit_metadata,
     ids_of,
     make_copies,
@@ -197,21 +196,6 @@ def test_a_position_delete_during_the_run_leaves_its_file_out(catalog, table, tm
     assert (commit.num_files, commit.vanished) == (1, (copies[0].old_path,))
     table.refresh()
     assert len(ids_of(table)) == 199
-
-
-def test_equality_deletes_still_apply_to_copies(catalog, table, tmp_path):
-    """PyIceberg does not read equality deletes, so the numbers by which they apply are compared."""
-    delete_by_value(source_of(catalog), tmp_path, 1, "id", [5, 105])
-    table.refresh()
-    table.append(rows(5, 1))
-    before = {entry.file["record_count"]: entry.sequence_number for _, entries in entries_of(catalog) for entry in entries}
-    commit = convert(open_table(catalog))
-    assert commit.num_files == 3
-    live = [entry for _, entries in entries_of(catalog) for entry in entries if entry.status != 2]
-    deletes = [entry.sequence_number for entry in live if entry.content == 2]
-    assert deletes == [3]
-    assert sorted(entry.sequence_number for entry in live if entry.content == 0) == [1, 2, 4]
-    assert before[1] == 4
 
 
 def test_evolved_partitions_and_renamed_columns(catalog, tmp_path):
