@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from sbbf_tool.bloom import spec
@@ -22,6 +23,7 @@ from sbbf_tool.extensions.conformance.verdicts import Judgement, build_report
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse
+from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.values import read_chunk
 
 _REFUSALS = (3, 4)
@@ -78,6 +80,7 @@ def _compare_values(column: Column, values: Sequence[Sequence[bytes]], row: Writ
     """Return the verdict on values that differ from the input's; None if they are the same, in whichever type."""
     count = sum(map(len, values))
     stored = {plain for plains in values for plain in plains}
+    column = replace(column, reading=AS_STORED)  # the texts are all that is stored, whatever readers show of it
     for text in row.values if column.physical != "BOOLEAN" else ():
         if not stored.intersection(parse(column, text).forms):
             return WRONG, f"the value {text!r} of the input is not in the file"

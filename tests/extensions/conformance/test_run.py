@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, make_corpus, probe, probe_paimon, run_conformance
+from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, make_corpus, probe, probe_paimon, run_conformance
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.conformance.corpus import Corpus
 from sbbf_tool.extensions.conformance.kinds import BY_NAME, KINDS
 from sbbf_tool.extensions.conformance.readers import Answer, judge
+from sbbf_tool.extensions.conformance.writers import judge_file
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES
 from sbbf_tool.parquet.idl.ttypes import LogicalType
@@ -207,16 +208,6 @@ def test_sbbf_probe_is_a_reader_that_conforms(corpus_folder: Path) -> None:
     assert report.calls == report.count("correct") > 20
 
 
-@pytest.mark.nightly(8)
-def test_sbbf_probe_conforms_with_every_file(corpus_folder: Path) -> None:
-    report = run_conformance(str(corpus_folder), reader=f"{SBBF} probe {SINGLE} --keys {{keys}}", exact=True)
-    assert report.passed, report.problems
-    assert report.calls == report.count("correct") > 1000
-    report = run_conformance(str(corpus_folder), paimon_reader=f"{SBBF} paimon probe {SINGLE}", exact=True)
-    assert report.passed, report.problems
-    assert report.calls == report.count("correct") > 150
-
-
 def test_a_reader_that_loses_rows_is_caught(program, corpus_folder: Path) -> None:
     """It answers that everything is absent: right for values that are not stored, and fatal for the others."""
     command = program("print('absent'); sys.exit(1)")
@@ -291,11 +282,16 @@ def test_add_filter_is_a_writer_that_conforms(corpus_folder: Path) -> None:
     assert report.count("correct") == report.calls == 3
 
 
-@pytest.mark.nightly(3)
-def test_add_filter_conforms_with_every_input(corpus_folder: Path) -> None:
-    report = run_conformance(str(corpus_folder), writer=f"{SBBF} add-filter {{in}} -c {{column}} --output {{out}}", exact=True)
-    assert report.passed, report.problems
-    assert report.count("correct") == report.calls == 47
+@pytest.mark.slow
+def test_filters_of_every_input_conform(corpus: Corpus, tmp_path: Path) -> None:
+    for number, row in enumerate(corpus.inputs()):
+        output = tmp_path / f"{number}.parquet"
+        try:
+            add_filters(corpus.path_of(row.file), [row.column], output=output)
+        except RefusedError:
+            assert row.type == "BOOLEAN"
+        else:
+            assert judge_file(output, row) == ("correct", ""), row.file
 
 
 REWRITE = """
