@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sbbf_tool.reports.advise import FoldedSize
-
 
 @dataclass(slots=True)
 class _Sum:
@@ -52,3 +50,14 @@ class Folds:
             for part in (step, *self._ends[:halvings]):
                 total.add(part.filters, part.bytes, part.fpp, part.worst_fpp)
             yield FoldedSize(halvings, total.bytes, total.fpp / total.filters, total.worst_fpp)
+
+
+@dataclass(frozen=True)
+class FoldedSize:
+    """The filters of one column after a number of halvings, exactly, from their bits."""
+
+    halvings: int
+    bytes: int
+    """Bytes of all bitsets; a filter that cannot be folded so often keeps its smallest size."""
+    mean_fpp: float
+    worst_fpp: float

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sbbf_tool.hints import Fix, Rebuild
-    from sbbf_tool.reports.add import AddReport
+    from sbbf_tool.verbs.add_filter import AddReport
 
 _COLUMNS = (
     Column("row group", COUNT),

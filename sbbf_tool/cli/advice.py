@@ -18,7 +18,7 @@ from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Colum
 from sbbf_tool.numbers import format_count, format_number
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
+    from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice, QueryAdvice
 
 _COLUMNS = (
     Column("column", NAME),
@@ -63,7 +63,7 @@ def ensure_text(outputs: Outputs) -> None:
 
 def show_report(report: AdviceReport, where: str | None, outputs: Outputs) -> int:
     """Print the report and return the exit code."""
-    from sbbf_tool.reports.advise import AdviceReport
+    from sbbf_tool.verbs.advise import AdviceReport
 
     document = render.document("advise", report)
     command: tuple[str, ...] = ()

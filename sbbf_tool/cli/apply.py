@@ -24,7 +24,7 @@ from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.files import Files
-    from sbbf_tool.reports.apply import ApplyReport, DeclaredColumn
+    from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
 
 _KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
 """The fields of a column that count row groups whose filters are not as declared, by the words for them."""

@@ -31,8 +31,8 @@ from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.explain import ExplainReport
     from sbbf_tool.reports.probe import UnfitValue
+    from sbbf_tool.verbs.explain import ExplainReport
 
 _COLUMNS = (
     Column("row group", COUNT),

@@ -22,7 +22,7 @@ from sbbf_tool.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.inspect import FilterReport, InspectReport
+    from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 _COLUMNS = (
     Column("column", NAME),

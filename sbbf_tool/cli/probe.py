@@ -26,8 +26,8 @@ from sbbf_tool.reports.probe import MANY_VALUES
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.explain import ExplainReport
     from sbbf_tool.reports.probe import ProbeReport, UnfitValue
+    from sbbf_tool.verbs.explain import ExplainReport
 
 MAYBE, ABSENT = 0, 1
 

@@ -15,7 +15,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.remove import RemoveReport
+    from sbbf_tool.verbs.remove_filter import RemoveReport
 
 
 @click.command(cls=Command)

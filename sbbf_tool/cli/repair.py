@@ -22,7 +22,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.repair import RepairReport
+    from sbbf_tool.verbs.repair import RepairReport
 
 _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WORD), Column("reason", SENTENCE))
 

@@ -16,7 +16,7 @@ from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Column
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.size import SizeReport
+    from sbbf_tool.verbs.size import SizeReport
 
 _DIALECTS = (Column("dialect", WORD), Column("header", BYTES, 1), Column("filter", BYTES), Column("rules", SENTENCE, 2))
 
@@ -33,8 +33,7 @@ def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: 
     rate. Also shown are the next smaller and the next larger size, the bytes in each draft of the format, and what the closed formula
     of the first draft gives, by which several writers still choose sizes.
     """
-    from sbbf_tool.reports.size import SizeReport
-    from sbbf_tool.verbs.size import size_filter
+    from sbbf_tool.verbs.size import SizeReport, size_filter
 
     report = size_filter(ndv=ndv, fpp=fpp, num_bytes=num_bytes)
     outputs.print(Run(_SizeView(), SizeReport, is_single=True), "size", report)

@@ -24,7 +24,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
-from sbbf_tool.reports.add import BuiltFilter
+from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.bloom.filter import BloomFilter
@@ -48,13 +48,9 @@ from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.reports.add import AddReport
-    from sbbf_tool.reports.apply import ApplyReport
-    from sbbf_tool.reports.remove import RemoveReport
-    from sbbf_tool.reports.repair import RepairReport
-    from sbbf_tool.reports.resize import ResizeReport
+    from sbbf_tool.reports.change import ChangeReport
 
-    Report = TypeVar("Report", bound=AddReport | ApplyReport | RemoveReport | RepairReport | ResizeReport)
+    Report = TypeVar("Report", bound=ChangeReport)
 
 
 class PrebuiltFilters:
@@ -334,7 +330,8 @@ class OpenEdit:
         if edit.allow_table_files:
             is_cut = patch.keep < file.source.size
             self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables)
-        return replace(completed, warnings=tuple(self.warnings))
+        changes: dict[str, Any] = {"warnings": tuple(self.warnings)}
+        return replace(completed, **changes)
 
     def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] = ()) -> None:
         """Raise SbbfError unless the new file is the old one apart from the filters of the chunks in the patch and in `chunks`.

@@ -63,3 +63,25 @@ def explain_refusal(filters: Iterable[SaturatedFilter]) -> str:
         rate = f"{format_percent(worst.fpp)} with {worst.bitset_bytes:,} bytes"
         parts.append(f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}")
     return f"{'; '.join(parts)}; allow larger filters, or force that they are written"
+
+
+@dataclass(frozen=True)
+class BuiltFilter:
+    """One filter that was written."""
+
+    row_group: int
+    column: str
+    values: int
+    """Number of non-null values that were hashed; each value of a dictionary page counts once."""
+    estimated_ndv: float | None
+    offset: int
+    header_bytes: int
+    bitset_bytes: int
+    fpp: float
+    """False-positive rate estimated from the bits that are set."""
+
+
+@dataclass(frozen=True)
+class RemovedFilter:
+    row_group: int
+    column: str

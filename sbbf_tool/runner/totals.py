@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sbbf_tool.reports.inspect import ColumnTotal, InspectReport
+from sbbf_tool.verbs.inspect import ColumnTotal, InspectReport
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from sbbf_tool.reports.add import AddReport
 from sbbf_tool.reports.rows import Row
+from sbbf_tool.verbs.add_filter import AddReport
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sbbf_tool.reports.findings import CheckReport, Finding
-from sbbf_tool.reports.inspect import FilterReport, InspectReport
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.reports.verify import FilterVerification
 from sbbf_tool.spark.rows import ddl
+from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 if TYPE_CHECKING:
     import pyarrow as pa

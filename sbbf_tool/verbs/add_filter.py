@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Unpack
@@ -24,12 +25,14 @@ from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Rebuild
-from sbbf_tool.numbers import format_percent
+from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.query_engines.verdicts import list_warnings
-from sbbf_tool.reports.add import AddReport
+from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
+from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
 from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
@@ -37,6 +40,75 @@ from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.verbs.verb import EditOptions
+
+
+@dataclass(frozen=True, repr=False)
+class AddReport(ChangeReport):
+    _row = BuiltFilter
+
+    filters: tuple[BuiltFilter, ...]
+    skipped: int
+    """Column chunks that already had a filter and keep it, whether or not it satisfies the request."""
+    data_bytes_read: int
+    """Bytes of the chunks that were read to build the filters; data pages that refer to a dictionary count only with their headers."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
+    warnings: tuple[str, ...] = ()
+    cross_checked: int = 0
+    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
+    not_cross_checked: int = 0
+    """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+    weaker: int = 0
+    """Of the skipped column chunks, those with a measured false-positive rate above 1.25 x the target."""
+    too_large: int = 0
+    """Of the skipped column chunks, those with a filter of more than 4 x the size that its values need, or above the limit."""
+    broken: int = 0
+    """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a draft, or without the values."""
+    saturated_filters: tuple[SaturatedFilter, ...] = ()
+    """Filters that were left out because they would exclude hardly any value."""
+    planned_filters: int = 0
+    """In a dry run: number of filters that would be built."""
+    planned_bytes: int = 0
+    """In a dry run: bytes of their bitsets, at most: every value counts as distinct."""
+    data_bytes: int = 0
+    """Compressed bytes of the column chunks whose filters are built."""
+    undo: Fix | None = None
+    """The change that restores the old file, byte for byte; None if there is none, or if the file was not changed in place."""
+    leftover_bytes: int = 0
+    """Bytes of earlier changes by this package that the new file still has, but no longer needs: `append` leaves them, the next copy drops
+    them.
+    """
+
+    @property
+    def bytes_added(self) -> int:
+        return self.new_bytes - self.old_bytes
+
+    def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
+        if self.saturated_filters:
+            return super().outcome()
+        return (OK, None) if self.filters or self.planned_filters else (SKIPPED, HAS_EVERY_FILTER)
+
+    def repeat(self) -> AddReport:
+        return replace(
+            self,
+            file=self.output,
+            old_bytes=self.new_bytes,
+            old_end_hash=self.new_end_hash,
+            filters=(),
+            skipped=self.skipped + len(self.filters),
+            data_bytes_read=0,
+            data_bytes=0,
+            warnings=(),
+            cross_checked=0,
+            not_cross_checked=0,
+            undo=None,
+        )
+
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {format_count(len(self.filters) or self.planned_filters, 'filter')}"
 
 
 class AddFilter(ChangingVerb[AddReport]):

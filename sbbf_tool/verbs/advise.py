@@ -11,10 +11,12 @@ import glob
 import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.advice.folds import FoldedSize
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
 from sbbf_tool.advice.sample import describe_ndv_source, sample
 from sbbf_tool.advice.survey import FileSurvey, Totals, survey
@@ -41,17 +43,121 @@ from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, ColumnSizes, QueryAdvice
-from sbbf_tool.reports.lake import PickledSurvey
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
 from sbbf_tool.verbs.verb import ReadingVerb, opt
 from sbbf_tool.writers.settings import build_settings, ensure_writer
-from sbbf_tool.writers.writer import FilteredColumn, Request
+from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
+
+
+@dataclass(frozen=True)
+class PickledSurvey:
+    """Survey of one file."""
+
+    survey: bytes
+    """A pickled `FileSurvey`, for a process of the same version."""
+
+
+@dataclass(frozen=True)
+class ColumnAdvice:
+    """Advice on whether one column, over all files, deserves a filter."""
+
+    column: str
+    type: str
+    verdict: str
+    """`add`, `keep`, `left out` (its type is seldom queried by equality) or `no gain`."""
+    reason: str
+    cautions: tuple[str, ...]
+    """What to consider before a filter is added."""
+    row_groups: int
+    """Row groups in which the column has values."""
+    bytes: int
+    """Compressed bytes of the chunks of the column."""
+    row_group_bytes: int
+    """Compressed bytes of all columns of these row groups."""
+    ndv: float | None
+    """Distinct values in the row group that has the most; None if they were not counted, because the verdict does not depend on them."""
+    ndv_is_exact: bool
+    ndv_source: str | None
+    dictionary_encoded: int
+    """Row groups in which all pages of the column are dictionary-encoded."""
+    after_statistics: float
+    """Row groups that remain after min and max, on average for the given queries or, without any, for a value in a row group's range."""
+    row_groups_with_value: float | None
+    """Number of these row groups that hold the value, if it is present; estimated from the samples."""
+    filters: int
+    filter_bytes: int
+    mean_fpp: float | None
+    bitset_bytes: int | None
+    """The largest bitset that a row group needs."""
+    cost_bytes: int | None
+    """Bytes of all filters."""
+    skipped_if_absent: int
+    """Bytes of row groups that a query for one absent value skips on average with filters."""
+    skipped_if_present: int | None
+    """The same for a present value; None if the number of row groups that hold the value is unknown."""
+
+
+@dataclass(frozen=True)
+class QueryAdvice:
+    """Row groups that a query reads."""
+
+    query: str
+    row_groups: int
+    after_statistics: int
+    after_dictionary: int
+    """Row groups that remain after min, max and dictionaries, for query engines that use dictionaries."""
+    after_filters: int
+    """Row groups that remain after min, max and the existing filters."""
+    after_advice: float
+    """The same with the advised filters added, on average; row groups without a dictionary are assumed not to hold the values."""
+
+
+@dataclass(frozen=True)
+class ColumnSizes:
+    """What the filters of one column take, and would take at smaller sizes."""
+
+    column: str
+    sizes: tuple[FoldedSize, ...]
+    bytes_at_target: int
+    """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive rate, if any does."""
+
+
+@dataclass(frozen=True, repr=False)
+class AdviceReport(Tabular):
+    _row = ColumnAdvice
+
+    paths: tuple[str, ...]
+    files: int
+    row_groups: int
+    bytes: int
+    fpp: float
+    columns: tuple[ColumnAdvice, ...]
+    queries: tuple[QueryAdvice, ...]
+    sampled_files: tuple[str, ...]
+    """Files whose data was sampled."""
+    fix: Fix | None
+    """The change that adds the advised filters; None if no filter is advised."""
+    unreadable: tuple[str, ...] = ()
+    """Files that could not be read, each with the reason."""
+    filter_sizes: tuple[ColumnSizes, ...] = ()
+    """The sizes to which the existing filters can be folded, for each column that has filters."""
+    emit: WriterSettings | None = None
+    """The settings of the writer that was requested."""
+    exit_code: int = 0
+    """The highest exit code of the files that could not be read."""
+
+    def _rows(self) -> Iterable[object]:
+        return self.columns
+
+    def _summary(self) -> str:
+        return f"{', '.join(self.paths)}: {format_count(len(self.columns), 'column')}"
 
 
 _Key = tuple[str, str]

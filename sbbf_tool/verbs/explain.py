@@ -7,7 +7,8 @@ which query a filter on a column of this type; all engines are assumed to compar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
@@ -18,6 +19,7 @@ from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import Answer, by_dictionary, by_statistics, format_bounds, row_group_bytes
 from sbbf_tool.file.question import Question, question_of
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.equals import has_interval_mark
@@ -26,15 +28,99 @@ from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
-from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.probe import NO_FILTER
+from sbbf_tool.reports.probe import NO_FILTER, UnfitValue
+from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.storage.places import TableFinder
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions
+
+
+@dataclass(frozen=True)
+class RowGroupExplanation:
+    """Answers of statistics, dictionary and filter for one value in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
+
+    row_group: int
+    rows: int
+    bytes: int
+    """Compressed bytes of the pages of all column chunks."""
+    column_bytes: int
+    """Compressed bytes of the pages of the queried column."""
+    min_value: str | None
+    """Minimum and maximum, in the form that `probe` accepts; None if the footer has no reliable ones."""
+    max_value: str | None
+    statistics: str
+    statistics_reason: str | None
+    dictionary: str | None
+    """None if the dictionary does not hold all values of the chunk."""
+    dictionary_reason: str | None
+    filter: str
+    """`absent`, `maybe`, `cannot say` or `no filter`."""
+    filter_reason: str | None
+
+    @property
+    def is_absent(self) -> bool:
+        return "absent" in (self.statistics, self.dictionary, self.filter)
+
+
+@dataclass(frozen=True)
+class EngineExplanation:
+    """Row groups of a file that one query engine skips and reads."""
+
+    engine: str
+    name: str
+    steps: tuple[str, ...]
+    """Per row group: `statistics`, `dictionary` or `filter` if that skips it; `read`; or `harm` if rows are lost or the query fails."""
+    skipped_by_statistics: int
+    skipped_by_dictionary: int
+    skipped_by_filter: int
+    row_groups_read: int
+    bytes_skipped: int
+    """Compressed bytes of the skipped row groups."""
+    share_skipped: float
+    share_of_column_skipped: float
+    explanation: str
+    """Why the engine uses filters of this column, or does not."""
+    harm: str | None = None
+    """Effect of a filter that harms the query: `loses rows` or `fails`."""
+
+
+@dataclass(frozen=True, repr=False)
+class ExplainReport(Tabular):
+    _row = RowGroupExplanation
+    _first = ("file", "column", "value")
+
+    file: str
+    column: str
+    type: str | None
+    """None if the file does not have the column, although its table does."""
+    value: str
+    note: str | None
+    """Note on a value that filters, or min and max, cannot answer for."""
+    absent: bool
+    """Whether the value is certainly in no row group."""
+    bytes: int
+    column_bytes: int
+    row_groups: tuple[RowGroupExplanation, ...]
+    engines: tuple[EngineExplanation, ...]
+    unreadable: tuple[str, ...] = ()
+    """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    unfit: tuple[UnfitValue, ...] = ()
+    """The value, if the column cannot hold it."""
+    warnings: tuple[str, ...] = ()
+    """What may be meant otherwise than it was queried, such as bytes in another notation."""
+
+    def _rows(self) -> Iterable[object]:
+        return self.row_groups
+
+    def _summary(self) -> str:
+        return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
+
 
 _VerdictsOf: TypeAlias = Callable[..., tuple[EngineVerdict, ...]]
 """`list_verdicts` for the column and file of the question; facts about a filter refine the verdicts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,13 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_statistics, row_group_bytes
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
 from sbbf_tool.parquet.literals import parse_object
 from sbbf_tool.parquet.notation import ABSENT
-from sbbf_tool.reports.prune import PrunedFile, PruneReport
+from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
 from sbbf_tool.storage.inputs import FileIn, locate
 
@@ -37,6 +38,60 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike
 
     _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
+
+
+@dataclass(frozen=True)
+class PrunedFile:
+    """A file with row groups that remain."""
+
+    file: str
+    row_groups: tuple[int, ...]
+    total_row_groups: int
+
+
+@dataclass(frozen=True, repr=False)
+class PruneReport(Tabular):
+    """Files and row groups that may hold one of the values, and a pyarrow dataset of only those."""
+
+    _row = PrunedFile
+
+    column: str
+    values: tuple[str, ...]
+    files: tuple[PrunedFile, ...]
+    total_files: int
+    total_row_groups: int
+    skipped_by_statistics: int
+    """Row groups that min and max, or the null count, exclude."""
+    skipped_by_filter: int
+    """Row groups that only the filter excludes."""
+    total_bytes: int
+    """Compressed bytes of the pages of all row groups."""
+    bytes_to_read: int
+    bytes_read: int
+    """Bytes that pruning read: footers, filter headers and blocks."""
+    requests: int
+    warnings: tuple[str, ...]
+    """Files that cannot be pruned, each with the reason; all their row groups remain."""
+    _dataset: ds.Dataset = field(repr=False, compare=False)
+
+    @property
+    def row_groups(self) -> int:
+        """Number of row groups that remain."""
+        return sum(len(file.row_groups) for file in self.files)
+
+    def dataset(self) -> ds.Dataset:
+        """Return the row groups that remain, with the schema and the partition columns of the whole dataset.
+
+        The rows still need filtering: a remaining row group also has other rows, and may have none with the value.
+        """
+        return self._dataset
+
+    def _rows(self) -> Iterable[object]:
+        return self.files
+
+    def _summary(self) -> str:
+        return f"{self.column}: {self.row_groups:,} of {format_count(self.total_row_groups, 'row group')}"
+
 
 _COUNTS = (
     *("total_files", "total_row_groups", "skipped_by_statistics", "skipped_by_filter"),

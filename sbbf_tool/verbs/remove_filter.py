@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -22,17 +23,42 @@ from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, Unread
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
 from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.parquet.splice import FilterPlace, decrypt_metadata
+from sbbf_tool.reports.change import ChangeReport, RemovedFilter
 from sbbf_tool.reports.findings import ERROR
-from sbbf_tool.reports.remove import COMPACTED, NEW_FOOTER, TRUNCATED, RemovedFilter, RemoveReport
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.spool import Spool
 from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import EditOptions
+
+
+TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
+
+
+@dataclass(frozen=True, repr=False)
+class RemoveReport(ChangeReport):
+    _row = RemovedFilter
+
+    filters: tuple[RemovedFilter, ...]
+    method: str
+    """`truncated` to the previous footer, `compacted`, or `new footer`."""
+    unreferenced_bytes: int
+    """Bytes in the file that nothing refers to any more."""
+    named_columns: tuple[NamedColumn, ...] = ()
+    """What the file has under each of the names of columns that were given."""
+    warnings: tuple[str, ...] = ()
+
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {format_count(len(self.filters), 'filter')}"
 
 
 class RemoveFilter(ChangingVerb[RemoveReport]):

@@ -13,7 +13,6 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.display import escape
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
-from sbbf_tool.reports.advise import ColumnSettings, WriterSettings
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.writers import iceberg, parquet_java, trino
 from sbbf_tool.writers.datafusion import DATAFUSION
@@ -23,7 +22,7 @@ from sbbf_tool.writers.own import SBBF
 from sbbf_tool.writers.parquet_java import PARQUET_JAVA, SPARK
 from sbbf_tool.writers.pyarrow import POLARS, PYARROW
 from sbbf_tool.writers.trino import TRINO
-from sbbf_tool.writers.writer import FilteredColumn, Request, Setting, Writer
+from sbbf_tool.writers.writer import ColumnSettings, FilteredColumn, Request, Setting, Writer, WriterSettings
 
 WRITERS = {
     "spark": SPARK,

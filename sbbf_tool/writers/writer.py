@@ -93,3 +93,27 @@ def join_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines with commas between them."""
     yield from (f"{line}," for line in lines[:-1])
     yield lines[-1]
+
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """What a writer is set to do for one column."""
+
+    column: str
+    ndv: int | None
+    """None if the writer cannot be given it; so with `fpp`."""
+    fpp: float | None
+    bitset_bytes: int | None
+    """The size that the writer chooses per row group; None if it chooses by other rules."""
+
+
+@dataclass(frozen=True)
+class WriterSettings:
+    """The settings by which a writer adds the filters that are advised, and those that are kept, to new files."""
+
+    writer: str
+    text: str
+    """Settings to paste, with the notes as comments."""
+    columns: tuple[ColumnSettings, ...]
+    notes: tuple[str, ...]
+    """Conditions, and what the writer cannot be set to do."""

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import advise, inspect
-from sbbf_tool.reports.advise import WriterSettings
+from sbbf_tool.writers.writer import WriterSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import BloomFilter, UsageError, add_filters, verify
-from sbbf_tool.reports.add import AddReport
+from sbbf_tool.verbs.add_filter import AddReport
 from support.samples import build_elsewhere, events, filter_at, footer_start, listing, places, write_column, write_events
 from support.tables import each
 

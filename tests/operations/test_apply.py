@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool import FilterSpec, Limits, Policy, UsageError, add_filters, apply, check, verify
-from sbbf_tool.reports.apply import ApplyReport
+from sbbf_tool.verbs.apply import ApplyReport
 from support.samples import places, write_column, write_events
 from support.tables import each
 

@@ -14,7 +14,7 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, remove_filters, repair, resize_filters
 from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UsageError
-from sbbf_tool.reports.remove import RemovedFilter
+from sbbf_tool.reports.change import RemovedFilter
 from support.defects import miss_values, unreadable_filter, wrong_block, wrong_length
 from support.samples import events, footer_start, places, write_events
 from support.tables import each

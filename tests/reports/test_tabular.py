@@ -17,13 +17,13 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.extensions.tables.abandoned import AbandonedCopy, AbandonedReport
-from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.rules.catalog import list_rules
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
+from sbbf_tool.verbs.inspect import InspectReport
 from support.defects import missing_length, write_sound
 from support.tables import each
 
@@ -68,7 +68,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "tables.AbandonedReport": lambda folder: AbandonedReport(
         "orders", (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),), deleted=False
     ),
-    "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new"),
+    "add_filter.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new"),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
     "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterSpec("id"),)))),
     "conformance.ConformanceReport": lambda folder: sbbf_tool.run_conformance(
@@ -91,7 +91,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "paimon.VerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
-    "remove.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
+    "remove_filter.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
     "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
     "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
     "rules.RulesReport": lambda folder: RulesReport(list_rules()),

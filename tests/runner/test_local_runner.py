@@ -21,7 +21,6 @@ from sbbf_tool import add_filters, verify
 from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.reports.add import AddReport
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.runner import local, pack
@@ -30,7 +29,7 @@ from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.work import Work
 from sbbf_tool.storage.temporary import sweep
-from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.add_filter import AddFilter, AddReport
 from support.calls import Call
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, small_files
 from support.tables import each

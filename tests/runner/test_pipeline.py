@@ -13,12 +13,12 @@ import pytest
 from sbbf_tool import AddFilter, Apply, Edit, FilterSpec, Inspect, Probe, Verify
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.reports.add import AddReport
-from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.add_filter import add_filters as add_to_one
+from sbbf_tool.verbs.inspect import InspectReport
 from support.calls import Call
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
 

@@ -6,9 +6,9 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.add import AddReport
-from sbbf_tool.reports.inspect import InspectReport
 from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.verbs.add_filter import AddReport
+from sbbf_tool.verbs.inspect import InspectReport
 from support.lakes import assert_has_filters, digests, linked_files, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")

@@ -19,12 +19,12 @@ import pytest
 
 from sbbf_tool.cli.formats import Item, Run, choose_outputs
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.reports.add import AddReport
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.folders import LocalFolders
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, open_locked, temporary_path
 from sbbf_tool.storage.whole import write_whole
+from sbbf_tool.verbs.add_filter import AddReport
 from support.places import needs_root, open_folder, small_disk, without_privileges
 from support.tables import each
 

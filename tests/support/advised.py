@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool import advise
-from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
+from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice
 
 ROWS, GROUP = 20_000, 4_000
 

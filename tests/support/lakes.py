@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from sbbf_tool.reports.add import AddReport
 from sbbf_tool.reports.rows import Row
-from sbbf_tool.verbs.add_filter import add_filters
+from sbbf_tool.verbs.add_filter import AddReport, add_filters
 from sbbf_tool.verbs.verify import verify
 
 ROWS = 200

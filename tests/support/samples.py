@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from sbbf_tool import add_filters
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.parquet.filters import parse_header
-from sbbf_tool.reports.add import AddReport
+from sbbf_tool.verbs.add_filter import AddReport
 
 ROWS = 300
 ROW_GROUP_ROWS = 100

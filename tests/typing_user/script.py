@@ -11,18 +11,19 @@ from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuildReport, Rem
 from sbbf_tool.extensions.paimon.reports import InspectReport as PaimonInspectReport
 from sbbf_tool.extensions.paimon.reports import ProbeReport as PaimonProbeReport
 from sbbf_tool.extensions.paimon.reports import VerifyReport as PaimonVerifyReport
-from sbbf_tool.reports.add import AddReport, BuiltFilter
-from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
+from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.reports.engines import EnginesReport
-from sbbf_tool.reports.explain import ExplainReport, RowGroupExplanation
 from sbbf_tool.reports.findings import CheckReport, Finding
-from sbbf_tool.reports.inspect import FilterReport, InspectReport
 from sbbf_tool.reports.probe import ProbeReport
-from sbbf_tool.reports.prune import PruneReport
-from sbbf_tool.reports.remove import RemoveReport
-from sbbf_tool.reports.repair import RepairReport
-from sbbf_tool.reports.resize import ResizeReport
 from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.verbs.add_filter import AddReport
+from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice
+from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
+from sbbf_tool.verbs.inspect import FilterReport, InspectReport
+from sbbf_tool.verbs.prune import PruneReport
+from sbbf_tool.verbs.remove_filter import RemoveReport
+from sbbf_tool.verbs.repair import RepairReport
+from sbbf_tool.verbs.resize import ResizeReport
 
 
 def read(path: Path) -> None:

@@ -9,9 +9,8 @@ import tomllib
 from sbbf_tool.bloom import sizing
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
-from sbbf_tool.reports.advise import WriterSettings
 from sbbf_tool.writers.settings import WRITERS, build_settings
-from sbbf_tool.writers.writer import FilteredColumn, Request
+from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings
 from support.tables import each
 
 STRING = Logical("STRING")

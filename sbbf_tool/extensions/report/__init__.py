@@ -8,8 +8,8 @@ EXTENSION = Extension(
     commands={"report": (f"{__name__}.command", "Write an HTML page with pictures of the filters.")},
     documents={"report": f"{__name__}.page_report:PageReport"},
     figures={
-        "sbbf_tool.reports.inspect:InspectReport": f"{__name__}.notebook:render_inspect",
-        "sbbf_tool.reports.explain:ExplainReport": f"{__name__}.notebook:render_explain",
-        "sbbf_tool.reports.advise:AdviceReport": f"{__name__}.notebook:render_advice",
+        "sbbf_tool.verbs.inspect:InspectReport": f"{__name__}.notebook:render_inspect",
+        "sbbf_tool.verbs.explain:ExplainReport": f"{__name__}.notebook:render_explain",
+        "sbbf_tool.verbs.advise:AdviceReport": f"{__name__}.notebook:render_advice",
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.verbs.inspect import InspectReport
 
 
 @dataclass(frozen=True)

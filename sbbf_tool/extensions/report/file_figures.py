@@ -15,7 +15,7 @@ from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, ra
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.inspect import FilterReport
+    from sbbf_tool.verbs.inspect import FilterReport
 
 _BYTES = "Where the bytes are"
 _BYTES_NOTE = (

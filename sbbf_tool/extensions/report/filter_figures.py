@@ -9,7 +9,7 @@ from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, ra
 from sbbf_tool.extensions.report.pictures.grid import GridCell, bin_size, draw_grid
 from sbbf_tool.extensions.report.pictures.rates import Dot, Dots, cell_bounds, draw_rates
 from sbbf_tool.numbers import format_count, format_number, format_percent
-from sbbf_tool.reports.inspect import FilterReport
+from sbbf_tool.verbs.inspect import FilterReport
 
 RATES = "False-positive rate against bits per value"
 FILL = "Share of bits set, by column and row group"

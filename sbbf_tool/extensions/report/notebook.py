@@ -9,9 +9,9 @@ from sbbf_tool.extensions.report.pictures.figure import Figure, render_figure
 from sbbf_tool.extensions.report.pictures.folds import Curve, build_folds_figure
 from sbbf_tool.extensions.report.pictures.style import load_style
 from sbbf_tool.extensions.report.pictures.tiles import build_steps_figure
-from sbbf_tool.reports.advise import AdviceReport
-from sbbf_tool.reports.explain import ExplainReport
-from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.verbs.advise import AdviceReport
+from sbbf_tool.verbs.explain import ExplainReport
+from sbbf_tool.verbs.inspect import InspectReport
 
 
 def render_inspect(report: InspectReport, key: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sbbf_tool.advice.queries import Query
 from sbbf_tool.extensions.report.contents import EngineSteps, QuerySteps
 from sbbf_tool.query_engines.verdicts import load_table
-from sbbf_tool.reports.explain import ExplainReport
+from sbbf_tool.verbs.explain import ExplainReport
 
 _STATISTICS, _FILTER, _READ, _HARM = "statistics", "filter", "read", "harm"
 _ORDER = (_STATISTICS, "dictionary", _FILTER, _READ)
