@@ -19,7 +19,6 @@ from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.add_filter import add_filters as add_to_one
 from sbbf_tool.verbs.inspect import InspectReport
-from support.calls import Call
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -31,13 +30,13 @@ from support.tables import each
 pytestmark = pytest.mark.engines
 
 
-IN_PLACE = Edit(in_place=True)
+EDIT = Edit(in_place=True)
 
 
 def add_filters(spark, files, spec, **options):
     """List files as a run that changes them does, and add filters."""
     spec = spec if isinstance(spec, FilterSpec) else FilterSpec(spec)
-    return pipeline.run(AddFilter(spec), pipeline.discover(spark, files, links=True), edit=IN_PLACE, **options)
+    return pipeline.run(AddFilter(spec), pipeline.discover(spark, files, links=True), edit=EDIT, **options)
 
 
 def outcomes(frame) -> Iterator[Row[AddReport]]:
@@ -72,7 +71,7 @@ def run_stage(spark, lake: Path, stage: str):
     spec, files = FilterSpec(("id", "name")), pipeline.discover(spark, str(lake))
     if stage == "add_filters":
         return add_filters(spark, files, spec)
-    return pipeline.run(Apply([FilterSpec(("id", "name"), paths=f"{lake}/**")]), files, edit=IN_PLACE)
+    return pipeline.run(Apply([FilterSpec(("id", "name"), paths=f"{lake}/**")]), files, edit=EDIT)
 
 
 @each("stage", ["add_filters", "apply"])
@@ -94,9 +93,14 @@ def test_a_large_file_is_one_task_whose_threads_use_idle_cores(spark, tmp_path, 
     lake = small_files(tmp_path / "lake", 2)
     large_file(lake / "one.parquet", row_groups=3)
     threads = spark.sparkContext.accumulator(0)
-    verb = Call(lambda path, jobs: threads.add(jobs), threads=True)
+
+    class Count(Verify):  # type: ignore[misc]
+        def carry(self, path, given, jobs=None, progress=None):
+            threads.add(jobs)
+            return super().carry(path, given, jobs, progress)
+
     monkeypatch.setattr(pipeline, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)
-    assert {row.status for row in rows_of(pipeline.run(verb, pipeline.discover(spark, str(lake))), Row[str])} == {"ok"}
+    assert {row.status for row in rows_of(pipeline.run(Count(), pipeline.discover(spark, str(lake))), Row[VerifyReport])} == {"ok"}
     assert threads.value == 2 + min(2, os.cpu_count() or 1)
 
 
