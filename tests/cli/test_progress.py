@@ -8,10 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
+from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.runner.progress import RunProgress
 from support.tables import each
 from tests.support.lakes import small_files
@@ -110,6 +113,20 @@ def test_ctrl_c_leaves_a_clean_line(tmp_path):
     assert re.match(r"sbbf: interrupted; (so far \d+ files?: |no file is done yet)", lines[0])
     assert lines[-1] == ""
     assert not any(" of 20 files" in line for line in lines)
+
+
+def test_a_line_now_and_then_in_a_log(tmp_path, monkeypatch, capsys):
+    folder = str(small_files(tmp_path / "lake", 4))
+    monkeypatch.setattr(progress, "DELAY", 0.1)
+    monkeypatch.setattr(progress, "PERIOD_OF_LINES", 0.3)
+    fast_open = ParquetFile.open
+    monkeypatch.setattr(ParquetFile, "open", lambda *arguments: time.sleep(0.25) or fast_open(*arguments))
+    assert run(["inspect", folder, "--jobs", "1", "--verbose"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if " of 4 files" in line]
+    assert 1 <= len(lines) <= 3
+    assert all(re.match(r"sbbf: \d of 4 files", line) for line in lines)
+    assert run(["inspect", folder, "--jobs", "1"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @each("numbers, line", [
