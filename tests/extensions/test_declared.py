@@ -107,7 +107,6 @@ def test_a_package_that_an_extension_lacks_is_named(tmp_path, fixtures, monkeypa
 
 
 PACKAGE = Path(sbbf_tool.__file__).parent
-
 PROGRAM = """
 import contextlib, io, json, sys
 import sbbf_tool

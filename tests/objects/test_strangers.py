@@ -21,9 +21,7 @@ from support.tables import each
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body><p>Welcome</body></html>"
-
 DEEP = b"<a>" * 100_000
-
 LIST = b'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">%s</ListBucketResult>'
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -91,7 +89,6 @@ def stranger(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 URL = "s3://bucket/folder/x.parquet"
-
 COMMANDS = (
     ["inspect", URL],
     ["add-filter", URL, "-c", "id", "--in-place"],
@@ -135,7 +132,6 @@ ANSWERS: dict[str, tuple[int, dict[str, str]]] = {
 }
 
 SCHEMES = ("s3", "az", "gs", "http")
-
 ENDLESS_COMMANDS = (["inspect"], ["probe", "id", "1"], ["add-filter", "-c", "id", "--in-place", "--allow-table-files"])
 
 

@@ -18,7 +18,6 @@ from support.places import needs_root
 pytestmark = pytest.mark.slow
 
 OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
-
 NEW = OLD + b"and the new, PAR1"
 
 

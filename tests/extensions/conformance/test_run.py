@@ -182,9 +182,7 @@ def test_a_manifest_cannot_name_files_outside_its_folder(corpus: Corpus) -> None
 pytestmark = pytest.mark.slow
 
 SBBF = f"{sys.executable} -m sbbf_tool"
-
 SINGLE = "{file} {column} {value}"
-
 WRITES = "{in} {out} {column}"
 
 

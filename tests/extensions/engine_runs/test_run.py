@@ -27,11 +27,8 @@ from support.tables import each
 engines = pytest.mark.engines
 
 PRUNING = {"duckdb", "datafusion", "clickhouse", "spark"}
-
 INSTALLED = [engine.id for engine in catalog.RUNNABLE.values() if engine.is_installed]
-
 FIXTURES = Path(__file__).parents[3] / "fixtures"
-
 WITH_FILTERS = FIXTURES / "pyarrow-filters.parquet"
 
 

@@ -204,7 +204,6 @@ def _add_anyway(path: Path) -> None:
 
 
 INDEXED = ("in_file", "embedded", "partitioned", "tracked", "elsewhere", "moved")
-
 PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")
 
 

@@ -45,7 +45,6 @@ def answers(report: ProbeReport) -> dict[str, list[bool]]:
 
 
 ONE_VALUE = {"id": pa.array([1, 2, 3]), "s": pa.array(["a", "b", None])}
-
 TWO = {"id": pa.array([11, 12, 13]), "s": pa.array(["x", "y", "z"])}
 
 

