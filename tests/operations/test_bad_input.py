@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import SbbfError, UnreadableError, add_filters
-from support.command_lines import COMMANDS, assert_one_line_and_this_code
-from support.questions_to_files import ask_everything
+from support.bad_files import COMMANDS, ask_everything, assert_one_line_and_this_code
 from support.samples import places
 from support.tables import each
 

@@ -17,8 +17,8 @@ from sbbf_tool.cli import run
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.bad_files import assert_refused
 from support.corpus_edits import edit_footer
-from support.refusals import assert_refused
 from support.samples import write_column
 from support.tables import each
 

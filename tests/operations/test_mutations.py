@@ -18,8 +18,8 @@ import pytest
 from sbbf_tool import SbbfError, add_filters
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.bad_files import ask_everything
 from support.corpus_edits import edit_footer
-from support.questions_to_files import ask_everything
 from support.samples import footer_start, write_events
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, probe, verify
-from support.stored_values import stored
+from support.samples import stored
 from support.tables import each
 
 

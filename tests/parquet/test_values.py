@@ -19,7 +19,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
 from support.corpus_edits import annotate, decimal, edit_footer
 from support.newer_pyarrow import arrow_type
-from support.stored_values import stored
+from support.samples import stored
 from support.tables import each
 
 

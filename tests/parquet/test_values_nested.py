@@ -17,7 +17,7 @@ from sbbf_tool import add_filters, probe
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.corpus_edits import bare_repeated, flatten_lists
-from support.stored_values import stored
+from support.samples import stored
 from support.tables import each
 
 X = pa.field("x", pa.int32())

@@ -11,10 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from sbbf_tool import add_filters
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.filters import parse_header
+from sbbf_tool.parquet.values import read_chunk
 from sbbf_tool.verbs.add_filter import AddReport
 
 ROWS = 300
@@ -94,3 +98,16 @@ def build_elsewhere(path: str | os.PathLike[str], columns: Iterable[str], **opti
     """Return the report on filters that are written to another file, which is deleted."""
     with tempfile.TemporaryDirectory() as folder:
         return add_filters(path, columns, output=Path(folder, "new.parquet"), **options)
+
+
+def stored(path: Path, name: str = "v") -> list[bytes]:
+    """Return all plain values of a column, row group by row group, and check them against their hashes."""
+    plain_values = []
+    with ParquetFile.open(path) as file:
+        column = find_column(file.footer.columns, name)
+        for row_group in range(file.footer.num_row_groups):
+            for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+                plain = [values[position] for position in range(len(values))]
+                assert list(values.hashes()) == [xxhash.xxh64_intdigest(value, 0) for value in plain]
+                plain_values += plain
+    return plain_values

@@ -1,4 +1,4 @@
-"""The four operations on a file with one interface, so that a test of bad input runs them all."""
+"""What tests of bad files share: that an operation is refused, all operations on one file, one line on standard error."""
 
 from __future__ import annotations
 
@@ -7,10 +7,32 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
-from sbbf_tool import SbbfError, add_filters, inspect, probe, remove_filters
+from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, inspect, probe, remove_filters
+from sbbf_tool.cli import run
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
+from support.samples import listing
+
+CODES = {RefusedError: 4, UsageError: 2, UnreadableError: 3}
+
+
+def assert_refused(
+    work: Callable[[], object], folder: Path, *, message: str, hint: str, place: str | None = None, error: type[SbbfError] = RefusedError
+) -> None:
+    """Assert that `work` raises this error and leaves every file of the folder unchanged."""
+    before = listing(folder)
+    with pytest.raises(error) as caught:
+        work()
+    assert type(caught.value) is error
+    assert caught.value.exit_code == next(code for kind, code in CODES.items() if issubclass(error, kind))
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert place is None or caught.value.place == place
+    assert caught.value.file
+    assert listing(folder) == before
+
 
 Outcome = object | SbbfError
 
@@ -63,3 +85,22 @@ def _check_output(name: str, path: Path, out: Path) -> None:
         # pyarrow could not read the file before; whether it can afterwards shows nothing.
         return
     assert repr(pq.read_table(out).to_pylist()) == rows
+
+
+COMMANDS: dict[str, Callable[[str], list[str]]] = {
+    "inspect": lambda path: ["inspect", path],
+    "probe": lambda path: ["probe", path, "id", "7"],
+    "add-filter": lambda path: ["add-filter", path, "-c", "id", "--rebuild", "all", "-o", f"{path}.out"],
+    "remove-filter": lambda path: ["remove-filter", path, "-o", f"{path}.out"],
+}
+
+
+def assert_one_line_and_this_code(capsys, arguments: list[str], exit_code: int) -> str:
+    assert run(arguments) == exit_code
+    printed, complaint = capsys.readouterr()
+    assert complaint.startswith("sbbf: ")
+    assert complaint.count("\n") == 1
+    assert complaint.endswith("\n")
+    assert "Traceback" not in complaint + printed
+    assert "internal error" not in complaint
+    return complaint
