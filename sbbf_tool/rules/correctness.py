@@ -12,7 +12,7 @@ from sbbf_tool.reports.findings import ERROR, INFO, WARNING
 from sbbf_tool.reports.verify import FilterVerification
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, Reads
-from sbbf_tool.rules.rule import Look, Rule, at_each_filter
+from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, Look, Rule, at_each_filter
 
 GROUP = "correctness"
 _error = partial(Rule, group=GROUP, severity=ERROR)
@@ -93,6 +93,7 @@ RULES = (
         "values were added (arrow-go 18.4.0), or a hash that sbbf does not know.",
         look=_at_each_verification(_unexplained),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="hashed-as-text",
@@ -101,6 +102,7 @@ RULES = (
         why="parquetjs hashes the result of `toString()`, which is right for strings and wrong for numbers.",
         look=_with_cause(misses.TEXT),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="hashed-at-wrong-width",
@@ -110,6 +112,7 @@ RULES = (
         "instead of 4.",
         look=_with_cause(misses.WIDTH),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="wrong-block",
@@ -119,6 +122,7 @@ RULES = (
         "bytes than the filter was built with.",
         look=_with_cause(misses.BLOCK),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="hashed-as-draft",
@@ -128,6 +132,7 @@ RULES = (
         "branch (which hash every number as the empty string), but writes the header of the released format.",
         look=_with_cause(misses.DRAFT),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="empty-filter",
@@ -137,6 +142,7 @@ RULES = (
         "they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="empty-boolean-filter",
@@ -146,6 +152,7 @@ RULES = (
         "and other readers use it and find no rows.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
         fix=fixes.remove,
+        repairs=DROP,
     ),
     _error(
         name="interval-not-normalised",
@@ -155,6 +162,7 @@ RULES = (
         "filters of another form must remove the key.",
         look=_at_each_verification(_excluded_intervals),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _warning(
         name="int96-form-missing",
@@ -166,6 +174,7 @@ RULES = (
         "that form.",
         look=_at_each_verification(_excluded_instants),
         fix=fixes.rebuild,
+        repairs=REBUILD_ONLY,
     ),
     _error(
         name="wrong-statistics",
@@ -191,6 +200,7 @@ RULES = (
         "bits. SQL treats both zeros as equal; DataFusion and parquet-java query only the form in the query.",
         look=_at_each_verification(_excluded_zero),
         fix=fixes.add,
+        repairs=REBUILD_ONLY,
     ),
     _info(
         name="nan-forms-missing",

@@ -14,7 +14,7 @@ from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts, are_many
-from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
+from sbbf_tool.rules.rule import REBUILD_ONLY, Limits, Rule, at_each_filter
 
 GROUP = "efficiency"
 _warning = partial(Rule, group=GROUP, severity=WARNING)
@@ -124,6 +124,7 @@ RULES = (
         why="parquetjs creates one block and uses it for every block of the filter.",
         look=at_each_filter(_identical_blocks),
         fix=fixes.rebuild,
+        repairs=REBUILD_ONLY,
     ),
     _warning(
         name="saturated",
@@ -132,6 +133,7 @@ RULES = (
         why="The writer expected too few distinct values, or limits the size of filters too much.",
         look=at_each_filter(_saturated),
         fix=fixes.rebuild,
+        repairs=REBUILD_ONLY,
     ),
     _info(
         name="nearly-empty",

@@ -11,7 +11,7 @@ from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
-from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
+from sbbf_tool.rules.rule import DROP_OR_REBUILD, Limits, Rule, at_each_filter
 
 GROUP = "encryption"
 _error = partial(Rule, group=GROUP, severity=ERROR)
@@ -47,5 +47,6 @@ RULES = (
         "and 7). Without the key only the lengths of header and bitset are checked; with it, every bit.",
         look=at_each_filter(_module_defect),
         fix=_rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
 )

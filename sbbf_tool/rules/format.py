@@ -14,7 +14,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.findings import ERROR, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
-from sbbf_tool.rules.rule import Limits, Look, Rule, at_each_filter
+from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, SET_LENGTH, Limits, Look, Rule, at_each_filter
 
 GROUP = "format"
 _error = partial(Rule, group=GROUP, severity=ERROR)
@@ -101,6 +101,7 @@ RULES = (
         "parquet-go fail the query or cannot open the file; other readers continue without a filter.",
         look=at_each_filter(_unreadable),
         fix=fixes.repair,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="overlapping-filter",
@@ -109,6 +110,7 @@ RULES = (
         why="A tool moved pages and kept the old offsets. Readers interpret the bytes as the footer states, and lose rows.",
         look=at_each_filter(_overlap),
         fix=fixes.rebuild,
+        repairs=REBUILD_ONLY,
     ),
     _error(
         name="oversized-page",
@@ -128,6 +130,7 @@ RULES = (
         "define for filters. Some readers ignore the filter, some fail the query, and some use it anyway.",
         look=_at_each_header(_unknown_header),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="draft-dialect",
@@ -139,6 +142,7 @@ RULES = (
         "parquet-java ignore the filter.",
         look=at_each_filter(_draft_dialect),
         fix=fixes.rebuild,
+        repairs=DROP_OR_REBUILD,
     ),
     _warning(
         name="missing-length",
@@ -149,6 +153,7 @@ RULES = (
         "other readers guess its length.",
         look=at_each_filter(_missing_length),
         fix=fixes.repair,
+        repairs=SET_LENGTH,
     ),
     _error(
         name="wrong-length",
@@ -158,6 +163,7 @@ RULES = (
         "DuckDB ignores the filter.",
         look=_at_each_header(_wrong_length),
         fix=fixes.repair,
+        repairs=SET_LENGTH,
     ),
     _error(
         name="partial-block",
@@ -167,6 +173,7 @@ RULES = (
         "DuckDB, Doris and hyparquet ignore the filter.",
         look=_at_each_header(_partial_block),
         fix=fixes.add,
+        repairs=REBUILD_ONLY,
     ),
     _warning(
         name="not-power-of-two",
@@ -176,6 +183,7 @@ RULES = (
         "reads the wrong blocks and may lose rows.",
         look=_at_each_header(_not_power_of_two),
         fix=fixes.add,
+        repairs=REBUILD_ONLY,
     ),
     _warning(
         name="under-64-bytes",
@@ -185,6 +193,7 @@ RULES = (
         "lose rows.",
         look=_at_each_header(_under_64_bytes),
         fix=fixes.add,
+        repairs=REBUILD_ONLY,
     ),
     _warning(
         name="over-128-mib",
@@ -194,6 +203,7 @@ RULES = (
         "the filter or fail.",
         look=_at_each_header(_over_128_mib),
         fix=fixes.shrink_to_portable,
+        repairs=REBUILD_ONLY,
     ),
     _warning(
         name="placeholder-offset",
@@ -202,5 +212,6 @@ RULES = (
         why="Builds of parquet-java before 1.12 wrote 0 or -1. Readers that use the offset look for a filter in the wrong place.",
         look=_placeholder_offset,
         fix=fixes.repair,
+        repairs=DROP,
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import IntEnum
 from typing import Protocol
 
 from sbbf_tool.errors import UsageError
@@ -73,6 +74,24 @@ class AnyRule(Protocol):
     def why(self) -> str: ...
 
 
+class FilterFix(IntEnum):
+    """Change to one filter; if rules need several of these changes, the last one applies."""
+
+    SET_LENGTH = 1
+    DROP = 2
+    REBUILD = 3
+
+    @property
+    def words(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+SET_LENGTH = FilterFix.SET_LENGTH, FilterFix.SET_LENGTH
+DROP = FilterFix.DROP, FilterFix.DROP
+DROP_OR_REBUILD = FilterFix.DROP, FilterFix.REBUILD
+REBUILD_ONLY = None, FilterFix.REBUILD
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     name: str
@@ -90,6 +109,8 @@ class Rule:
     fix: MakeFix | None = None
     limit: str | None = None
     """The field of `Limits` that must be set for the rule to run."""
+    repairs: tuple[FilterFix | None, FilterFix] | None = None
+    """What `repair` does to such a filter, by the footer alone (None leaves it), and if it may build filters; None if it does nothing."""
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
         """Return the rule's finding for a column; None without evidence."""

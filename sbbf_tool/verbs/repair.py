@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -34,7 +33,7 @@ from sbbf_tool.reports.findings import ERROR, Evidence, Finding
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
-from sbbf_tool.rules.rule import Limits, Rule
+from sbbf_tool.rules.rule import FilterFix, Limits, Rule
 from sbbf_tool.storage import places
 from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
 
@@ -118,48 +117,7 @@ class RepairReport(ChangeReport):
         return f"{self.file}: {format_count(len(self.steps), 'filter')}, {format_count(len(self.remaining), 'remaining finding')}"
 
 
-class FilterFix(IntEnum):
-    """Change to one filter; if rules need several of these changes, the last one applies."""
-
-    SET_LENGTH = 1
-    DROP = 2
-    REBUILD = 3
-
-    @property
-    def words(self) -> str:
-        return self.name.lower().replace("_", " ")
-
-
-_SET_LENGTH, _DROP, _REBUILD = FilterFix
-
-# The change for each rule, by the footer alone and by rebuilding; None leaves the filter unchanged.
-FIXES: dict[str, tuple[FilterFix | None, FilterFix]] = {
-    "missing-length": (_SET_LENGTH, _SET_LENGTH),
-    "wrong-length": (_SET_LENGTH, _SET_LENGTH),
-    "placeholder-offset": (_DROP, _DROP),
-    "empty-boolean-filter": (_DROP, _DROP),
-    "unreadable-filter": (_DROP, _REBUILD),
-    "damaged-encrypted-filter": (_DROP, _REBUILD),
-    "unknown-header": (_DROP, _REBUILD),
-    "draft-dialect": (_DROP, _REBUILD),
-    "empty-filter": (_DROP, _REBUILD),
-    "false-negatives": (_DROP, _REBUILD),
-    "hashed-as-text": (_DROP, _REBUILD),
-    "hashed-at-wrong-width": (_DROP, _REBUILD),
-    "wrong-block": (_DROP, _REBUILD),
-    "hashed-as-draft": (_DROP, _REBUILD),
-    "interval-not-normalised": (_DROP, _REBUILD),
-    "int96-form-missing": (None, _REBUILD),
-    "zero-form-missing": (None, _REBUILD),
-    "overlapping-filter": (None, _REBUILD),
-    "partial-block": (None, _REBUILD),
-    "not-power-of-two": (None, _REBUILD),
-    "under-64-bytes": (None, _REBUILD),
-    "over-128-mib": (None, _REBUILD),
-    "identical-blocks": (None, _REBUILD),
-    "saturated": (None, _REBUILD),
-}
-_RULES = tuple(rule for rule in RULES if rule.name in FIXES)
+_RULES = tuple(rule for rule in RULES if rule.repairs is not None)
 _QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 
 
@@ -303,7 +261,8 @@ def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[Chun
 
 
 def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> FilterFix | None:
-    footer_fix, data_fix = FIXES[rule.name]
+    assert rule.repairs is not None
+    footer_fix, data_fix = rule.repairs
     if chunk.encryption or chunk.module_defect == PLAINTEXT:
         # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and that no new footer removes.
         return None
@@ -345,7 +304,7 @@ def _without_left_out(steps: Mapping[ChunkKey, _Step], open_edit: OpenEdit) -> I
     for key, step in steps.items():
         if step.fix is not FilterFix.REBUILD or key in open_edit.built_filters:
             yield key, step
-        elif any(FIXES[rule][0] is FilterFix.DROP for rule in step.rules):
+        elif any(rule.repairs is not None and rule.repairs[0] is FilterFix.DROP for rule in _RULES if rule.name in step.rules):
             yield key, step._replace(fix=FilterFix.DROP)
 
 

@@ -27,10 +27,10 @@ from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.append import journal_of
-from sbbf_tool.verbs.repair import FIXES
 from support.corpus_edits import edit_footer
 from support.defects import DEFECTS, SOUND
 from support.samples import listing
@@ -39,6 +39,7 @@ from support.tables import each
 # Takes a key: see test_encrypted_files.
 UNDER_A_KEY = {"damaged-encrypted-filter"}
 # For each defect that the footer alone can fix: the repair without rebuilding.
+FIXES = {rule.name: rule.repairs for rule in RULES if rule.repairs is not None}
 LIGHT = {name: light for name, (light, _) in FIXES.items() if light is not None and name not in UNDER_A_KEY}
 # These files have more than one thing wrong with them.
 OTHERS_TOO = {"over-128-mib"}
