@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 
+import pytest
+
 from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
@@ -87,6 +89,7 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @each("name", list(COMMANDS), every=3)
 def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     folder = str(small_files(tmp_path / "lake", 5))

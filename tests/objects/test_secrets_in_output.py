@@ -85,7 +85,7 @@ def assert_silent(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> st
     return printed
 
 
-@each("url", URLS.values(), every=6)
+@each("url", URLS.values(), every=10)
 def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
     for name, working in WORKING.items():
         words = [url, *(local.get(word, word) for word in working[1:])]

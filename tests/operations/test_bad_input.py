@@ -67,6 +67,7 @@ def test_a_path_that_is_no_file_is_reported_in_one_line(tmp_path, capsys, kind, 
 # Cut short
 
 
+@pytest.mark.slow
 def test_a_file_cut_anywhere_is_unreadable_unless_it_was_whole_at_that_length(small):
     """The one shorter length at which it is a file is the one it had before its filter was added."""
     whole = small.read_bytes()

@@ -100,6 +100,7 @@ def test_a_footer_with_other_metadata_ends_the_tail(plain):
     assert_sound(plain)
 
 
+@pytest.mark.slow
 @each("length", [104, 184, None])
 @each(
     "change",

@@ -81,6 +81,7 @@ def with_types(plain: Path, path: Path, fields: dict[str, Any], names: tuple[str
     return edit_footer(path, change)
 
 
+@pytest.mark.slow
 @each("name", list(COLUMNS))
 @each("fields", SENSELESS)
 def test_stored_values_are_never_absent(plain, tmp_path, name, fields):

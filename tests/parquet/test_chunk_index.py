@@ -31,6 +31,7 @@ def test_files_of_every_writer():
     assert sum(assert_index_agrees(raw) for raw in footers if raw) >= 20
 
 
+@pytest.mark.slow
 def test_damaged_footers():
     footers = [raw for path in sorted(FIXTURES.glob("*.parquet")) if 0 < len(raw := footer_of(path)) < 5000]
     outcomes: Counter[bool] = Counter()
@@ -45,6 +46,7 @@ def test_damaged_footers():
     assert min(outcomes[True], outcomes[False]) > 10
 
 
+@pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(made.footers(with_filters=True))
 def test_footers_with_any_fields(made_footer):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -135,6 +136,7 @@ def footers_and_places(draw: st.DrawFn, *, with_filters: bool) -> tuple[bytes, d
     return wire.write(footer), draw(st.dictionaries(keys, places, min_size=1))
 
 
+@pytest.mark.slow
 @at_random
 @given(footers_and_places(with_filters=True))
 def test_whatever_a_footer_holds_only_the_chosen_filters_change(made_footer):
@@ -145,6 +147,7 @@ def test_whatever_a_footer_holds_only_the_chosen_filters_change(made_footer):
     assert_only_these_filters_changed(raw, set_filters(raw, nowhere), nowhere)
 
 
+@pytest.mark.slow
 @at_random
 @given(footers_and_places(with_filters=False))
 def test_set_and_taken_away_leaves_the_bytes_that_were_there(made_footer):

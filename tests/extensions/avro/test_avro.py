@@ -100,6 +100,7 @@ def read_datum(schema: Any, data: bytes, **how: bool) -> Any:
     return Encoding(parse_schema(json.dumps(schema))).read(open_values(data), **how)
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, max_size=5), st.sampled_from(sorted(avro_file.WRITABLE_CODECS)))
 def test_a_file_comes_back(values: list[dict[str, Any]], codec: str) -> None:
     data = build_file(header(codec), values)
