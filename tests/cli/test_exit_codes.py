@@ -151,7 +151,7 @@ STAGES = {
     "the one file": ("sbbf_tool.storage.places:find_single_file", ["probe", *ABSENT]),
     "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
     "report of several files": ("sbbf_tool.storage.whole:write_whole", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "REPORT"]),
-    "operation": ("sbbf_tool.verbs.probe:probe", ["probe", *ABSENT]),
+    "operation": ("sbbf_tool.verbs.probe:Probe.on", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
     "rendering of several files": ("sbbf_tool.cli.page:TextPage.say", ["check", "fixtures/*filters.parquet", "--quick"]),
     "rendering": ("sbbf_tool.cli.tables:format_table", ["probe", *ABSENT]),
