@@ -170,20 +170,12 @@ def test_false_negatives_are_findings(lake, capsys):
         (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs applies to --runner local"),
         (["inspect", "x", "--runner", "spark", "--conf", "a"], "must be key=value"),
         (["probe", "x", "-c", "id"], "no value to query"),
-        (["inspcet", "x"], "did you mean inspect?"),
     ],
 )
 def test_contradictory_options(capsys, arguments, message):
     code, _, err = sbbf(capsys, *arguments)
     assert code == 2
     assert message in err
-
-
-def test_nothing_there(capsys, tmp_path):
-    code, _, err = sbbf(capsys, "inspect", tmp_path)
-    assert (code, err) == (3, f"sbbf: {tmp_path}: no Parquet file below this folder\n")
-    code, _, err = sbbf(capsys, "inspect", tmp_path / "gone")
-    assert (code, err) == (3, f"sbbf: {tmp_path}/gone: no such file or directory\n")
 
 
 def linked(lake):

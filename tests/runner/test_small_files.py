@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.parquet import footer
 from support.lakes import assert_has_filters, small_files
 
 
@@ -54,14 +53,3 @@ def test_tables_are_looked_for_once_per_folder(tmp_path, calls):
     assert per_file(tmp_path / "a", calls, ("stat", "lstat")) <= 4 * (depth + 2) + 10
     deeper = tmp_path / "/".join("abcdefghij")
     assert per_file(deeper, calls, ("stat", "lstat")) <= 4 * (depth + 11) + 10
-
-
-def test_two_footers_are_edited_per_file(tmp_path, monkeypatch):
-    """One to write it, and the new one without its filters to compare it with the old one."""
-    small_files(tmp_path, 3)
-    edits = []
-    set_filters = footer.set_filters
-    for module in ("sbbf_tool.parquet.footer", "sbbf_tool.parquet.patch"):
-        monkeypatch.setattr(f"{module}.set_filters", lambda *arguments, **options: edits.append(1) or set_filters(*arguments, **options))
-    add_filters(tmp_path)
-    assert len(edits) == 2 * 3
