@@ -38,7 +38,7 @@ def footer(data: bytes) -> None:
         (number, column.index)
         for number in range(parsed_footer.num_row_groups)
         for column in parsed_footer.columns
-        if parsed_footer.chunk(number, column.index) is not None
+        if parsed_footer.chunk(number, column.index) is not None and parsed_footer.elsewhere(number, column.index) is None
     ][:8]
     places = {key: FilterPlace(1000 + at, 47) for at, key in enumerate(chunks)}
     fresh = Footer(set_filters(data, places), 4)
