@@ -120,13 +120,21 @@ def call(words):
 assert "probe" in dir(sbbf_tool)
 if sys.argv[2] != "avro":  # which paimon and tables use
     exec("from sbbf_tool import *")
+for name, home in sbbf_tool._homes().items():
+    if home.startswith(f"sbbf_tool.extensions.{sys.argv[2]}."):
+        try:
+            getattr(sbbf_tool, name)
+        except sbbf_tool.UsageError as error:
+            assert f"the extension {sys.argv[2]} of sbbf-tool is needed" in str(error)
+        else:
+            raise AssertionError(name)
 from sbbf_tool.cli import run
 
 print(json.dumps([sbbf_tool.__file__, *map(call, json.loads(sys.argv[1]))]))
 """
 
 COMMANDS = {
-    "avro": ["--version"],  # it has no command of its own
+    "avro": ["paimon", "inspect", str(PACKAGE.parent / "fixtures" / "paimon" / "orders")],  # it has no command of its own
     "conformance": ["conformance", "make", "corpus"],
     "engine_runs": ["explain", "plain.parquet", "id", "1", "--run", "duckdb"],
     "paimon": ["paimon", "inspect", "orders"],
@@ -171,6 +179,58 @@ def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
         assert (code, err.count("\n")) == (4 if name == "tables" else 3, 1)
         assert ("no extension is installed that reads tables of Delta" in err) == (name == "tables")
     assert data_file.read_bytes() == (fixtures / "pyarrow-plain.parquet").read_bytes()
-    if name != "avro":
-        assert (own[0], own[1], own[2].count("\n")) == (2, "", 1)
-        assert own[2].startswith(f"sbbf: unknown {'command' if brings.commands else 'option'} ")
+    assert (own[0], own[1], own[2].count("\n")) == (2, "", 1)
+    missing = "the extension avro" if name == "avro" else f"unknown {'command' if brings.commands else 'option'} "
+    assert own[2].startswith(f"sbbf: {missing}")
+
+
+ROOMS = (
+    "advice", "bloom", "cli", "editing", "encryption", "faults", "file", "golden", "operations", "parquet", "query_engines", "reports",
+    "rules", "runner", "storage", "writers",
+)  # fmt: skip
+ABOUT_EXTENSIONS = (
+    "cli/test_apply_command.py::TestTables",
+    "cli/test_apply_command.py::test_a_configuration_that_was_found_does_not_lead_to_a_catalog",
+    "cli/test_commands.py::test_a_time_that_is_no_limit",
+    "cli/test_completion.py::test_what_can_follow",
+    "cli/test_declared_filters.py",
+    "cli/test_environment.py::test_commands_that_change_files",
+    "cli/test_exit_codes.py",
+    "cli/test_quiet_and_verbose.py::test_verbose",
+    "cli/test_same_mistakes.py::test_every_command_is_here",
+    "cli/test_table_columns.py",
+    "cli/test_undo.py::test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means",
+    "faults/test_delta_faults.py",
+    "faults/test_fuzz.py",
+    "faults/test_table_faults.py",
+    "file/test_table_file.py",
+    "operations/test_prune.py::test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned",
+    "operations/test_readings.py::test_the_schema_of_a_delta_table_counts_too",
+    "query_engines/test_runs.py",
+    "reports/test_tabular.py",
+    "rules/test_filter_spec.py::test_the_paths_of_a_file_that_was_found_are_below_it",
+    "runner/test_run.py::test_a_block_that_fails_commits_nothing",
+    "runner/test_run.py::test_a_table_commits_when_the_block_ends",
+    "runner/test_state.py::test_a_table_keeps_a_state_of_its_live_files",
+    "writers/test_writer_settings.py::test_a_name_cannot_end_a_comment",
+    "writers/test_writer_settings.py::test_columns_that_a_writer_cannot_be_given_are_notes",
+    "writers/test_writer_settings.py::test_quotes_in_sql_are_doubled",
+)
+"""Tests of the core's rooms that need an extension: for a table, a query engine, a writer, or the list of all commands."""
+
+
+@pytest.mark.nightly(3)
+@pytest.mark.timeout(1200)
+def test_the_core_s_own_tests_pass_without_extensions(tmp_path):
+    for name in ("fixtures", "docs", "thrift", "pyproject.toml", "README.md", ".pre-commit-hooks.yaml"):
+        (tmp_path / name).symlink_to(PACKAGE.parent / name)
+    for name in ("sbbf_tool", "tests"):
+        shutil.copytree(PACKAGE.parent / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in COMMANDS:
+        shutil.rmtree(tmp_path / "sbbf_tool" / "extensions" / name)
+    left_out = [f"--{'deselect' if '::' in name else 'ignore'}=tests/{name}" for name in ABOUT_EXTENSIONS]
+    selected = ["-m", "not heavy and not engines and not slow", *left_out, *(f"tests/{room}" for room in ROOMS)]
+    program = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *selected]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stdout[-4000:]
