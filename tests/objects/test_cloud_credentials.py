@@ -185,3 +185,15 @@ def test_a_change_is_undone_and_applied(service, request, tmp_path):
     declaration.write_text(f'[[filters]]\npaths = "{lake}"\ncolumns = ["id"]\n')
     assert run(["apply", "--config", str(declaration), "--in-place"]) == 0
     assert all(len(sbbf_tool.inspect(bucket.url(key)).filters) == 3 for key in data)
+
+
+def test_a_service_account_whose_key_cannot_be_used(google_bucket, tmp_path, monkeypatch):
+    from sbbf_tool.storage.objects import google_rest
+
+    url = google_bucket.put("x.parquet", small())
+    account = {"type": "service_account", "client_email": "me", "private_key": SECRET, "token_uri": "http://127.0.0.1:1/"}
+    monkeypatch.setattr(google_rest, "_service_account", lambda: {**account, "gcs_base_url": google_bucket.proxy.url})
+    forget_clients()
+    with pytest.raises(Exception, match="no usable credentials") as caught:
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert SECRET not in str(caught.value)

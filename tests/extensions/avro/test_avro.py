@@ -359,3 +359,11 @@ def test_mutations_of_a_file_give_values_or_are_unreadable(data: st.DataObject) 
         read(bytes(mutant))
     except UnreadableError:
         return
+
+
+def test_many_values_fill_many_blocks() -> None:
+    values = [{"k": number, "s": "x" * 100} for number in range(5000)]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "k", "type": "long"}, {"name": "s", "type": "string"}]}
+    data = build_file(header("deflate", schema), values)
+    assert read(data) == values
+    assert data.count(SYNC) > 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,10 +107,7 @@ def test_branches_have_their_own_snapshots(files: LocalFolders, new_table: NewTa
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
     branch = maker.root / "branch" / "branch-b1"
     for folder in ("snapshot", "schema"):
-        (maker.root / folder).rename(branch / folder) if branch.mkdir(parents=True, exist_ok=True) else None
-        (branch / folder).mkdir(parents=True)
-        for path in (maker.root / folder).iterdir():
-            (branch / folder / path.name).write_bytes(path.read_bytes())
+        shutil.copytree(maker.root / folder, branch / folder)
     maker.commit(NewFile(COLUMNS, name="y.parquet"))
     assert [live.file.name for live in open_table(files, str(maker.root), branch="b1").live_files] == ["x.parquet"]
     assert names(files, maker) == ["x.parquet", "y.parquet"]

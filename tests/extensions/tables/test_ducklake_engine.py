@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import ChangedError, UnreadableError
+from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
@@ -234,3 +235,11 @@ def test_changes_by_others_meanwhile(duckdb, database, tmp_path, request):
     assert [id for (id,) in lake.run("select id from l.events order by id")] == sorted(ids)
     lake.run("call ducklake_cleanup_old_files('l', cleanup_all => true)")
     assert [id for (id,) in lake.run("select id from l.events order by id")] == sorted(ids)
+
+
+def test_a_duckdb_catalog_that_another_process_has_open(duckdb, tmp_path, monkeypatch):
+    lake = Lake(duckdb, tmp_path, place_of("duckdb", tmp_path))
+    lake.create()
+    monkeypatch.setattr(catalog, "WAIT_SECONDS", 0.1)
+    with pytest.raises(ChangedError, match="another process has the DuckLake catalog open"):
+        DuckLakeTable(lake.name)
