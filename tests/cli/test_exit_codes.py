@@ -129,7 +129,7 @@ IMPORTS = {
     "verify: numpy": ("numpy", ["verify", "fixtures/pyarrow-filters.parquet"]),
     "verify: pyarrow": ("pyarrow", ["verify", "fixtures/pyarrow-filters.parquet"]),
     "check: pyarrow": ("pyarrow", ["check", "fixtures/pyarrow-filters.parquet"]),
-    "add-filter: operation": ("sbbf_tool.runner.fill", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"]),
+    "add-filter: operation": ("sbbf_tool.editing.build", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"]),
 }
 
 
