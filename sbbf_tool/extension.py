@@ -60,7 +60,7 @@ def extensions() -> tuple[Extension, ...]:
 
 
 def _others() -> Iterator[Extension]:
-    """Yield the extensions of other packages. `importlib.metadata` takes 25 ms, so it is imported only if a package has an entry point."""
+    """Yield the extensions of packages in folders. `importlib.metadata` takes 25 ms, so it is only imported if there is an entry point."""
     if any(map(_has_entry_points, dict.fromkeys(sys.path))):
         from importlib.metadata import entry_points
 
