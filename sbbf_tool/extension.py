@@ -14,7 +14,7 @@ itself in the `__init__.py` of its package, which imports nothing else of it, an
         figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},       pictures of a report in notebooks
         views={"hudi": "sbbf_hudi.view:make_view"},                                rows of spark.read.format("sbbf") with this option
         corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the corpus for readers
-        tables="sbbf_hudi.table",                                                  a kind of paths, see runner/table.py
+        tables="sbbf_hudi.table",                                                  a kind of paths, see running/table.py
     )
 
 `options` names a function that returns click options; only commands that say so in the core's list take any. Such an option is not passed

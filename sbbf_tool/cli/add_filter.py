@@ -85,7 +85,7 @@ def command(
     """
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.add_filter import AddFilter
     from sbbf_tool.writers.iceberg import build_properties
 
@@ -114,7 +114,7 @@ def command(
 
 def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Fix | None:
     """Return the change that adds the filters for the columns that deserve one; None if no column does."""
-    from sbbf_tool.runner.advise import advise_files
+    from sbbf_tool.running.advise import advise_files
 
     table_files = None if files.table is None else files.selection.table_files()
     with show_progress("counting distinct values"):

@@ -62,7 +62,7 @@ def command(
     columns that they use are recommended. Without queries, floating-point measures, decimal fractions, points in time and documents are
     left out unless --all-types is given.
     """
-    from sbbf_tool.runner.advise import advise_files
+    from sbbf_tool.running.advise import advise_files
 
     if emit is not None:
         ensure_text(outputs)

@@ -68,8 +68,8 @@ def command(
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.file.partitions import parse_predicate
-    from sbbf_tool.runner.declared_files import paths_of_files, select_declared_files
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import Apply
 
     declarations = declare_filters(used_config(click.get_current_context()))
@@ -116,7 +116,7 @@ class _ApplyView(View["ApplyReport"]):
         return int(not report.holds)
 
     def answer(self, codes: set[int]) -> int:
-        from sbbf_tool.runner.declared_files import no_declared_file
+        from sbbf_tool.running.declared_files import no_declared_file
 
         if not codes:
             raise no_declared_file()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.runner.table import Table
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.table import Table
+    from sbbf_tool.running.work import Work
 
 
 _output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
@@ -122,7 +122,7 @@ class Change:
         may_lack_columns: bool,
     ) -> None:
         """Prepare the change of a table, and print what it costs."""
-        from sbbf_tool.runner.table import Change as ChangeOfTable
+        from sbbf_tool.running.table import Change as ChangeOfTable
 
         selection = self.files.selection
         change = table.begin(

@@ -65,7 +65,7 @@ def command(
     if list_rules:
         policy.show_rules(outputs)
         return 0
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()

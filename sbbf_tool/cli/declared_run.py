@@ -11,9 +11,9 @@ from sbbf_tool.reports.rows import Row
 from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.declared_files import DeclaredFiles
-    from sbbf_tool.runner.table import Commits, Table, TableChange
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.declared_files import DeclaredFiles
+    from sbbf_tool.running.table import Commits, Table, TableChange
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 
@@ -62,7 +62,7 @@ class DeclaredRun(Files):
             complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")
 
     def _begin(self, part: Files, table: Table, changes: bool, files_per_commit: int | None, conditional_put: bool) -> TableChange:
-        from sbbf_tool.runner.table import Change
+        from sbbf_tool.running.table import Change
 
         change = table.begin(
             Change("APPLY BLOOM FILTERS"),

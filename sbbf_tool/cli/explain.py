@@ -94,7 +94,7 @@ def command(
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.explain import Explain
 
     files, column, value = _split_arguments(files, column, named_values, ask_null)

@@ -18,13 +18,13 @@ from sbbf_tool.reports.rows import Row
 if TYPE_CHECKING:
     from sbbf_tool.reports.rows import ListedFile
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.runner.progress import RunProgress
-    from sbbf_tool.runner.runner import Runner
-    from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.state import State
-    from sbbf_tool.runner.table import Table, TableChange
-    from sbbf_tool.runner.work import Work
-    from sbbf_tool.spark.runner import SparkRunner
+    from sbbf_tool.running.progress import RunProgress
+    from sbbf_tool.running.runner import Runner
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.state import State
+    from sbbf_tool.running.table import Table, TableChange
+    from sbbf_tool.running.work import Work
+    from sbbf_tool.spark.runner import Spark
 
 Report = TypeVar("Report")
 
@@ -124,7 +124,7 @@ class Files:
 
     def without_old_files(self, declarations: Iterable[FilterSpec]) -> Files:
         """Return the same files but those of old versions of declared tables below the PATHs."""
-        from sbbf_tool.runner.declared_files import leave_out_old_files
+        from sbbf_tool.running.declared_files import leave_out_old_files
 
         selection = leave_out_old_files(self.selection, declarations)
         return self if selection is self.selection else self.of_selection(selection)
@@ -186,7 +186,7 @@ class Files:
 
         Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
         """
-        from sbbf_tool.runner.table import find_table, is_table
+        from sbbf_tool.running.table import find_table, is_table
 
         if self.catalog_table is not None and not self.as_files:
             paths = self._paths_of_catalog_table
@@ -220,7 +220,7 @@ class Files:
     @property
     def selection(self) -> Selection:
         """The files in the form that runners take. Raises UsageError for a predicate that cannot be parsed."""
-        from sbbf_tool.runner.selection import Selection
+        from sbbf_tool.running.selection import Selection
 
         if self._selection is not None:
             return self._selection
@@ -236,7 +236,7 @@ class Files:
             runner = self.runner(progress)
             run, self.rest = runner.run, runner.rest
             if self.state is not None:
-                from sbbf_tool.runner.incremental import IncrementalRunner
+                from sbbf_tool.running.incremental import IncrementalRunner
 
                 run = IncrementalRunner(runner, self.state).run
             yield from run(self.selection, work) if self.table_change is None else self.table_change.rows(run, work)
@@ -252,20 +252,20 @@ class Files:
     def runner(self, progress: RunProgress | None = None) -> Runner:
         """Return the runner, which sets `progress`."""
         if self.spark is None:
-            from sbbf_tool.runner.local import LocalRunner
+            from sbbf_tool.running.local import LocalRunner
 
             return LocalRunner(self.jobs, progress)
         return self._spark_runner(progress)
 
-    def _spark_runner(self, progress: RunProgress | None = None) -> SparkRunner:
+    def _spark_runner(self, progress: RunProgress | None = None) -> Spark:
         """Return the runner on Spark, which starts its session the first time: all work of a command shares it."""
         assert self.spark is not None
         context = click.get_current_context()
-        spark_runner: SparkRunner | None = context.meta.get("sbbf.runner")
+        spark_runner: Spark | None = context.meta.get("sbbf.runner")
         if spark_runner is None:
-            from sbbf_tool.spark.runner import SparkRunner
+            from sbbf_tool.spark.runner import Spark
 
-            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, progress))
+            spark_runner = context.meta["sbbf.runner"] = context.with_resource(Spark(*self.spark, progress))
         spark_runner.progress = progress
         return spark_runner
 

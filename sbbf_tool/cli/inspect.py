@@ -90,7 +90,7 @@ def command(
     the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For
     several files, the rows are sums over all files.
     """
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.inspect import Inspect
 
     view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
@@ -103,7 +103,7 @@ class _InspectView(View["InspectReport"]):
     schema = "inspect"
 
     def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool, each_file: bool) -> None:
-        from sbbf_tool.runner.totals import InspectTotals
+        from sbbf_tool.running.totals import InspectTotals
 
         super().__init__()
         self._by_row_group = by_row_group

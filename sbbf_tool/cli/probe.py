@@ -104,7 +104,7 @@ def command(
     """
     # Only as an argument does `-` stand for standard input.
     named_values = tuple(_VALUE_MARK + value if value == "-" else value for value in named_values)
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.probe import Probe
 
     files, column, values = split_arguments(files, column, named_values)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
-from sbbf_tool.runner.progress import RunProgress
+from sbbf_tool.running.progress import RunProgress
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.status_line import StatusLine

@@ -34,7 +34,7 @@ def command(change: Change, columns: tuple[str, ...], compact: bool, ours: bool,
     With --ours, the file is truncated to what it was before the first change by sbbf. Filters of other writers stay, also those that
     sbbf replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
     """
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.remove_filter import RemoveFilter
 
     if ours and (columns or compact):

@@ -50,7 +50,7 @@ def command(
     if instead is not None:
         return instead(change, columns)
     from sbbf_tool.file.page_limit import PageLimit
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.repair import Repair
 
     edit = change.edit(force=force, limit=PageLimit(max_page_bytes))

@@ -36,8 +36,8 @@ from sbbf_tool.reports.rows import (
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.undo import Undo
-    from sbbf_tool.runner.table import Commits
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.table import Commits
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 

@@ -50,7 +50,7 @@ def command(change: Change, columns: tuple[str, ...], fpp: float | None, num_byt
     The new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
     unchanged; if all are, the command is refused: `add-filter --rebuild all` builds larger ones from the data.
     """
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.resize import Resize
 
     work = Work(Resize(columns, fpp, num_bytes), edit=change.edit(force=force), strict=change.files.is_strict(strict))

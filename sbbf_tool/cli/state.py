@@ -13,7 +13,7 @@ from sbbf_tool.cli.changes import Change
 from sbbf_tool.cli.files import Files
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.state import State
+    from sbbf_tool.running.state import State
 
 _HELP = "Keep outcomes in this file; skip unchanged files."
 
@@ -37,7 +37,7 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _open(path: str, *, writes: bool) -> State:
-    from sbbf_tool.runner.state import State
+    from sbbf_tool.running.state import State
     from sbbf_tool.storage.exposure import find_writer
 
     if path == "-":

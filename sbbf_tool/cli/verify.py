@@ -58,7 +58,7 @@ def command(
     size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or the key of a
     column is missing.
     """
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.verify import Verify
 
     work = Work(Verify(columns), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))

@@ -141,7 +141,7 @@ def _rows_of_file(view: View, file: str, columns: tuple[str, ...]) -> list[Row]:
 
 def _list(path: str | None) -> Iterator[str]:
     """Yield the files of a path; the path itself if it cannot be listed, so that reading it says why; nothing for null."""
-    from sbbf_tool.runner.discover import discover, path_of
+    from sbbf_tool.running.discover import discover, path_of
 
     if path is None:
         return

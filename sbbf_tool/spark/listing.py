@@ -14,9 +14,9 @@ from sbbf_tool.file.partitions import PathPredicate
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.plain import escape_bytes, restore_bytes
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
-from sbbf_tool.runner.discover import discover as find_files
-from sbbf_tool.runner.discover import path_of, stat_file
-from sbbf_tool.runner.selection import Selection
+from sbbf_tool.running.discover import discover as find_files
+from sbbf_tool.running.discover import path_of, stat_file
+from sbbf_tool.running.selection import Selection
 from sbbf_tool.spark.arrow_frames import frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.interrupts import wait_for
@@ -41,7 +41,7 @@ def find_location(spark: SparkSession, name: str) -> str | None:
 
 def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
     """Return the location of a table in Spark's catalog if this package knows its format; otherwise, or for a view, its files."""
-    from sbbf_tool.runner.table import is_table
+    from sbbf_tool.running.table import is_table
 
     location = find_location(spark, name)
     if location is not None and is_table(location):

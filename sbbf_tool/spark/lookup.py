@@ -23,8 +23,8 @@ from sbbf_tool.reports.arrow import to_batch
 from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.runner.discover import skip
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.discover import skip
+from sbbf_tool.running.work import Work
 from sbbf_tool.spark.rows import Batches, bundle_units, ddl_of, map_in_arrow
 from sbbf_tool.spark.settled import FILES_PER_TASK
 from sbbf_tool.verbs.probe import Probe

@@ -9,7 +9,7 @@ Each step returns a DataFrame with one row per file, whose columns are the field
 the next step. What only reads is lazy, as Spark's transformations are. What changes files is eager, as Spark's writes are: it does the work
 once and returns its outcomes, which no action computes again.
 
-The work is the same as that of the local runner (`sbbf_tool.runner`), one file in one task, with as many threads as `spark.task.cpus`; if
+The work is the same as that of the local runner (`sbbf_tool.running`), one file in one task, with as many threads as `spark.task.cpus`; if
 there are fewer large files than tasks can run concurrently, their threads use the other cores. Only the file determines what to do: retried
 tasks, speculative tasks, second runs and other pipelines skip filters that exist. Paths must mean the same files on every executor, and
 every executor must have this package installed.
@@ -35,12 +35,12 @@ from sbbf_tool.file.partitions import PathPredicate, parse_predicate
 from sbbf_tool.reports.plain import restore_bytes
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.runner.discover import skip
-from sbbf_tool.runner.pack import TASK_COST
-from sbbf_tool.runner.retry import restore_row
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import find_table
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.discover import skip
+from sbbf_tool.running.pack import TASK_COST
+from sbbf_tool.running.retry import restore_row
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import find_table
+from sbbf_tool.running.work import Work
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.listing import (
     complete_listing,

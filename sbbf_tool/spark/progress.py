@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
-    from sbbf_tool.runner.progress import RunProgress
+    from sbbf_tool.running.progress import RunProgress
 
 Progress = Callable[[int, int, int], None]
 """Function that takes the files, filters and bytes added so far. Tasks that run twice count twice."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.plain import from_plain
-from sbbf_tool.runner.pack import pack
+from sbbf_tool.running.pack import pack
 from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.interrupts import end_with_spark, wait_for

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.runner.discover import skip
+from sbbf_tool.running.discover import skip
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
@@ -20,14 +20,14 @@ from sbbf_tool.spark.session import is_connect, session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from sbbf_tool.runner.progress import RunProgress
-    from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.progress import RunProgress
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 
 
-class SparkRunner:
+class Spark:
     """Spark as a runner; a session that it starts ends with the block."""
 
     most_files: int | None = 100_000
@@ -46,7 +46,7 @@ class SparkRunner:
         self._spark: SparkSession | None = None
         self._is_ours = False
 
-    def __enter__(self) -> SparkRunner:
+    def __enter__(self) -> Spark:
         # Several Python objects can represent one session, so a comparison of objects could stop a session of the caller.
         self._is_ours = _active() is None
         self._begin("starting Spark")

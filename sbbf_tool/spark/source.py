@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.runner.discover import path_of
+from sbbf_tool.running.discover import path_of
 from sbbf_tool.spark.listing import ensure_exists
 from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
 from sbbf_tool.spark.views import Row, View, column_names, failed, schema_of_view
@@ -109,7 +109,7 @@ class _Reader(DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> list[InputPartition]:
-        from sbbf_tool.runner.pack import pack
+        from sbbf_tool.running.pack import pack
 
         # Executors would resolve relative paths against a different folder.
         names = [places.absolute(path_of(name)) for name in self._request.names]

@@ -139,7 +139,7 @@ class Findings:
 
 def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
     from sbbf_tool.file.partitions import parse_predicate
-    from sbbf_tool.runner.discover import discover
+    from sbbf_tool.running.discover import discover
 
     return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
 
@@ -160,7 +160,7 @@ def failed(path: str, error: Exception) -> Row:
     """Return the row of a file that cannot be read, or for which this package fails unexpectedly."""
     from sbbf_tool.display import redact
     from sbbf_tool.reports.plain import to_plain
-    from sbbf_tool.runner.failures import failure
+    from sbbf_tool.running.failures import failure
 
     return {"file": to_plain(redact(path)), **failure(path, error)}
 

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool.runner.discover import discover
+from sbbf_tool.running.discover import discover
 
 RUNNERS = {
     "local-1": (1, ["--jobs", "1"]),

@@ -17,7 +17,7 @@ from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.runner.progress import RunProgress
+from sbbf_tool.running.progress import RunProgress
 from support.tables import each
 from tests.support.lakes import small_files
 

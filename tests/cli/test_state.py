@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.runner.discover import discover
+from sbbf_tool.running.discover import discover
 from sbbf_tool.storage import local
 from support.lakes import small_files
 from support.tables import each
@@ -57,7 +57,7 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         calls.append(args)
         return discover(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("sbbf_tool.runner.discover.discover", count)
+    monkeypatch.setattr("sbbf_tool.running.discover.discover", count)
     return calls
 
 
@@ -237,7 +237,7 @@ def test_what_another_user_made_is_not_followed(monkeypatch, capfd) -> None:
     if os.geteuid():
         pytest.skip("only root can give files away")
     monkeypatch.setattr("sbbf_tool.storage.whole.user_id", lambda: 7)
-    monkeypatch.setattr("sbbf_tool.runner.state.user_id", lambda: 7)
+    monkeypatch.setattr("sbbf_tool.running.state.user_id", lambda: 7)
     for name in ("s.sqlite", "elsewhere-journal"):
         Path("elsewhere-journal").touch()
         os.lchown(name, 8, 8)

@@ -19,7 +19,7 @@ from sbbf_tool.editing.build import HashMemory
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.work import Work
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
 from sbbf_tool.verbs.add_filter import AddFilter

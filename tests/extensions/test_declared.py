@@ -47,7 +47,7 @@ RULES = (Rule("toy-rule", "toys", "info", Reads.FOOTER, "the toy is broken", "It
     "sbbf_toy/table.py": """
 import os
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.runner.table import LiveFile, Table
+from sbbf_tool.running.table import LiveFile, Table
 
 def is_name(name): return name.startswith("toy:")
 def is_table(name): return is_name(name)
@@ -185,8 +185,8 @@ def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
 
 
 ROOMS = (
-    "advice", "bloom", "cli", "editing", "encryption", "faults", "file", "golden", "operations", "parquet", "query_engines", "reports",
-    "rules", "runner", "storage", "writers",
+    "advice", "bloom", "cli", "editing", "encryption", "faults", "file", "golden", "verbs", "parquet", "query_engines", "reports",
+    "rules", "running", "storage", "writers",
 )  # fmt: skip
 ABOUT_EXTENSIONS = (
     "cli/test_apply_command.py::TestTables",
@@ -204,14 +204,14 @@ ABOUT_EXTENSIONS = (
     "faults/test_fuzz.py",
     "faults/test_table_faults.py",
     "file/test_table_file.py",
-    "operations/test_prune.py::test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned",
-    "operations/test_readings.py::test_the_schema_of_a_delta_table_counts_too",
+    "verbs/test_prune.py::test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned",
+    "verbs/test_readings.py::test_the_schema_of_a_delta_table_counts_too",
     "query_engines/test_runs.py",
     "reports/test_tabular.py",
     "rules/test_filter_spec.py::test_the_paths_of_a_file_that_was_found_are_below_it",
-    "runner/test_run.py::test_a_block_that_fails_commits_nothing",
-    "runner/test_run.py::test_a_table_commits_when_the_block_ends",
-    "runner/test_state.py::test_a_table_keeps_a_state_of_its_live_files",
+    "running/test_run.py::test_a_block_that_fails_commits_nothing",
+    "running/test_run.py::test_a_table_commits_when_the_block_ends",
+    "running/test_state.py::test_a_table_keeps_a_state_of_its_live_files",
     "writers/test_writer_settings.py::test_a_name_cannot_end_a_comment",
     "writers/test_writer_settings.py::test_columns_that_a_writer_cannot_be_given_are_notes",
     "writers/test_writer_settings.py::test_quotes_in_sql_are_doubled",

@@ -10,7 +10,7 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import Row
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.work import Work
 from sbbf_tool.verbs.probe import Probe
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")

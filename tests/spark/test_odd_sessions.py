@@ -14,10 +14,10 @@ from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import Row
 from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner.discover import path_of
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.discover import path_of
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.work import Work
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verify import Verify
@@ -28,7 +28,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 from sbbf_tool import Inspect
 from sbbf_tool.spark import pipeline, register
 from sbbf_tool.spark.rows import rows_of
-from sbbf_tool.spark.runner import SparkRunner
+from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.session import session
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
@@ -140,7 +140,7 @@ def test_names_that_are_not_text_and_linked_folders(spark, lake, tmp_path):
         Work(AddFilter(FilterSpec(("id",))), edit=Edit(in_place=True), strict=True),
     ):
         rows = []
-        for runner in (LocalRunner(1), SparkRunner()):
+        for runner in (LocalRunner(1), Spark()):
             with runner:
                 found = runner.run(Selection(str(lake)), work)
                 rows.append(sorted((row.path.encode("utf-8", "backslashreplace"), row.status, row.reason) for row in found))

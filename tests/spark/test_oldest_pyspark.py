@@ -55,7 +55,7 @@ def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str
     }
 
 
-@pytest.mark.parametrize("module", ["runner/test_pipeline.py", "spark/test_sql_functions.py"])
+@pytest.mark.parametrize("module", ["running/test_pipeline.py", "spark/test_sql_functions.py"])
 def test_the_pipeline_and_functions_of_sql(python, module):
     # This PySpark leaves sockets for the garbage collector, and compares versions with distutils.
     ignored = ("-W", "ignore::ResourceWarning", "-W", "ignore::DeprecationWarning")

@@ -16,11 +16,11 @@ from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import Change
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import Change
+from sbbf_tool.running.work import Work
 from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.runner import SparkRunner
+from sbbf_tool.spark.runner import Spark
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.remove_filter import RemoveFilter
 from sbbf_tool.verbs.verify import Verify
@@ -34,7 +34,7 @@ def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
     names = ColumnNames(by_path={("id",): ("user",), ("name",): ("id",)})
     table = make_table(tmp_path / "t", columns=names)
     before = rows_of(table)
-    with SparkRunner() as runner:
+    with Spark() as runner:
         run = TableRun(table, Change("ADD BLOOM FILTERS", ("user",)))
         rows = list(run.rows(runner.run, Work(AddFilter(FilterSpec(("user",))), edit=Edit(in_place=True), strict=True)))
         assert [row.status for row in rows] == [OK] * 3

@@ -7,7 +7,7 @@ from typing import Any
 
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.reports.rows import Row
-from sbbf_tool.runner.run import run
+from sbbf_tool.running.run import run
 from sbbf_tool.verbs.verb import Given, Needs, ReadingVerb, opt
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.runner.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile
 
 CHANGE = Change("ADD BLOOM FILTERS", ("id",))
 

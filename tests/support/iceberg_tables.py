@@ -23,7 +23,7 @@ from sbbf_tool.extensions.tables.iceberg.paths import join
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, State
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.runner.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile
 
 ADD = Change("ADD BLOOM FILTERS", ("id",))
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.runner.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile
 
 
 class JsonTable(LakeTable):

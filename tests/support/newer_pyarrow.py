@@ -36,20 +36,20 @@ _BEHIND_CHUNKS = "pyarrow 14 writes bytes after each column chunk that nothing r
 WRONG = {
     "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": _BEHIND_CHUNKS,
     "tests/file/test_layout.py::test_the_metadata_of_another_column_is_no_copy": _BEHIND_CHUNKS,
-    "tests/operations/test_inspect.py::test_a_long_footer_is_found_too": _BEHIND_CHUNKS,
-    "tests/operations/test_inspect.py::test_foreign_bytes_are_unknown": _BEHIND_CHUNKS,
-    "tests/operations/test_inspect.py::test_in_a_file_as_it_was_written_every_byte_is_accounted_for": _BEHIND_CHUNKS,
-    "tests/operations/test_inspect.py::test_the_footer_before_is_shown_and_not_its_filters": _BEHIND_CHUNKS,
-    "tests/operations/test_own_tail.py::test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it": _BEHIND_CHUNKS,
-    "tests/operations/test_remove_compact.py::test_compacting_drops_old_footers_and_old_filters": _BEHIND_CHUNKS,
+    "tests/verbs/test_inspect.py::test_a_long_footer_is_found_too": _BEHIND_CHUNKS,
+    "tests/verbs/test_inspect.py::test_foreign_bytes_are_unknown": _BEHIND_CHUNKS,
+    "tests/verbs/test_inspect.py::test_in_a_file_as_it_was_written_every_byte_is_accounted_for": _BEHIND_CHUNKS,
+    "tests/verbs/test_inspect.py::test_the_footer_before_is_shown_and_not_its_filters": _BEHIND_CHUNKS,
+    "tests/verbs/test_own_tail.py::test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it": _BEHIND_CHUNKS,
+    "tests/verbs/test_remove_compact.py::test_compacting_drops_old_footers_and_old_filters": _BEHIND_CHUNKS,
     "tests/rules/test_rules.py::TestUnreferencedBytes": _BEHIND_CHUNKS,
     # The first error of these pages is in a program that writes a table, and not in the message of the test.
     "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/tutorial/first-filter.md": _BEHIND_CHUNKS,
     "tests/parquet/test_values_nested.py::test_an_empty_page_at_the_start_hides_no_value": "pyarrow 20 reads a row that is none",
-    "tests/operations/test_prune_types.py::test_a_cast_that_keeps_values_does_not_prevent_pruning": "pyarrow 20 compares decimals wrongly",
-    "tests/operations/test_prune_types.py::test_a_float_for_a_decimal_is_refused": "pyarrow 20 compares decimals wrongly",
+    "tests/verbs/test_prune_types.py::test_a_cast_that_keeps_values_does_not_prevent_pruning": "pyarrow 20 compares decimals wrongly",
+    "tests/verbs/test_prune_types.py::test_a_float_for_a_decimal_is_refused": "pyarrow 20 compares decimals wrongly",
     "tests/interop/test_encrypted_pyarrow.py::test_filters_added": "pages of pyarrow 20 under a signed footer do not authenticate",
 }
 """Start of a test's name, and the defect of this pyarrow that makes it fail."""

@@ -1,4 +1,4 @@
-"""Small files for the tests of operations, and functions that read files without the code of the operations."""
+"""Small files for the tests of verbs, and functions that read files without the code of the verbs."""
 
 from __future__ import annotations
 

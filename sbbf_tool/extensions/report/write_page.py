@@ -18,8 +18,8 @@ from sbbf_tool.extensions.report.page import Page
 from sbbf_tool.extensions.report.page_report import PageFigure, PageReport
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
-from sbbf_tool.runner.failures import error_of
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.failures import error_of
+from sbbf_tool.running.work import Work
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.report.contents import FileContents

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.extensions.report.page_report import PageReport
 from sbbf_tool.extensions.report.write_page import write_page
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import find_table
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import find_table
 from sbbf_tool.storage.places import find_single_file
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sbbf_tool.numbers import format_count, format_size
 
 if TYPE_CHECKING:
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.running.selection import Selection
 
 _MOST_NAMES = 3
 """Number of vanished files whose names are printed."""

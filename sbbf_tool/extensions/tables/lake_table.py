@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from sbbf_tool.runner.table import Change, Table
+from sbbf_tool.running.table import Change, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.running.selection import Selection
 
 _SAMPLE_FILES = 8
 

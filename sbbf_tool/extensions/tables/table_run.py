@@ -19,15 +19,15 @@ from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, Row
-from sbbf_tool.runner.selection import Selection
+from sbbf_tool.running.selection import Selection
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
-    from sbbf_tool.runner.table import Change
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.table import Change
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 _CONCURRENT_REQUESTS = 16

@@ -22,7 +22,7 @@ from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.file.partitions import parse_predicate
-from sbbf_tool.runner.table import Table
+from sbbf_tool.running.table import Table
 from support.ducklakes import SmallLake
 from support.iceberg_tables import source_of, sql_catalog
 from support.tables import each

@@ -20,10 +20,10 @@ from sbbf_tool.file.table_file import copy_name, new_run, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK, REFUSED
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import Change
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import Change
+from sbbf_tool.running.work import Work
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verify import Verify

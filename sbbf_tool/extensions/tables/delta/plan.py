@@ -14,7 +14,7 @@ from sbbf_tool.extensions.tables.delta.actions import Action, build_actions
 from sbbf_tool.extensions.tables.delta.paths import replace_name
 from sbbf_tool.extensions.tables.delta.snapshot import FileEntry
 from sbbf_tool.extensions.tables.lake_table import Replacement
-from sbbf_tool.runner.table import Change
+from sbbf_tool.running.table import Change
 
 _CARRIED_BY_REMOVE = ("partitionValues", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _ROW_IDS = ("baseRowId", "defaultRowCommitVersion")

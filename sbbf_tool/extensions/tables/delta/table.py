@@ -24,7 +24,7 @@ from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
 from sbbf_tool.extensions.tables.delta.snapshot import FileEntry, Snapshot
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.records import optional
-from sbbf_tool.runner.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile
 from sbbf_tool.storage import places
 
 _ATTEMPTS = 100

@@ -21,7 +21,7 @@ from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, Tabl
 from sbbf_tool.extensions.tables.ducklake.name import parse_name
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.runner.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile
 from sbbf_tool.storage.places import TableFinder, is_url, open_source
 
 _CONCURRENT_READS = 16

@@ -25,7 +25,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 )
 from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
 from sbbf_tool.extensions.tables.iceberg.metadata import Metadata
-from sbbf_tool.runner.table import Change
+from sbbf_tool.running.table import Change
 
 
 @dataclass(frozen=True, slots=True)

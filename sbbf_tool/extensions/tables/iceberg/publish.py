@@ -31,7 +31,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
 from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_of, open_name, parent
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, State
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.runner.table import Change
+from sbbf_tool.running.table import Change
 
 _ATTEMPTS = 20
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0

@@ -25,7 +25,7 @@ from sbbf_tool.extensions.tables.iceberg.schema import leaves
 from sbbf_tool.extensions.tables.iceberg.source import State, read_file
 from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
-from sbbf_tool.runner.table import LiveFile
+from sbbf_tool.running.table import LiveFile
 
 _DELETED_BY_POSITION = "rows are deleted by position: compact the file first"
 _TWICE = "the table has the file twice"

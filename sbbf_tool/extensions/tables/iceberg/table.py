@@ -16,7 +16,7 @@ from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, full_
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
-from sbbf_tool.runner.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile
 
 
 class IcebergTable(LakeTable):

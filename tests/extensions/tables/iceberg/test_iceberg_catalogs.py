@@ -25,7 +25,7 @@ from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_in_catalog
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.extensions.tables.locate import find_table
-from sbbf_tool.runner.table import Change
+from sbbf_tool.running.table import Change
 from sbbf_tool.storage import places
 from support.buckets import environment, forget_clients
 from support.environments import NotInstallableError, install, run

@@ -17,8 +17,8 @@ from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from sbbf_tool.file.partitions import parse_predicate
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import Change
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import Change
 from support.iceberg_tables import (
     ADD,
     RacingSource,

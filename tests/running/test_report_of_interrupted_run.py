@@ -15,7 +15,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.cli.interrupts import interrupts_later
-from sbbf_tool.runner.threads import map_in_order
+from sbbf_tool.running.threads import map_in_order
 
 pytestmark = pytest.mark.slow
 

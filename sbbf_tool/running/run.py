@@ -23,19 +23,19 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
-from sbbf_tool.runner.declared_files import leave_out_old_files
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import Change, TableChange, find_table, is_table
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.declared_files import leave_out_old_files
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import Change, TableChange, find_table, is_table
+from sbbf_tool.running.work import Work
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.change import ChangeReport
-    from sbbf_tool.runner.runner import Runner
-    from sbbf_tool.runner.state import State
+    from sbbf_tool.running.runner import Runner
+    from sbbf_tool.running.state import State
     from sbbf_tool.verbs.verb import ChangingVerb, ReadingVerb, Verb
 
     Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -180,7 +180,7 @@ class _Run:
         self._runner = LocalRunner(jobs) if on is None else on
         self._state: State | None = None
         if state is not None:
-            from sbbf_tool.runner.state import State
+            from sbbf_tool.running.state import State
 
             self._state = State(state, writes=not self._work.is_dry_run)
         if table is not None and edit is not None:
@@ -199,7 +199,7 @@ class _Run:
         with self._runner as runner:
             carry = runner.run
             if self._state is not None:
-                from sbbf_tool.runner.incremental import IncrementalRunner
+                from sbbf_tool.running.incremental import IncrementalRunner
 
                 carry = IncrementalRunner(runner, self._state).run
             yield from carry(self._selection, self._work) if self.change is None else self.change.rows(carry, self._work)

@@ -37,7 +37,7 @@ from sbbf_tool import (
     Verify,
     run,
 )
-from sbbf_tool.runner import local
+from sbbf_tool.running import local
 from support.lakes import MIXED, digests, mixed, partitioned, small_files
 from support.tables import each
 

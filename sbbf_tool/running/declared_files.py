@@ -12,8 +12,8 @@ from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import Table, find_table
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import Table, find_table
 from sbbf_tool.storage.globs import has_wildcard, literal_base
 from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url

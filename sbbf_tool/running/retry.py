@@ -25,13 +25,13 @@ from sbbf_tool.parquet.patch import ChunkKey, plan_append
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.change import BuiltFilter, RemovedFilter
 from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
-from sbbf_tool.runner.discover import list_file
+from sbbf_tool.running.discover import list_file
 from sbbf_tool.storage.source import PlannedSource
 from sbbf_tool.verbs.add_filter import AddReport, undo_of
 from sbbf_tool.verbs.apply import ApplyReport
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sbbf_tool.reports.rows import ListedFile, Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 

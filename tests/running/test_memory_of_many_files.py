@@ -62,8 +62,8 @@ def test_memory_does_not_grow_with_files(lakes, monkeypatch, tmp_path, command):
     # These constants bound what is in memory at once, so less of it makes growth visible with fewer files.
     for name, value in {
         "sbbf_tool.storage.sorted_names._RUN": 100,
-        "sbbf_tool.runner.local._FILES_PER_TASK": 5,
-        "sbbf_tool.runner.local._FILES_WITHOUT_PROCESSES": 10,
+        "sbbf_tool.running.local._FILES_PER_TASK": 5,
+        "sbbf_tool.running.local._FILES_WITHOUT_PROCESSES": 10,
         "sbbf_tool.cli.report._MOST_IN_MEMORY": 50,
         "sbbf_tool.cli.formats.sarif.MOST_RESULTS": 20,
     }.items():

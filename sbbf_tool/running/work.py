@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.reports.rows import REFUSED, SKIPPED, Row
-from sbbf_tool.runner.failures import failure, interrupt_of
+from sbbf_tool.running.failures import failure, interrupt_of
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit

@@ -19,12 +19,12 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.runner import state as module
-from sbbf_tool.runner.incremental import IncrementalRunner
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.state import State, StateRow
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running import state as module
+from sbbf_tool.running.incremental import IncrementalRunner
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.state import State, StateRow
+from sbbf_tool.running.work import Work
 from sbbf_tool.storage import local
 from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.verify import Verify

@@ -13,7 +13,7 @@ from sbbf_tool.storage.places import is_url, local_path
 
 if TYPE_CHECKING:
     from sbbf_tool.file.meter import Progress
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 

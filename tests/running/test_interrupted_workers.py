@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import os, signal, sys
-from sbbf_tool.runner import processes
+from sbbf_tool.running import processes
 
 def terminate(number, frame):
     raise SystemExit(143)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.parquet.columns import Column
-    from sbbf_tool.runner.table import LiveFile, Table
+    from sbbf_tool.running.table import LiveFile, Table
     from sbbf_tool.verbs.verb import Needs
 
 _TWICE = "the table lists the file more than once"
@@ -61,7 +61,7 @@ class Selection:
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files on this machine; see `discover`. A run that changes a table gets only the files that a commit can replace."""
-        from sbbf_tool.runner.discover import discover, list_file
+        from sbbf_tool.running.discover import discover, list_file
 
         if self.listing is not None:
             return iter(self.listing)

@@ -23,11 +23,11 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner import local, pack
-from sbbf_tool.runner.discover import discover
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running import local, pack
+from sbbf_tool.running.discover import discover
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.work import Work
 from sbbf_tool.storage.temporary import sweep
 from sbbf_tool.verbs.add_filter import AddFilter, AddReport
 from support.calls import Call
@@ -388,7 +388,7 @@ def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
 def test_workers_end_with_their_owner(tmp_path):
     program = (
         "import time\n"
-        "from sbbf_tool.runner.processes import Processes, Task\n"
+        "from sbbf_tool.running.processes import Processes, Task\n"
         "def work(units): time.sleep(60)\n"
         "with Processes(2) as processes:\n"
         "    task = processes.submit(Task([1], work))\n"

@@ -28,15 +28,15 @@ from sbbf_tool.file.table_file import FileName
 from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.plain import escape_bytes, from_text, to_text
 from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
-from sbbf_tool.runner.discover import discover, list_file, stat_file
-from sbbf_tool.runner.state import State, StateRow
+from sbbf_tool.running.discover import discover, list_file, stat_file
+from sbbf_tool.running.state import State, StateRow
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.parquet.column_names import ColumnNames
-    from sbbf_tool.runner.runner import Runner
-    from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.runner import Runner
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 

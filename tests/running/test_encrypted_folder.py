@@ -12,7 +12,7 @@ import pytest
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
-from sbbf_tool.runner import local
+from sbbf_tool.running import local
 from support.lakes import digests, small_files
 from support.parquet_java import FIRST_ID
 from support.shown_keys import KEYS, assert_no_key

@@ -14,9 +14,9 @@ import pytest
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.work import Work
 from sbbf_tool.verbs.add_filter import AddFilter
 from support.clusters import Run, kill
 from support.lakes import assert_has_filters, small_files

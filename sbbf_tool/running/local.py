@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
-from sbbf_tool.runner.discover import skip
+from sbbf_tool.running.discover import skip
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
-    from sbbf_tool.runner.processes import Task
-    from sbbf_tool.runner.progress import RunProgress
-    from sbbf_tool.runner.selection import Selection
-    from sbbf_tool.runner.work import Work
+    from sbbf_tool.running.processes import Task
+    from sbbf_tool.running.progress import RunProgress
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 
@@ -97,7 +97,7 @@ class LocalRunner:
             # Most commands process one file; they start faster without the imports for packing.
             yield work(head[0].path, self.workers, self._advance)
             return
-        from sbbf_tool.runner.pack import TASK_COST
+        from sbbf_tool.running.pack import TASK_COST
 
         first: list[ListedFile] = []
         size = 0
@@ -109,7 +109,7 @@ class LocalRunner:
                 break
         is_little = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
         if is_little or self.workers == 1:
-            from sbbf_tool.runner.together import work_on
+            from sbbf_tool.running.together import work_on
 
             yield from work_on(work, (file.path for file in chain(first, files)), self.workers, self._advance, self.rest)
             return
@@ -122,7 +122,7 @@ class LocalRunner:
         if len(head) == 1:
             yield work(head[0].path, self.workers, self._advance)
             return
-        from sbbf_tool.runner.threads import map_in_order
+        from sbbf_tool.running.threads import map_in_order
 
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
@@ -156,8 +156,8 @@ def _by_processes(
     files: Iterable[ListedFile], work: Work[Report], workers: int, jobs: int, all_jobs: int, rest: list[Any]
 ) -> Iterator[Row[Report]]:
     """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
-    from sbbf_tool.runner.pack import TASK_COST, pack
-    from sbbf_tool.runner.processes import Processes, Task
+    from sbbf_tool.running.pack import TASK_COST, pack
+    from sbbf_tool.running.processes import Processes, Task
 
     ahead: deque[Task[str, Row[Report]]] = deque()
     ready: deque[Row[Report]] = deque()
@@ -189,8 +189,8 @@ def _by_processes(
 
 def _rows(work: Work[Report], jobs: int, paths: Sequence[str]) -> list[Row[Report]]:
     """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
-    from sbbf_tool.runner.processes import InterruptError
-    from sbbf_tool.runner.together import work_on
+    from sbbf_tool.running.processes import InterruptError
+    from sbbf_tool.running.together import work_on
 
     rows: list[Row[Report]] = []
     rest: list[Row[Report]] = []
@@ -205,7 +205,7 @@ def _rows(work: Work[Report], jobs: int, paths: Sequence[str]) -> list[Row[Repor
 
 
 def _build_lost_row(path: str) -> Row[Any]:
-    from sbbf_tool.runner.failures import INTERNAL_ERROR
+    from sbbf_tool.running.failures import INTERNAL_ERROR
 
     reason = "the process that worked on the file was killed, perhaps for lack of memory"
     return Row(path, FAILED, reason, INTERNAL_ERROR)

@@ -16,11 +16,11 @@ from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, Row
-from sbbf_tool.runner.failures import error_of
-from sbbf_tool.runner.local import LocalRunner
-from sbbf_tool.runner.selection import Selection
-from sbbf_tool.runner.table import find_table
-from sbbf_tool.runner.work import Work
+from sbbf_tool.running.failures import error_of
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import find_table
+from sbbf_tool.running.work import Work
 from sbbf_tool.verbs.advise import AdviceReport, PickledSurvey, Survey, advise_on_surveys, advise_open
 
 if TYPE_CHECKING:
