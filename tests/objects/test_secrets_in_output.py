@@ -105,7 +105,8 @@ def test_a_url_for_any_option(name, url, local, capfd, fixtures):
             if option == "--output":
                 words = [word for word in words if word != "--in-place"]
             assert_silent([*name.split(), *words, *form, option, url, "--debug"], capfd)
-    assert_silent([*name.split(), *(local.get(word, word) for word in WORKING[name]), url], capfd)
+    if name != "probe":  # there it is one more value, and values are printed as they are
+        assert_silent([*name.split(), *(local.get(word, word) for word in WORKING[name]), url], capfd)
 
 
 SIGNED = f"X-Amz-Credential=me&X-Amz-Signature={SECRET}"
