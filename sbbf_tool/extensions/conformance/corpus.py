@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,7 @@ class Corpus:
     @classmethod
     def open(cls, folder: str, patterns: Sequence[str] = ()) -> Corpus:
         """Read the manifest. Raises UnreadableError, and UsageError if the patterns match no file."""
-        path = Path(folder) / FILE_NAME
+        path = os.path.join(folder, FILE_NAME)  # not a Path: it would make another text of a URL, whose password is not found
         try:
             with open(path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
@@ -35,13 +36,13 @@ class Corpus:
                 raise UnreadableError(f"a manifest has at most {_MOST_BYTES:,} bytes")
             corpus = cls(Path(folder).resolve(), parse_manifest(json.loads(data)), tuple(patterns))
         except FileNotFoundError:
-            raise MissingError("there is no corpus", file=str(path)) from None
+            raise MissingError("there is no corpus", file=path) from None
         except OSError as error:
-            raise UnreadableError(reason_of(error), file=str(path)) from error
+            raise UnreadableError(reason_of(error), file=path) from error
         except (ValueError, RecursionError) as error:
-            raise UnreadableError("not a JSON document", file=str(path)) from error
+            raise UnreadableError("not a JSON document", file=path) from error
         except SbbfError as error:
-            raise error.at(file=str(path)) from error.__cause__
+            raise error.at(file=path) from error.__cause__
         for pattern in corpus.patterns:
             names = (*corpus.files, *(row.file for row in corpus.manifest.inputs))
             if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
