@@ -51,9 +51,8 @@ class Work(Generic[Report]):
 
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
         """Return the same work on files of a table."""
-        given = self.given
-        options: dict[str, Any] = {"keys": given.keys, "max_page_bytes": given.max_page_bytes, "strict": given.strict, "edit": given.edit}
-        return Work(self.verb, table_files=table_files, **options)
+        keys, max_page_bytes, strict, _, edit = self.given
+        return Work(self.verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit, table_files=table_files)
 
     def only(self, paths: Collection[str]) -> Work[Report]:
         """Return the same work with what it needs for these files alone, to send it to another process."""

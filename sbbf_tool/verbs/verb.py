@@ -58,6 +58,8 @@ Changed = TypeVar("Changed", bound="ChangeReport", covariant=True)
 T = TypeVar("T")
 
 _FIRST_PAUSE = 0.05
+_PATIENCE_SECONDS = 60.0
+"""How long a run waits for other writers of a file."""
 
 
 class Field(NamedTuple):
@@ -286,6 +288,3 @@ class ChangingVerb(Verb[Changed]):
     def outcome(self, path: FileName, report: Any) -> tuple[str, str | None]:
         changed: ChangeReport = report
         return changed.outcome(in_table=isinstance(path, TableFile))
-
-
-_PATIENCE_SECONDS = 60.0
