@@ -13,7 +13,6 @@ from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
 from sbbf_tool.cli.formats import Item, Output, Outputs, Run
 from sbbf_tool.cli.interrupts import interrupts_later
-from sbbf_tool.cli.named_columns import NamedColumns, lacks_columns, reason_of
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.terminal import terminal
@@ -33,6 +32,7 @@ from sbbf_tool.reports.rows import (
     UNFINISHED,
     Row,
 )
+from sbbf_tool.running.named_columns import NamedColumns, lacks_columns, reason_of
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.undo import Undo

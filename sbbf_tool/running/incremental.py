@@ -127,7 +127,6 @@ class _Requests:
 
     def _describe_request(self, file: FileName) -> tuple[object, ...]:
         given, request = self.work.given, self.work.verb.request(file)
-        assert request is not None, "the state holds no outcomes of this verb"
         edit = given.edit
         keys, limit = (given.keys, given.max_page_bytes) if edit is None else (edit.keys, edit.limit)
         return (self.command, *request, keys is not None, PageLimit.of(limit).max_page_bytes, given.strict)

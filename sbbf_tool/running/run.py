@@ -14,20 +14,24 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.editing.targets import ensure_one_way
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
 from sbbf_tool.running.declared_files import leave_out_old_files
 from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.named_columns import NamedColumns
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import Change, TableChange, find_table, is_table
 from sbbf_tool.running.work import Work
+from sbbf_tool.storage.places import find_single_file
+from sbbf_tool.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.running.runner import Runner
     from sbbf_tool.running.state import State
-    from sbbf_tool.verbs.verb import ChangingVerb, ReadingVerb, Verb
+    from sbbf_tool.verbs.verb import ChangingVerb, ReadingVerb
 
     Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -101,7 +105,7 @@ def run(
     on: Runner | None = None,
     state: str | os.PathLike[str] | None = None,
     errors: Literal["return"],
-) -> AbstractContextManager[Iterator[Row[Changed]]]: ...
+) -> Rows[Changed]: ...
 def run(
     verb: Verb[Any],
     paths: Paths,
@@ -123,32 +127,33 @@ def run(
     `jobs` is the maximum number of workers on this machine (one per core if None); `on` is another runner, such as `spark.runner.Spark`.
     `state` is an SQLite file that keeps outcomes: files that are unchanged since are not opened. `edit` says how files are changed.
 
-    A failure in one file is its row. Raises UsageError, UnreadableError (a name that means no file) and RefusedError (a table that cannot
+    A failure in one file is its row. Raises UsageError (also after the last row, if no file has a column that the verb names),
+    UnreadableError (a name that means no file) and RefusedError (a table that cannot
     be changed) for the run as a whole.
     """
-    files = _Run(verb, paths, edit, where, keys, max_page_bytes, strict, jobs, on, state)
+    rows = Rows(verb, paths, edit, where, keys, max_page_bytes, strict, jobs, on, state)
     if not verb.changes:
-        return files.rows()
+        if errors != "raise":
+            raise UsageError("errors is for verbs that change files: a row has the error of its file")
+        return iter(rows)
     if errors == "return":
-        return files.stream()
+        return rows
     if errors != "raise":
         raise UsageError(f"errors must be 'raise' or 'return', not {errors!r}")
-    counts, reasons = Counter[str](), list[str]()
-    for row in files.rows():
-        counts[row.status] += 1
-        if row.status in (REFUSED, FAILED) and len(reasons) < _MOST_ERRORS:
-            reasons.append(f"{row.path}: {row.reason}")
-    change = files.change
-    done = ((), ()) if change is None else (tuple(change.commits), tuple(change.vanished))
-    return Summary(dict(counts), tuple(reasons), *done)
+    with rows:
+        pass
+    return rows.summary
 
 
-class _Run:
-    """A verb with its files."""
+class Rows(Generic[Report]):
+    """The rows of a run, each as soon as it is ready. A block over them does the rest of the work at its end.
+
+    If the block ends with an exception, no further file is begun, and a table is unchanged; files that were in work may be changed.
+    """
 
     def __init__(
         self,
-        verb: Verb[Any],
+        verb: Verb[Report],
         paths: Paths,
         edit: Edit | None,
         where: str | None,
@@ -159,6 +164,12 @@ class _Run:
         on: Runner | None,
         state: str | os.PathLike[str] | None,
     ) -> None:
+        if not isinstance(verb, Verb):
+            raise UsageError(f"run takes a verb, such as Verify(), not {verb!r}")
+        if (edit is None) == verb.changes:
+            raise UsageError(f"{verb.name} changes files: give edit" if verb.changes else f"{verb.name} changes no file: leave out edit")
+        if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+            raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
         items = as_iterable(paths)
         names = items if isinstance(items, Iterator) else tuple(map(os.fsdecode, items))
         table = None
@@ -167,8 +178,7 @@ class _Run:
                 raise UsageError("a table is the only path of a run", file=name)
             table = find_table(names[0]) if len(names) == 1 else None
         self._selection = Selection(names, None if where is None else parse_predicate(where), table=table)
-        self.change: TableChange | None = None
-        """The change of a table."""
+        self._change: TableChange | None = None
         if table is not None:
             verb = verb.of_table(table.name)
         elif specs := verb.table_specs():
@@ -176,15 +186,22 @@ class _Run:
         if edit is not None:
             limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
             edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
+            if table is None:
+                ensure_one_way(edit.output, edit.in_place, edit.dry_run)
+                if edit.output is not None and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0])):
+                    raise UsageError("an output is for one file", hint="change many in place")
         self._work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
+        self._columns = NamedColumns(verb.needs().columns or verb.changed_columns())
         self._runner = LocalRunner(jobs) if on is None else on
         self._state: State | None = None
         if state is not None:
+            if not verb.has_state:
+                raise UsageError(f"a state holds no outcomes of {verb.name}")
             from sbbf_tool.running.state import State
 
             self._state = State(state, writes=not self._work.is_dry_run)
         if table is not None and edit is not None:
-            self.change = table.begin(
+            self._change = table.begin(
                 Change(f"{verb.operation} BLOOM FILTERS", verb.changed_columns()),
                 self._selection.where,
                 files_per_commit=edit.files_per_commit,
@@ -193,21 +210,44 @@ class _Run:
                 keys=edit.keys,
                 may_lack_columns=not verb.changed_columns(),
             )
+        self._counts = Counter[str]()
+        self._errors: list[str] = []
+        self._rows = self._run()
 
-    def rows(self) -> Generator[Row[Any], None, None]:
-        """Yield the row of each file."""
+    @property
+    def summary(self) -> Summary:
+        """What the run did so far; complete when all rows were taken, or the block has ended."""
+        change = self._change
+        done = ((), ()) if change is None else (tuple(change.commits), tuple(change.vanished))
+        return Summary(dict(self._counts), tuple(self._errors), *done)
+
+    def __iter__(self) -> Iterator[Row[Report]]:
+        return self._rows
+
+    def __next__(self) -> Row[Report]:
+        return next(self._rows)
+
+    def __enter__(self) -> Rows[Report]:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        with closing(self._rows):
+            if error is None:
+                for _ in self._rows:
+                    pass
+
+    def _run(self) -> Generator[Row[Report], None, None]:
         with self._runner as runner:
             carry = runner.run
             if self._state is not None:
                 from sbbf_tool.running.incremental import IncrementalRunner
 
                 carry = IncrementalRunner(runner, self._state).run
-            yield from carry(self._selection, self._work) if self.change is None else self.change.rows(carry, self._work)
-
-    @contextmanager
-    def stream(self) -> Iterator[Iterator[Row[Any]]]:
-        """Yield the rows; at the end of the block, do the rest of the work, unless it ends with an exception."""
-        with closing(self.rows()) as rows:
-            yield rows
-            for _ in rows:
-                pass
+            for row in carry(self._selection, self._work) if self._change is None else self._change.rows(carry, self._work):
+                self._counts[row.status] += 1
+                self._columns.add(row)
+                if row.status in (REFUSED, FAILED) and len(self._errors) < _MOST_ERRORS:
+                    self._errors.append(f"{row.path}: {row.reason}")
+                yield row
+        for reason in self._columns.unknown():
+            raise UsageError(f"no file has the column: {reason}")

@@ -111,6 +111,10 @@ class AddReport(ChangeReport):
         return f"{self.file}: {format_count(len(self.filters) or self.planned_filters, 'filter')}"
 
 
+def _as_spec(spec: FilterSpec | Iterable[str]) -> FilterSpec:
+    return spec if isinstance(spec, FilterSpec) else FilterSpec(as_names(spec))
+
+
 class AddFilter(ChangingVerb[AddReport]):
     """Add the filters of `spec` that a file lacks to each of its row groups.
 
@@ -124,9 +128,10 @@ class AddFilter(ChangingVerb[AddReport]):
     """
 
     name = "add-filter"
+    has_state = True
     operation = "ADD"
     report = AddReport
-    spec: FilterSpec = opt("Columns, rate and sizes")
+    spec: FilterSpec = opt("Columns, rate and sizes", convert=_as_spec)
     rebuild: Rebuild | None = opt("Rebuild existing filters: those that could be better, or all", default=None)
 
     def ensure_valid(self) -> None:

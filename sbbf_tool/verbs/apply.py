@@ -154,6 +154,14 @@ _BYTES_PER_SECOND = 185e6
 """What one core took to change a file, of its size; see docs/explanation/million-files.md."""
 
 
+def _as_specs(specs: FilterSpec | Iterable[FilterSpec]) -> tuple[FilterSpec, ...]:
+    given = (specs,) if isinstance(specs, FilterSpec) else tuple(specs)
+    for spec in given:
+        if not isinstance(spec, FilterSpec):
+            raise UsageError(f"a declaration is a FilterSpec, not {spec!r}")
+    return given
+
+
 class Apply(ChangingVerb[ApplyReport]):
     """Compare a file with those of the declarations that are for it, and make it so; a dry run only compares.
 
@@ -162,9 +170,10 @@ class Apply(ChangingVerb[ApplyReport]):
     """
 
     name = "apply"
+    has_state = True
     operation = "APPLY"
     report = ApplyReport
-    declarations: Iterable[FilterSpec] = opt("The declared filters", convert=tuple)
+    declarations: Iterable[FilterSpec] = opt("The declared filters", convert=_as_specs)
     remove_undeclared: bool = opt("Also remove the filters that are not declared", default=False)
 
     def needs(self) -> Needs:

@@ -60,6 +60,7 @@ class Check(ReadingVerb[CheckReport]):
     """
 
     name = "check"
+    has_state = True
     report = CheckReport
     policy: PolicyOfFiles = opt("The rules and limits, for all files or by path", default=Policy())
     brief: bool = opt("List rules without findings by their outcome alone", default=False)

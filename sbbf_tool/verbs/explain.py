@@ -33,7 +33,7 @@ from sbbf_tool.reports.probe import NO_FILTER, UnfitValue
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.storage.places import TableFinder
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions
@@ -139,7 +139,7 @@ class Explain(ReadingVerb[ExplainReport]):
 
     name = "explain"
     report = ExplainReport
-    column: str = opt("The column of the query")
+    column: str = opt("The column of the query", convert=as_name)
     value: object = opt("The value of the query", convert=as_value)
     engine_name: str | None = opt("Only this engine", default=None)
 

@@ -15,7 +15,7 @@ from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, ProbeReport, QueriedValue
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -45,7 +45,7 @@ class Probe(ReadingVerb[ProbeReport]):
 
     name = "probe"
     report = ProbeReport
-    column: str = opt("The column to query")
+    column: str = opt("The column to query", convert=as_name)
     values: object = opt("The values to look for", convert=values_of)
     dialect: str | None = opt("Query filters of this draft of the format too", default=None)
     compares: Callable[[Column], Compared] | None = opt("What decides which values can be compared with a column", default=None)

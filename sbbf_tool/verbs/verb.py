@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar, dataclass_transform, overload
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ChangedError, SbbfError
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile
 from sbbf_tool.file.reuse import Reuse
@@ -79,6 +80,11 @@ def opt(description: str, *, default: Any = ..., convert: Callable[[Any], Any] |
     return Field(description, default, convert)
 
 
+def as_name(name: str) -> str:
+    """Return the name of one column. Raises UsageError for anything else."""
+    return as_names((name,))[0]
+
+
 class Needs(NamedTuple):
     """What a run must know of a verb to plan it."""
 
@@ -117,6 +123,8 @@ class Verb(Generic[Report]):
     report: ClassVar[type]
     """The class of the reports, which Spark and Parquet need before the first row."""
     fields: ClassVar[dict[str, Field]] = {}
+    has_state: ClassVar[bool] = False
+    """Whether the state of runs holds outcomes of the verb; see `request`."""
     changes: ClassVar[bool] = False
     """Whether the verb changes files."""
     operation: ClassVar[str] = ""
@@ -145,6 +153,9 @@ class Verb(Generic[Report]):
         self.ensure_valid()
 
     def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
     def _values(self) -> tuple[object, ...]:
@@ -186,12 +197,9 @@ class Verb(Generic[Report]):
         """Return the specs by which tables are named whose old files the verb leaves out."""
         return ()
 
-    def request(self, path: FileName) -> tuple[object, ...] | None:
-        """Return all that determines the outcome for a file besides the file, as values that `repr` describes completely.
-
-        None if the state of runs does not hold outcomes of the verb.
-        """
-        return None
+    def request(self, path: FileName) -> tuple[object, ...]:
+        """Return all that determines the outcome for a file besides the file, as values that `repr` describes completely."""
+        raise NotImplementedError
 
     def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
         """Return the report of one file of a run; `jobs` threads may process it, and `progress` is called as they do."""

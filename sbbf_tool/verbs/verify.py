@@ -27,6 +27,7 @@ class Verify(ReadingVerb[VerifyReport]):
     """
 
     name = "verify"
+    has_state = True
     report = VerifyReport
     columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
 

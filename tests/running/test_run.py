@@ -109,6 +109,8 @@ def test_a_verb_is_a_value():
     assert hash(Verify("id")) == hash(Verify(["id"]))
     with pytest.raises(AttributeError, match="immutable"):
         verb.column = "name"
+    with pytest.raises(AttributeError, match="immutable"):
+        del verb.column
     for wrong in (lambda: Probe(), lambda: Probe("id", 7, None, None, 1), lambda: Probe("id", 7, column="id"), lambda: Verify(column="id")):
         with pytest.raises(TypeError):
             wrong()
@@ -155,8 +157,34 @@ def test_a_change_works_when_called_and_says_what_it_did(tmp_path):
     assert len(summary.errors) == 5
     assert (summary.commits, digests(elsewhere)) == ((), before)
     assert run(AddFilter(SPEC), lake, edit=IN_PLACE).files == {"skipped": 7, "refused": 2, "failed": 3}
-    with pytest.raises(UsageError, match="errors must be"):
-        run(AddFilter(SPEC), lake, edit=IN_PLACE, errors="ignore")
+
+
+@each("wrong, reason", [
+        (lambda lake: run(AddFilter("id"), lake), "add-filter changes files: give edit"),
+        (lambda lake: run(Verify(), lake, edit=IN_PLACE), "verify changes no file: leave out edit"),
+        (lambda lake: run(Verify(), lake, errors="return"), "errors is for verbs that change files"),
+        (lambda lake: run(AddFilter("id"), lake, edit=IN_PLACE, errors="ignore"), "errors must be"),
+        (lambda lake: run(AddFilter("id"), lake, edit=Edit()), "no target is given"),
+        (lambda lake: run(AddFilter("id"), lake, edit=Edit("out.parquet")), "an output is for one file"),
+        (lambda lake: run(Repair(), lake, edit=IN_PLACE, state="state.sqlite"), "a state holds no outcomes of repair"),
+        (lambda lake: run(Verify, lake), "run takes a verb"),
+        (lambda lake: run(Verify(), lake, jobs=0), "at least 1, not 0"),
+        (lambda lake: Apply(["id"]), "a declaration is a FilterSpec"),
+        (lambda lake: Probe(3, [1]), "the name of a column is text"),
+    ])  # fmt: skip
+def test_what_cannot_be_meant_is_refused_at_once(tmp_path, wrong, reason):
+    lake = small_files(tmp_path / "lake", 2)
+    before = digests(lake)
+    with pytest.raises(UsageError, match=reason):
+        wrong(lake)
+    assert digests(lake) == before
+
+
+@each("verb", [Probe("idd", [1]), Explain("idd", 1), Verify("idd"), Inspect(["id", "idd"]), AddFilter(["id", "idd"])])
+def test_a_column_that_no_file_has_ends_the_run(tmp_path, verb):
+    lake = small_files(tmp_path / "lake", 2)
+    with pytest.raises(UsageError, match=r"no file has the column: .*'idd'; did you mean id"):
+        run(verb, lake, edit=IN_PLACE) if verb.changes else list(run(verb, lake))
 
 
 def test_declared_filters(tmp_path):
@@ -191,6 +219,7 @@ def test_a_table_commits_when_the_block_ends(table):
         assert len(next(rows).report.filters) == 1
         assert deltalake.DeltaTable(table).version() == 1
     assert deltalake.DeltaTable(table).version() == 2
+    assert (rows.summary.files, [commit.num_files for commit in rows.summary.commits]) == ({"ok": 2}, [2])
     assert [row.report.is_sound for row in run(Verify(), table, where="day = 'd1'")] == [True]
     assert len(sbbf_tool.advise(table).columns) >= 1
     summary = run(RemoveFilter(), table, edit=IN_PLACE)

@@ -35,13 +35,8 @@ _ICEBERG = "pyarrow 17 is the first that pyiceberg writes files with"
 _BEHIND_CHUNKS = "pyarrow 14 writes bytes after each column chunk that nothing references"
 WRONG = {
     "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": _BEHIND_CHUNKS,
-    "tests/file/test_layout.py::test_the_metadata_of_another_column_is_no_copy": _BEHIND_CHUNKS,
     "tests/verbs/test_inspect.py::test_a_long_footer_is_found_too": _BEHIND_CHUNKS,
-    "tests/verbs/test_inspect.py::test_foreign_bytes_are_unknown": _BEHIND_CHUNKS,
     "tests/verbs/test_inspect.py::test_in_a_file_as_it_was_written_every_byte_is_accounted_for": _BEHIND_CHUNKS,
-    "tests/verbs/test_inspect.py::test_the_footer_before_is_shown_and_not_its_filters": _BEHIND_CHUNKS,
-    "tests/verbs/test_own_tail.py::test_an_append_reports_what_it_leaves_and_the_next_copy_drops_it": _BEHIND_CHUNKS,
-    "tests/verbs/test_remove_compact.py::test_compacting_drops_old_footers_and_old_filters": _BEHIND_CHUNKS,
     "tests/rules/test_rules.py::TestUnreferencedBytes": _BEHIND_CHUNKS,
     # The first error of these pages is in a program that writes a table, and not in the message of the test.
     "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": _ICEBERG,
