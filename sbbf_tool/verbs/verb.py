@@ -114,6 +114,20 @@ class Given(NamedTuple):
     """How files are changed, with the keys and the limit; None for a verb that reads."""
 
 
+class _Signature:
+    """The parameters of a verb, for `help` and notebooks."""
+
+    def __get__(self, verb: object, owner: type[Verb[Any]]) -> Any:
+        if verb is not None:
+            raise AttributeError("a call of a verb has other parameters than the verb")
+        from inspect import Parameter, Signature
+
+        hints = owner.__annotations__
+        parameters = ((name, Parameter.empty if field.default is ... else field.default) for name, field in owner.fields.items())
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        return Signature([Parameter(name, kind, default=default, annotation=hints.get(name)) for name, default in parameters])
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(opt,))
 class Verb(Generic[Report]):
     """What is wanted of a file: a verb that reads, or one that changes files."""
@@ -123,6 +137,7 @@ class Verb(Generic[Report]):
     report: ClassVar[type]
     """The class of the reports, which Spark and Parquet need before the first row."""
     fields: ClassVar[dict[str, Field]] = {}
+    __signature__ = _Signature()
     has_state: ClassVar[bool] = False
     """Whether the state of runs holds outcomes of the verb; see `request`."""
     changes: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import shutil
 from collections.abc import Callable
@@ -107,6 +108,8 @@ def test_a_verb_is_a_value():
     assert verb != Explain("id", [7], "draft1-raw")
     assert repr(verb) == "Probe(column='id', values=(7,), dialect='draft1-raw')"
     assert hash(Verify("id")) == hash(Verify(["id"]))
+    assert str(inspect.signature(Verify)) == "(columns: 'Iterable[str]' = ())"
+    assert list(inspect.signature(Probe).parameters)[:2] == ["column", "values"]
     with pytest.raises(AttributeError, match="immutable"):
         verb.column = "name"
     with pytest.raises(AttributeError, match="immutable"):
