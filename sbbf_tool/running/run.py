@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.editing.targets import ensure_one_way
@@ -44,6 +44,18 @@ if TYPE_CHECKING:
 
     Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+    class RunOptions(TypedDict, total=False):
+        """The options of every run; see `run`."""
+
+        where: str | None
+        keys: KeysLike
+        max_page_bytes: MaxPageBytes
+        strict: bool
+        jobs: int | None
+        on: Runner | None
+        state: str | os.PathLike[str] | None
+
+
 Report = TypeVar("Report")
 Changed = TypeVar("Changed", bound="ChangeReport")
 _MOST_ERRORS = 20
@@ -64,47 +76,14 @@ class Summary:
 
 
 @overload
-def run(
-    verb: ReadingVerb[Report],
-    paths: Paths,
-    *,
-    where: str | None = None,
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    strict: bool = False,
-    jobs: int | None = None,
-    on: Runner | None = None,
-    state: str | os.PathLike[str] | None = None,
-) -> Iterator[Row[Report]]: ...
+def run(verb: ReadingVerb[Report], paths: Paths, **options: Unpack[RunOptions]) -> Iterator[Row[Report]]: ...
 @overload
 def run(
-    verb: ChangingVerb[Any],
-    paths: Paths,
-    *,
-    edit: Edit,
-    where: str | None = None,
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    strict: bool = False,
-    jobs: int | None = None,
-    on: Runner | None = None,
-    state: str | os.PathLike[str] | None = None,
-    errors: Literal["raise"] = "raise",
+    verb: ChangingVerb[Any], paths: Paths, *, edit: Edit, errors: Literal["raise"] = "raise", **options: Unpack[RunOptions]
 ) -> Summary: ...
 @overload
 def run(
-    verb: ChangingVerb[Changed],
-    paths: Paths,
-    *,
-    edit: Edit,
-    where: str | None = None,
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    strict: bool = False,
-    jobs: int | None = None,
-    on: Runner | None = None,
-    state: str | os.PathLike[str] | None = None,
-    errors: Literal["return"],
+    verb: ChangingVerb[Changed], paths: Paths, *, edit: Edit, errors: Literal["return"], **options: Unpack[RunOptions]
 ) -> Rows[Changed]: ...
 def run(
     verb: Verb[Any],

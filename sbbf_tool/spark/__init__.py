@@ -3,8 +3,8 @@
 - `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
 - `source` (`options`, `views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
-- `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): list files, and carry a verb to each; `runner` does so
-  for the commands
+- `pipeline` (`listing`, `rows`, `settled`, `arrow_frames`, `progress`): list files, and carry a verb to each; `runner` is
+  the runner of commands and of `run`
 - `causes`, `interrupts`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it
 """

@@ -58,7 +58,8 @@ class Probe(ReadingVerb[ProbeReport]):
         return Needs(columns=(self.column,), values=self.values)
 
     def on(self, file: ParquetFile) -> ProbeReport:
-        column, value_list, compares = self.column, values_of(self.values), self.compares
+        column, value_list, compares = self.column, self.values, self.compares
+        assert isinstance(value_list, Sequence), "the values of a verb are converted once: files share the question about them"
         draft = None if self.dialect is None else _find_dialect(self.dialect)
         strict, reuse = file.run.strict, file.run.reuse or Reuse()
         try:

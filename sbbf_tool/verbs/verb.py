@@ -298,7 +298,7 @@ class ChangingVerb(Verb[Changed]):
                     with edit.open(path, prebuilt, strict=strict) as change:
                         return self.on(change)
                 except ChangedError:
-                    # Without built filters that would be lost, the caller is told immediately.
+                    # Without built filters that would be lost, there is no reason to wait.
                     if prebuilt.fingerprint is None or time.monotonic() > deadline:
                         raise
                 time.sleep(pause)

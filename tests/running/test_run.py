@@ -121,6 +121,16 @@ def test_a_verb_is_a_value():
         Resize()
 
 
+def test_values_are_hashed_once_for_all_files(tmp_path, monkeypatch):
+    from sbbf_tool.file import question
+
+    asked = []
+    really = question.question_of
+    monkeypatch.setattr(question, "question_of", lambda *args, **options: (asked.append(args), really(*args, **options))[1])
+    assert len(list(run(Probe("id", [7, 8]), small_files(tmp_path / "lake", 3), jobs=1))) == 3
+    assert len(asked) == 1
+
+
 def test_names_that_mean_no_file_are_an_error_of_the_run(tmp_path):
     with pytest.raises(UnreadableError, match="no Parquet file below"):
         next(run(Inspect(), tmp_path))
