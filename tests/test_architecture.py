@@ -15,6 +15,7 @@ from typing import TypeVar
 import pytest
 
 from sbbf_tool.cli import COMMANDS
+from sbbf_tool.parquet.idl import ttypes
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -245,6 +246,19 @@ def test_the_page_shows_the_packages_and_the_caches(name, request):
         ARCHITECTURE.write_text(part.sub(lambda match: match[1] + table + match[3], ARCHITECTURE.read_text()))
     (match,) = part.findall(ARCHITECTURE.read_text())
     assert match[1] == table
+
+
+REQUIRED_FIELDS = {"num_nulls", "IEEE_754_TOTAL_ORDER", "INT96_TIMESTAMP_ORDER"}
+"""Fields that no code names: readers of a page need the first, and the orders are looked at as one."""
+
+
+def test_the_definition_of_the_format_has_only_fields_that_are_named():
+    """The rest of a footer survives without: it is spliced, and never written from the classes."""
+    names = {node.attr for path in modules() for node in nodes_of(path, ast.Attribute)}
+    names |= {node.arg or "" for path in modules() for node in nodes_of(path, ast.keyword)}
+    names |= {text for path in modules() for text in texts_of(path)}
+    fields = {field[2] for cls in vars(ttypes).values() for field in getattr(cls, "thrift_spec", ()) if field is not None}
+    assert fields - names == REQUIRED_FIELDS
 
 
 def test_the_docs_name_modules_that_exist():

@@ -2,7 +2,7 @@
  * The metadata of a Parquet file, as a tool for Bloom filters needs to know it.
  *
  * Names, field ids, types and what is required or optional are facts of the Apache Parquet format: parquet-format
- * 2.13.0 (June 2026) and what its main branch had added by August 2026 (ALP, INT96_TIMESTAMP_ORDER, FILE).
+ * 2.13.0 (June 2026) and what its main branch had added by August 2026 (ALP, INT96_TIMESTAMP_ORDER).
  * The comments are ours, and so is the order of the definitions. They say what the structure means to someone who
  * reads, checks, adds or removes a Bloom filter; for everything else, read the specification.
  *
@@ -80,7 +80,6 @@ struct Float16Type {}        // FIXED_LEN_BYTE_ARRAY(2)
 struct NullType {}           // every value is null: nothing to put into a filter
 struct JsonType {}           // BYTE_ARRAY
 struct BsonType {}           // BYTE_ARRAY
-struct FileType {}           // a group that refers to a file or to a part of one; its leaves are ordinary columns
 
 /**
  * One number has several forms: the physical type, and in a BYTE_ARRAY also leading sign bytes, change the bytes and
@@ -125,24 +124,11 @@ struct VariantType {
   1: optional i8 specification_version
 }
 
-enum EdgeInterpolationAlgorithm {
-  SPHERICAL = 0;
-  VINCENTY = 1;
-  THOMAS = 2;
-  ANDOYER = 3;
-  KARNEY = 4;
-}
-
 /** BYTE_ARRAY of well-known binary (WKB). The same shape has many encodings, and so many hashes. */
-struct GeometryType {
-  1: optional string crs
-}
+struct GeometryType {}
 
 /** As GeometryType, with edges that follow the curved surface of the earth. */
-struct GeographyType {
-  1: optional string crs
-  2: optional EdgeInterpolationAlgorithm algorithm
-}
+struct GeographyType {}
 
 /** What the bytes mean. Id 9 is kept free for INTERVAL, which so far exists only as a ConvertedType. */
 union LogicalType {
@@ -163,7 +149,6 @@ union LogicalType {
   16: VariantType VARIANT
   17: GeometryType GEOMETRY
   18: GeographyType GEOGRAPHY
-  19: FileType FILE
 }
 
 /**
@@ -188,24 +173,18 @@ struct SchemaElement {
 // Statistics: all optional, none proven. Useful to size a filter, or to see that none is needed
 // ---------------------------------------------------------------------------------------------------------------
 
-/** Bounds and counts of a column chunk or a page. Bounds are values in PLAIN form, BYTE_ARRAY without its length. */
+/** Bounds and counts of a column chunk. Bounds are values in PLAIN form, BYTE_ARRAY without its length. */
 struct Statistics {
   1: optional binary max             // the old pair, in signed order whatever the type: do not rely on it
   2: optional binary min
   3: optional i64 null_count         // absent is unknown, not zero
-  4: optional i64 distinct_count     // what a filter should be sized by; few writers set it
   5: optional binary max_value       // in the order given by FileMetaData.column_orders
-  6: optional binary min_value
-  7: optional bool is_max_value_exact  // false: maybe cut short, and then no value of the column
-  8: optional bool is_min_value_exact
-  9: optional i64 nan_count          // absent is unknown
+  6: optional binary min_value       // either may be cut short, and is then no value of the column
 }
 
-/** What the values take up unencoded, and how many lie at which level: nulls and elements, counted for us. */
+/** What the values take up unencoded. */
 struct SizeStatistics {
   1: optional i64 unencoded_byte_array_data_bytes      // of BYTE_ARRAY values, their lengths not counted
-  2: optional list<i64> repetition_level_histogram     // index = level
-  3: optional list<i64> definition_level_histogram     // the last entry: how many values are not null
 }
 
 struct TypeDefinedOrder {}
@@ -320,14 +299,12 @@ struct DataPageHeader {
   2: required Encoding encoding
   3: required Encoding definition_level_encoding
   4: required Encoding repetition_level_encoding
-  5: optional Statistics statistics
 }
 
 /** One per column chunk at most, before its data pages. If those all use it, the chunk has no value but these. */
 struct DictionaryPageHeader {
   1: required i32 num_values
   2: required Encoding encoding
-  3: optional bool is_sorted
 }
 
 /** Levels stand uncompressed before the values. */
@@ -339,7 +316,6 @@ struct DataPageHeaderV2 {
   5: required i32 definition_levels_byte_length
   6: required i32 repetition_levels_byte_length
   7: optional bool is_compressed = true         // the values; the levels never are
-  8: optional Statistics statistics
 }
 
 struct PageHeader {

@@ -131,7 +131,6 @@ def _build_header(page: Page, size: int, encoding: int | None) -> bytes:
     header.crc = None
     data = header.data_page_header_v2 or header.data_page_header
     if data is not None:
-        data.statistics = None
         if encoding is not None:
             data.encoding = encoding
         if header.data_page_header_v2 is not None:

@@ -82,7 +82,7 @@ def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Pat
 
 
 def test_the_structs_end_where_the_format_ends() -> None:
-    """A field past these would be one we made up, or one of the format that we leave out (`geospatial_statistics`, 17); the page type 4
+    """A field past these would be one we made up, or one that no code names (`geospatial_statistics`, 17); the page type 4
     and the header's field 9 are the first draft's.
     """
     structs = (ColumnMetaData, ttypes.ColumnChunk, ttypes.RowGroup, FileMetaData, PageHeader)

@@ -150,30 +150,6 @@ class FieldRepetitionType(object):
     }
 
 
-class EdgeInterpolationAlgorithm(object):
-    SPHERICAL = 0
-    VINCENTY = 1
-    THOMAS = 2
-    ANDOYER = 3
-    KARNEY = 4
-
-    _VALUES_TO_NAMES = {
-        0: "SPHERICAL",
-        1: "VINCENTY",
-        2: "THOMAS",
-        3: "ANDOYER",
-        4: "KARNEY",
-    }
-
-    _NAMES_TO_VALUES = {
-        "SPHERICAL": 0,
-        "VINCENTY": 1,
-        "THOMAS": 2,
-        "ANDOYER": 3,
-        "KARNEY": 4,
-    }
-
-
 class Encoding(object):
     PLAIN = 0
     PLAIN_DICTIONARY = 2
@@ -652,46 +628,6 @@ class BsonType(object):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('BsonType')
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class FileType(object):
-
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('FileType')
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1276,14 +1212,8 @@ class GeometryType(object):
     """
     BYTE_ARRAY of well-known binary (WKB). The same shape has many encodings, and so many hashes.
 
-    Attributes:
-     - crs
-
     """
 
-
-    def __init__(self, crs=None,):
-        self.crs = crs
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1294,11 +1224,6 @@ class GeometryType(object):
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
                 break
-            if fid == 1:
-                if ftype == TType.STRING:
-                    self.crs = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1309,10 +1234,6 @@ class GeometryType(object):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('GeometryType')
-        if self.crs is not None:
-            oprot.writeFieldBegin('crs', TType.STRING, 1)
-            oprot.writeString(self.crs.encode('utf-8') if sys.version_info[0] == 2 else self.crs)
-            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1335,16 +1256,8 @@ class GeographyType(object):
     """
     As GeometryType, with edges that follow the curved surface of the earth.
 
-    Attributes:
-     - crs
-     - algorithm
-
     """
 
-
-    def __init__(self, crs=None, algorithm=None,):
-        self.crs = crs
-        self.algorithm = algorithm
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1355,16 +1268,6 @@ class GeographyType(object):
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
                 break
-            if fid == 1:
-                if ftype == TType.STRING:
-                    self.crs = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.I32:
-                    self.algorithm = iprot.readI32()
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1375,14 +1278,6 @@ class GeographyType(object):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('GeographyType')
-        if self.crs is not None:
-            oprot.writeFieldBegin('crs', TType.STRING, 1)
-            oprot.writeString(self.crs.encode('utf-8') if sys.version_info[0] == 2 else self.crs)
-            oprot.writeFieldEnd()
-        if self.algorithm is not None:
-            oprot.writeFieldBegin('algorithm', TType.I32, 2)
-            oprot.writeI32(self.algorithm)
-            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1423,12 +1318,11 @@ class LogicalType(object):
      - VARIANT
      - GEOMETRY
      - GEOGRAPHY
-     - FILE
 
     """
 
 
-    def __init__(self, STRING=None, MAP=None, LIST=None, ENUM=None, DECIMAL=None, DATE=None, TIME=None, TIMESTAMP=None, INTEGER=None, UNKNOWN=None, JSON=None, BSON=None, UUID=None, FLOAT16=None, VARIANT=None, GEOMETRY=None, GEOGRAPHY=None, FILE=None,):
+    def __init__(self, STRING=None, MAP=None, LIST=None, ENUM=None, DECIMAL=None, DATE=None, TIME=None, TIMESTAMP=None, INTEGER=None, UNKNOWN=None, JSON=None, BSON=None, UUID=None, FLOAT16=None, VARIANT=None, GEOMETRY=None, GEOGRAPHY=None,):
         self.STRING = STRING
         self.MAP = MAP
         self.LIST = LIST
@@ -1446,7 +1340,6 @@ class LogicalType(object):
         self.VARIANT = VARIANT
         self.GEOMETRY = GEOMETRY
         self.GEOGRAPHY = GEOGRAPHY
-        self.FILE = FILE
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1559,12 +1452,6 @@ class LogicalType(object):
                     self.GEOGRAPHY.read(iprot)
                 else:
                     iprot.skip(ftype)
-            elif fid == 19:
-                if ftype == TType.STRUCT:
-                    self.FILE = FileType()
-                    self.FILE.read(iprot)
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1642,10 +1529,6 @@ class LogicalType(object):
         if self.GEOGRAPHY is not None:
             oprot.writeFieldBegin('GEOGRAPHY', TType.STRUCT, 18)
             self.GEOGRAPHY.write(oprot)
-            oprot.writeFieldEnd()
-        if self.FILE is not None:
-            oprot.writeFieldBegin('FILE', TType.STRUCT, 19)
-            self.FILE.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1829,32 +1712,24 @@ class SchemaElement(object):
 
 class Statistics(object):
     """
-    Bounds and counts of a column chunk or a page. Bounds are values in PLAIN form, BYTE_ARRAY without its length.
+    Bounds and counts of a column chunk. Bounds are values in PLAIN form, BYTE_ARRAY without its length.
 
     Attributes:
      - max
      - min
      - null_count
-     - distinct_count
      - max_value
      - min_value
-     - is_max_value_exact
-     - is_min_value_exact
-     - nan_count
 
     """
 
 
-    def __init__(self, max=None, min=None, null_count=None, distinct_count=None, max_value=None, min_value=None, is_max_value_exact=None, is_min_value_exact=None, nan_count=None,):
+    def __init__(self, max=None, min=None, null_count=None, max_value=None, min_value=None,):
         self.max = max
         self.min = min
         self.null_count = null_count
-        self.distinct_count = distinct_count
         self.max_value = max_value
         self.min_value = min_value
-        self.is_max_value_exact = is_max_value_exact
-        self.is_min_value_exact = is_min_value_exact
-        self.nan_count = nan_count
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1880,11 +1755,6 @@ class Statistics(object):
                     self.null_count = iprot.readI64()
                 else:
                     iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.I64:
-                    self.distinct_count = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
                     self.max_value = iprot.readBinary()
@@ -1893,21 +1763,6 @@ class Statistics(object):
             elif fid == 6:
                 if ftype == TType.STRING:
                     self.min_value = iprot.readBinary()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 7:
-                if ftype == TType.BOOL:
-                    self.is_max_value_exact = iprot.readBool()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 8:
-                if ftype == TType.BOOL:
-                    self.is_min_value_exact = iprot.readBool()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 9:
-                if ftype == TType.I64:
-                    self.nan_count = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1932,10 +1787,6 @@ class Statistics(object):
             oprot.writeFieldBegin('null_count', TType.I64, 3)
             oprot.writeI64(self.null_count)
             oprot.writeFieldEnd()
-        if self.distinct_count is not None:
-            oprot.writeFieldBegin('distinct_count', TType.I64, 4)
-            oprot.writeI64(self.distinct_count)
-            oprot.writeFieldEnd()
         if self.max_value is not None:
             oprot.writeFieldBegin('max_value', TType.STRING, 5)
             oprot.writeBinary(self.max_value)
@@ -1943,18 +1794,6 @@ class Statistics(object):
         if self.min_value is not None:
             oprot.writeFieldBegin('min_value', TType.STRING, 6)
             oprot.writeBinary(self.min_value)
-            oprot.writeFieldEnd()
-        if self.is_max_value_exact is not None:
-            oprot.writeFieldBegin('is_max_value_exact', TType.BOOL, 7)
-            oprot.writeBool(self.is_max_value_exact)
-            oprot.writeFieldEnd()
-        if self.is_min_value_exact is not None:
-            oprot.writeFieldBegin('is_min_value_exact', TType.BOOL, 8)
-            oprot.writeBool(self.is_min_value_exact)
-            oprot.writeFieldEnd()
-        if self.nan_count is not None:
-            oprot.writeFieldBegin('nan_count', TType.I64, 9)
-            oprot.writeI64(self.nan_count)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1976,20 +1815,16 @@ class Statistics(object):
 
 class SizeStatistics(object):
     """
-    What the values take up unencoded, and how many lie at which level: nulls and elements, counted for us.
+    What the values take up unencoded.
 
     Attributes:
      - unencoded_byte_array_data_bytes
-     - repetition_level_histogram
-     - definition_level_histogram
 
     """
 
 
-    def __init__(self, unencoded_byte_array_data_bytes=None, repetition_level_histogram=None, definition_level_histogram=None,):
+    def __init__(self, unencoded_byte_array_data_bytes=None,):
         self.unencoded_byte_array_data_bytes = unencoded_byte_array_data_bytes
-        self.repetition_level_histogram = repetition_level_histogram
-        self.definition_level_histogram = definition_level_histogram
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2005,26 +1840,6 @@ class SizeStatistics(object):
                     self.unencoded_byte_array_data_bytes = iprot.readI64()
                 else:
                     iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.LIST:
-                    self.repetition_level_histogram = []
-                    (_etype3, _size0) = iprot.readListBegin()
-                    for _i4 in range(_size0):
-                        _elem5 = iprot.readI64()
-                        self.repetition_level_histogram.append(_elem5)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.LIST:
-                    self.definition_level_histogram = []
-                    (_etype9, _size6) = iprot.readListBegin()
-                    for _i10 in range(_size6):
-                        _elem11 = iprot.readI64()
-                        self.definition_level_histogram.append(_elem11)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2038,20 +1853,6 @@ class SizeStatistics(object):
         if self.unencoded_byte_array_data_bytes is not None:
             oprot.writeFieldBegin('unencoded_byte_array_data_bytes', TType.I64, 1)
             oprot.writeI64(self.unencoded_byte_array_data_bytes)
-            oprot.writeFieldEnd()
-        if self.repetition_level_histogram is not None:
-            oprot.writeFieldBegin('repetition_level_histogram', TType.LIST, 2)
-            oprot.writeListBegin(TType.I64, len(self.repetition_level_histogram))
-            for iter12 in self.repetition_level_histogram:
-                oprot.writeI64(iter12)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.definition_level_histogram is not None:
-            oprot.writeFieldBegin('definition_level_histogram', TType.LIST, 3)
-            oprot.writeListBegin(TType.I64, len(self.definition_level_histogram))
-            for iter13 in self.definition_level_histogram:
-                oprot.writeI64(iter13)
-            oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2800,17 +2601,15 @@ class DataPageHeader(object):
      - encoding
      - definition_level_encoding
      - repetition_level_encoding
-     - statistics
 
     """
 
 
-    def __init__(self, num_values=None, encoding=None, definition_level_encoding=None, repetition_level_encoding=None, statistics=None,):
+    def __init__(self, num_values=None, encoding=None, definition_level_encoding=None, repetition_level_encoding=None,):
         self.num_values = num_values
         self.encoding = encoding
         self.definition_level_encoding = definition_level_encoding
         self.repetition_level_encoding = repetition_level_encoding
-        self.statistics = statistics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2841,12 +2640,6 @@ class DataPageHeader(object):
                     self.repetition_level_encoding = iprot.readI32()
                 else:
                     iprot.skip(ftype)
-            elif fid == 5:
-                if ftype == TType.STRUCT:
-                    self.statistics = Statistics()
-                    self.statistics.read(iprot)
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2872,10 +2665,6 @@ class DataPageHeader(object):
         if self.repetition_level_encoding is not None:
             oprot.writeFieldBegin('repetition_level_encoding', TType.I32, 4)
             oprot.writeI32(self.repetition_level_encoding)
-            oprot.writeFieldEnd()
-        if self.statistics is not None:
-            oprot.writeFieldBegin('statistics', TType.STRUCT, 5)
-            self.statistics.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2910,15 +2699,13 @@ class DictionaryPageHeader(object):
     Attributes:
      - num_values
      - encoding
-     - is_sorted
 
     """
 
 
-    def __init__(self, num_values=None, encoding=None, is_sorted=None,):
+    def __init__(self, num_values=None, encoding=None,):
         self.num_values = num_values
         self.encoding = encoding
-        self.is_sorted = is_sorted
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2939,11 +2726,6 @@ class DictionaryPageHeader(object):
                     self.encoding = iprot.readI32()
                 else:
                     iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.BOOL:
-                    self.is_sorted = iprot.readBool()
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2961,10 +2743,6 @@ class DictionaryPageHeader(object):
         if self.encoding is not None:
             oprot.writeFieldBegin('encoding', TType.I32, 2)
             oprot.writeI32(self.encoding)
-            oprot.writeFieldEnd()
-        if self.is_sorted is not None:
-            oprot.writeFieldBegin('is_sorted', TType.BOOL, 3)
-            oprot.writeBool(self.is_sorted)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3000,12 +2778,11 @@ class DataPageHeaderV2(object):
      - definition_levels_byte_length
      - repetition_levels_byte_length
      - is_compressed
-     - statistics
 
     """
 
 
-    def __init__(self, num_values=None, num_nulls=None, num_rows=None, encoding=None, definition_levels_byte_length=None, repetition_levels_byte_length=None, is_compressed=True, statistics=None,):
+    def __init__(self, num_values=None, num_nulls=None, num_rows=None, encoding=None, definition_levels_byte_length=None, repetition_levels_byte_length=None, is_compressed=True,):
         self.num_values = num_values
         self.num_nulls = num_nulls
         self.num_rows = num_rows
@@ -3013,7 +2790,6 @@ class DataPageHeaderV2(object):
         self.definition_levels_byte_length = definition_levels_byte_length
         self.repetition_levels_byte_length = repetition_levels_byte_length
         self.is_compressed = is_compressed
-        self.statistics = statistics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3059,12 +2835,6 @@ class DataPageHeaderV2(object):
                     self.is_compressed = iprot.readBool()
                 else:
                     iprot.skip(ftype)
-            elif fid == 8:
-                if ftype == TType.STRUCT:
-                    self.statistics = Statistics()
-                    self.statistics.read(iprot)
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3102,10 +2872,6 @@ class DataPageHeaderV2(object):
         if self.is_compressed is not None:
             oprot.writeFieldBegin('is_compressed', TType.BOOL, 7)
             oprot.writeBool(self.is_compressed)
-            oprot.writeFieldEnd()
-        if self.statistics is not None:
-            oprot.writeFieldBegin('statistics', TType.STRUCT, 8)
-            self.statistics.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3498,20 +3264,20 @@ class ColumnMetaData(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.encodings = []
-                    (_etype17, _size14) = iprot.readListBegin()
-                    for _i18 in range(_size14):
-                        _elem19 = iprot.readI32()
-                        self.encodings.append(_elem19)
+                    (_etype3, _size0) = iprot.readListBegin()
+                    for _i4 in range(_size0):
+                        _elem5 = iprot.readI32()
+                        self.encodings.append(_elem5)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.path_in_schema = []
-                    (_etype23, _size20) = iprot.readListBegin()
-                    for _i24 in range(_size20):
-                        _elem25 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.path_in_schema.append(_elem25)
+                    (_etype9, _size6) = iprot.readListBegin()
+                    for _i10 in range(_size6):
+                        _elem11 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.path_in_schema.append(_elem11)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3538,11 +3304,11 @@ class ColumnMetaData(object):
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.key_value_metadata = []
-                    (_etype29, _size26) = iprot.readListBegin()
-                    for _i30 in range(_size26):
-                        _elem31 = KeyValue()
-                        _elem31.read(iprot)
-                        self.key_value_metadata.append(_elem31)
+                    (_etype15, _size12) = iprot.readListBegin()
+                    for _i16 in range(_size12):
+                        _elem17 = KeyValue()
+                        _elem17.read(iprot)
+                        self.key_value_metadata.append(_elem17)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3570,11 +3336,11 @@ class ColumnMetaData(object):
             elif fid == 13:
                 if ftype == TType.LIST:
                     self.encoding_stats = []
-                    (_etype35, _size32) = iprot.readListBegin()
-                    for _i36 in range(_size32):
-                        _elem37 = PageEncodingStats()
-                        _elem37.read(iprot)
-                        self.encoding_stats.append(_elem37)
+                    (_etype21, _size18) = iprot.readListBegin()
+                    for _i22 in range(_size18):
+                        _elem23 = PageEncodingStats()
+                        _elem23.read(iprot)
+                        self.encoding_stats.append(_elem23)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3611,15 +3377,15 @@ class ColumnMetaData(object):
         if self.encodings is not None:
             oprot.writeFieldBegin('encodings', TType.LIST, 2)
             oprot.writeListBegin(TType.I32, len(self.encodings))
-            for iter38 in self.encodings:
-                oprot.writeI32(iter38)
+            for iter24 in self.encodings:
+                oprot.writeI32(iter24)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.path_in_schema is not None:
             oprot.writeFieldBegin('path_in_schema', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.path_in_schema))
-            for iter39 in self.path_in_schema:
-                oprot.writeString(iter39.encode('utf-8') if sys.version_info[0] == 2 else iter39)
+            for iter25 in self.path_in_schema:
+                oprot.writeString(iter25.encode('utf-8') if sys.version_info[0] == 2 else iter25)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.codec is not None:
@@ -3641,8 +3407,8 @@ class ColumnMetaData(object):
         if self.key_value_metadata is not None:
             oprot.writeFieldBegin('key_value_metadata', TType.LIST, 8)
             oprot.writeListBegin(TType.STRUCT, len(self.key_value_metadata))
-            for iter40 in self.key_value_metadata:
-                iter40.write(oprot)
+            for iter26 in self.key_value_metadata:
+                iter26.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.data_page_offset is not None:
@@ -3664,8 +3430,8 @@ class ColumnMetaData(object):
         if self.encoding_stats is not None:
             oprot.writeFieldBegin('encoding_stats', TType.LIST, 13)
             oprot.writeListBegin(TType.STRUCT, len(self.encoding_stats))
-            for iter41 in self.encoding_stats:
-                iter41.write(oprot)
+            for iter27 in self.encoding_stats:
+                iter27.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.bloom_filter_offset is not None:
@@ -3779,10 +3545,10 @@ class EncryptionWithColumnKey(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.path_in_schema = []
-                    (_etype45, _size42) = iprot.readListBegin()
-                    for _i46 in range(_size42):
-                        _elem47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.path_in_schema.append(_elem47)
+                    (_etype31, _size28) = iprot.readListBegin()
+                    for _i32 in range(_size28):
+                        _elem33 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.path_in_schema.append(_elem33)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3804,8 +3570,8 @@ class EncryptionWithColumnKey(object):
         if self.path_in_schema is not None:
             oprot.writeFieldBegin('path_in_schema', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.path_in_schema))
-            for iter48 in self.path_in_schema:
-                oprot.writeString(iter48.encode('utf-8') if sys.version_info[0] == 2 else iter48)
+            for iter34 in self.path_in_schema:
+                oprot.writeString(iter34.encode('utf-8') if sys.version_info[0] == 2 else iter34)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.key_metadata is not None:
@@ -4084,11 +3850,11 @@ class RowGroup(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.columns = []
-                    (_etype52, _size49) = iprot.readListBegin()
-                    for _i53 in range(_size49):
-                        _elem54 = ColumnChunk()
-                        _elem54.read(iprot)
-                        self.columns.append(_elem54)
+                    (_etype38, _size35) = iprot.readListBegin()
+                    for _i39 in range(_size35):
+                        _elem40 = ColumnChunk()
+                        _elem40.read(iprot)
+                        self.columns.append(_elem40)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4130,8 +3896,8 @@ class RowGroup(object):
         if self.columns is not None:
             oprot.writeFieldBegin('columns', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.columns))
-            for iter55 in self.columns:
-                iter55.write(oprot)
+            for iter41 in self.columns:
+                iter41.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.total_byte_size is not None:
@@ -4456,11 +4222,11 @@ class FileMetaData(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.schema = []
-                    (_etype59, _size56) = iprot.readListBegin()
-                    for _i60 in range(_size56):
-                        _elem61 = SchemaElement()
-                        _elem61.read(iprot)
-                        self.schema.append(_elem61)
+                    (_etype45, _size42) = iprot.readListBegin()
+                    for _i46 in range(_size42):
+                        _elem47 = SchemaElement()
+                        _elem47.read(iprot)
+                        self.schema.append(_elem47)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4472,22 +4238,22 @@ class FileMetaData(object):
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.row_groups = []
-                    (_etype65, _size62) = iprot.readListBegin()
-                    for _i66 in range(_size62):
-                        _elem67 = RowGroup()
-                        _elem67.read(iprot)
-                        self.row_groups.append(_elem67)
+                    (_etype51, _size48) = iprot.readListBegin()
+                    for _i52 in range(_size48):
+                        _elem53 = RowGroup()
+                        _elem53.read(iprot)
+                        self.row_groups.append(_elem53)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.key_value_metadata = []
-                    (_etype71, _size68) = iprot.readListBegin()
-                    for _i72 in range(_size68):
-                        _elem73 = KeyValue()
-                        _elem73.read(iprot)
-                        self.key_value_metadata.append(_elem73)
+                    (_etype57, _size54) = iprot.readListBegin()
+                    for _i58 in range(_size54):
+                        _elem59 = KeyValue()
+                        _elem59.read(iprot)
+                        self.key_value_metadata.append(_elem59)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4499,11 +4265,11 @@ class FileMetaData(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.column_orders = []
-                    (_etype77, _size74) = iprot.readListBegin()
-                    for _i78 in range(_size74):
-                        _elem79 = ColumnOrder()
-                        _elem79.read(iprot)
-                        self.column_orders.append(_elem79)
+                    (_etype63, _size60) = iprot.readListBegin()
+                    for _i64 in range(_size60):
+                        _elem65 = ColumnOrder()
+                        _elem65.read(iprot)
+                        self.column_orders.append(_elem65)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4535,8 +4301,8 @@ class FileMetaData(object):
         if self.schema is not None:
             oprot.writeFieldBegin('schema', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.schema))
-            for iter80 in self.schema:
-                iter80.write(oprot)
+            for iter66 in self.schema:
+                iter66.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.num_rows is not None:
@@ -4546,15 +4312,15 @@ class FileMetaData(object):
         if self.row_groups is not None:
             oprot.writeFieldBegin('row_groups', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.row_groups))
-            for iter81 in self.row_groups:
-                iter81.write(oprot)
+            for iter67 in self.row_groups:
+                iter67.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.key_value_metadata is not None:
             oprot.writeFieldBegin('key_value_metadata', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.key_value_metadata))
-            for iter82 in self.key_value_metadata:
-                iter82.write(oprot)
+            for iter68 in self.key_value_metadata:
+                iter68.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.created_by is not None:
@@ -4564,8 +4330,8 @@ class FileMetaData(object):
         if self.column_orders is not None:
             oprot.writeFieldBegin('column_orders', TType.LIST, 7)
             oprot.writeListBegin(TType.STRUCT, len(self.column_orders))
-            for iter83 in self.column_orders:
-                iter83.write(oprot)
+            for iter69 in self.column_orders:
+                iter69.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.encryption_algorithm is not None:
@@ -4703,9 +4469,6 @@ JsonType.thrift_spec = (
 all_structs.append(BsonType)
 BsonType.thrift_spec = (
 )
-all_structs.append(FileType)
-FileType.thrift_spec = (
-)
 all_structs.append(DecimalType)
 DecimalType.thrift_spec = (
     None,  # 0
@@ -4753,14 +4516,9 @@ VariantType.thrift_spec = (
 )
 all_structs.append(GeometryType)
 GeometryType.thrift_spec = (
-    None,  # 0
-    (1, TType.STRING, 'crs', 'UTF8', None, ),  # 1
 )
 all_structs.append(GeographyType)
 GeographyType.thrift_spec = (
-    None,  # 0
-    (1, TType.STRING, 'crs', 'UTF8', None, ),  # 1
-    (2, TType.I32, 'algorithm', None, None, ),  # 2
 )
 all_structs.append(LogicalType)
 LogicalType.thrift_spec = (
@@ -4783,7 +4541,6 @@ LogicalType.thrift_spec = (
     (16, TType.STRUCT, 'VARIANT', [VariantType, None], None, ),  # 16
     (17, TType.STRUCT, 'GEOMETRY', [GeometryType, None], None, ),  # 17
     (18, TType.STRUCT, 'GEOGRAPHY', [GeographyType, None], None, ),  # 18
-    (19, TType.STRUCT, 'FILE', [FileType, None], None, ),  # 19
 )
 all_structs.append(SchemaElement)
 SchemaElement.thrift_spec = (
@@ -4805,19 +4562,14 @@ Statistics.thrift_spec = (
     (1, TType.STRING, 'max', 'BINARY', None, ),  # 1
     (2, TType.STRING, 'min', 'BINARY', None, ),  # 2
     (3, TType.I64, 'null_count', None, None, ),  # 3
-    (4, TType.I64, 'distinct_count', None, None, ),  # 4
+    None,  # 4
     (5, TType.STRING, 'max_value', 'BINARY', None, ),  # 5
     (6, TType.STRING, 'min_value', 'BINARY', None, ),  # 6
-    (7, TType.BOOL, 'is_max_value_exact', None, None, ),  # 7
-    (8, TType.BOOL, 'is_min_value_exact', None, None, ),  # 8
-    (9, TType.I64, 'nan_count', None, None, ),  # 9
 )
 all_structs.append(SizeStatistics)
 SizeStatistics.thrift_spec = (
     None,  # 0
     (1, TType.I64, 'unencoded_byte_array_data_bytes', None, None, ),  # 1
-    (2, TType.LIST, 'repetition_level_histogram', (TType.I64, None, False), None, ),  # 2
-    (3, TType.LIST, 'definition_level_histogram', (TType.I64, None, False), None, ),  # 3
 )
 all_structs.append(TypeDefinedOrder)
 TypeDefinedOrder.thrift_spec = (
@@ -4882,14 +4634,12 @@ DataPageHeader.thrift_spec = (
     (2, TType.I32, 'encoding', None, None, ),  # 2
     (3, TType.I32, 'definition_level_encoding', None, None, ),  # 3
     (4, TType.I32, 'repetition_level_encoding', None, None, ),  # 4
-    (5, TType.STRUCT, 'statistics', [Statistics, None], None, ),  # 5
 )
 all_structs.append(DictionaryPageHeader)
 DictionaryPageHeader.thrift_spec = (
     None,  # 0
     (1, TType.I32, 'num_values', None, None, ),  # 1
     (2, TType.I32, 'encoding', None, None, ),  # 2
-    (3, TType.BOOL, 'is_sorted', None, None, ),  # 3
 )
 all_structs.append(DataPageHeaderV2)
 DataPageHeaderV2.thrift_spec = (
@@ -4901,7 +4651,6 @@ DataPageHeaderV2.thrift_spec = (
     (5, TType.I32, 'definition_levels_byte_length', None, None, ),  # 5
     (6, TType.I32, 'repetition_levels_byte_length', None, None, ),  # 6
     (7, TType.BOOL, 'is_compressed', None, True, ),  # 7
-    (8, TType.STRUCT, 'statistics', [Statistics, None], None, ),  # 8
 )
 all_structs.append(PageHeader)
 PageHeader.thrift_spec = (
