@@ -16,15 +16,12 @@ from sbbf_tool.reports.plain import escape_bytes, restore_bytes
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
 from sbbf_tool.running.discover import discover as find_files
 from sbbf_tool.running.discover import path_of, stat_file
-from sbbf_tool.running.selection import Selection
-from sbbf_tool.spark.arrow_frames import frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
-from sbbf_tool.spark.interrupts import wait_for
 from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
-from sbbf_tool.spark.session import quiet_about_pandas
 from sbbf_tool.storage import listing, places
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _LISTED_AT_ONCE = 10_000
@@ -50,16 +47,11 @@ def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
         return tuple(path_of(path) for path in spark.table(name).inputFiles())
 
 
-def list_table(spark: SparkSession, selection: Selection) -> DataFrame:
-    """List the live files of a table (`ListedFile`)."""
-    return frame_of(spark, selection.files())
-
-
-def frame_of(spark: SparkSession, files: Iterable[ListedFile]) -> DataFrame:
-    """Return a listing that this process has made as a DataFrame."""
+def table_of(files: Iterable[ListedFile]) -> pa.Table:
+    """Return a listing that this process has made."""
     import pyarrow as pa
 
-    return frame_of_arrow(spark, pa.Table.from_batches([to_batch(ListedFile, files)]), ddl_of(ListedFile))
+    return pa.Table.from_batches([to_batch(ListedFile, files)])
 
 
 def list_names(spark: SparkSession, names: list[str], predicate: PathPredicate | None, *, links: bool, must_exist: bool) -> DataFrame:
@@ -123,21 +115,6 @@ def complete_listing(frame: DataFrame) -> DataFrame:
 
 def _absolute(path: str, folder: str) -> str:
     return path if places.is_url(path) else os.path.join(folder, path)
-
-
-def count_files(files: DataFrame, large: int = 0) -> tuple[int | None, int | None]:
-    """Return the number of rows of a listing, and of those with more than `large` bytes.
-
-    Both are None for the rows of a stage, which may be lazy and would be computed for this alone.
-    """
-    from pyspark.sql.functions import col, count, lit, when
-
-    if "status" in files.columns:
-        return None, None
-    with convert_errors(), quiet_about_pandas():
-        counts = files.agg(count(lit(1)), count(when(col("bytes") > large, True)))
-        (row,) = wait_for(files.sparkSession, counts.collect)
-        return row[0], row[1]
 
 
 def measure_again(files: DataFrame) -> DataFrame:

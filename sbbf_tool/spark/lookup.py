@@ -15,17 +15,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.arrow import to_batch
+from sbbf_tool.reports.arrow import from_batch, to_batch
 from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.running.work import Work
-from sbbf_tool.spark.rows import Batches, bundle_units, ddl_of, map_in_arrow
+from sbbf_tool.spark.bundles import Listing, cores_of
+from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
 from sbbf_tool.spark.settled import FILES_PER_TASK
 from sbbf_tool.verbs.probe import Probe
 
@@ -63,10 +65,8 @@ _SAME = {
 """Types of keys that are compared by their own bytes, by the logical type of the column, or else the physical one."""
 
 
-def look_up_keys(
-    files: DataFrame, column: str, values: DataFrame, keys: KeysLike, tasks: int | None, count: int | None, *, strict: bool
-) -> DataFrame:
-    """Return a row per file and 100,000 keys, at least one per file; `combine_answers` combines those of a file.
+def look_up_keys(listing: Listing, column: str, values: DataFrame, keys: KeysLike, tasks: int | None, *, strict: bool) -> DataFrame:
+    """Return a row per file. A task looks up 100,000 keys; another task gets all answers for a file, and combines them.
 
     Raises UsageError unless `values` has one column, or one with the name of the column of the files.
     """
@@ -94,13 +94,20 @@ def look_up_keys(
                 while part := list(islice(rows, _ROWS_PER_BATCH)):
                     yield to_batch(Row[ProbeReport], part)
 
-    bundles = bundle_units(files, ListedFile, None, tasks, count)
+    def combine(batches: Batches) -> Batches:
+        rows = (row for batch in batches for row in from_batch(Row[ProbeReport], batch))
+        for _, answers in groupby(rows, key=attrgetter("path")):
+            yield to_batch(Row[ProbeReport], [_combine_answers(answers)])
+
+    bundles = listing.bundle(tasks)
     groups = map_in_arrow(bundles, join_bundles, StructType([*bundles.schema.fields, StructField("number", IntegerType())]))
     # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join without an equation.
-    return map_in_arrow(groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"), answer, ddl_of(Row[ProbeReport]))
+    answers = map_in_arrow(groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"), answer, ddl_of(Row[ProbeReport]))
+    by_file = answers.repartition(tasks or cores_of(listing.spark), "path").sortWithinPartitions("path")
+    return map_in_arrow(by_file, combine, ddl_of(Row[ProbeReport]))
 
 
-def combine_answers(path: str, rows: Iterator[Row[ProbeReport]]) -> Row[ProbeReport]:
+def _combine_answers(rows: Iterator[Row[ProbeReport]]) -> Row[ProbeReport]:
     """Combine the rows of one file; if one of them failed, it is the row of the file."""
     first = next(rows)
     for row in rows:

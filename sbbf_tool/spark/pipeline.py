@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.partitions import PathPredicate, parse_predicate
-from sbbf_tool.reports.plain import restore_bytes
-from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.reports.arrow import to_batch
+from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.running.pack import TASK_COST
@@ -41,26 +41,19 @@ from sbbf_tool.running.retry import restore_row
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import find_table
 from sbbf_tool.running.work import Work
-from sbbf_tool.spark.causes import convert_errors
-from sbbf_tool.spark.listing import (
-    complete_listing,
-    count_files,
-    list_catalog_table,
-    list_names,
-    list_table,
-    measure_again,
-    normalize_listing,
-)
-from sbbf_tool.spark.lookup import combine_answers, look_up_keys
-from sbbf_tool.spark.progress import Progress, Tally, report_progress
-from sbbf_tool.spark.rows import bundle_units, combine_by_file, compute_once, cores_of, map_units, materialize
-from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.bundles import Listing, cores_of
+from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
+from sbbf_tool.spark.lookup import look_up_keys
+from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
+from sbbf_tool.spark.settled import PACKED, compute_once, pack_batches
+from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.spark.progress import Tally
     from sbbf_tool.verbs.verb import Verb
 
 
@@ -93,12 +86,14 @@ def discover(
             if len(paths) == 1:
                 name, live_table = paths[0], find_table(paths[0])
         if live_table is not None:
-            return list_table(spark, Selection(name, predicate, table=live_table))
+            return Listing(spark, table_of(Selection(name, predicate, table=live_table).files())).frame()
         files = spark.createDataFrame([(path,) for path in paths], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
-        return materialize(normalize_listing(files, predicate), ListedFile)
-    names = [os.fsdecode(name) for name in as_iterable(files)]
-    return materialize(list_names(spark, names, predicate, links=links, must_exist=True), ListedFile)
+        listing = normalize_listing(files, predicate)
+    else:
+        names = [os.fsdecode(name) for name in as_iterable(files)]
+        listing = list_names(spark, names, predicate, links=links, must_exist=True)
+    return Listing.of(listing, keep=True).frame()
 
 
 def run(
@@ -110,45 +105,27 @@ def run(
     strict: bool = False,
     edit: Edit | None = None,
     tasks: int | None = None,
-    report: str | None = None,
-    progress: Progress | None = None,
 ) -> DataFrame:
     """Carry a verb to each file of a listing; return a row (`Row` of the verb's report) per file.
 
-    The rows of a verb that reads are lazy. A verb that changes files, as `edit` says, works when called: `report` names a folder for its
-    rows as Parquet; otherwise up to 100,000 of them are kept on the driver, and more on the cluster, until the session ends. `progress` is
-    called twice a second with files, filters and bytes added so far (not with Spark Connect, which has no accumulators). Links of a listing
-    are skipped. `keys`, `max_page_bytes` and `strict` are as in `running.run`; `edit` may have the first two.
+    The listing is read at once. The rows of a verb that reads are lazy. A verb that changes files, as `edit` says, works when called: up to
+    100,000 rows are kept on the driver, and more on the cluster, until the session ends. Links of a listing are skipped. `keys`,
+    `max_page_bytes` and `strict` are as in `running.run`; `edit` may have the first two.
     """
     if edit is not None:
         limit = edit.limit if max_page_bytes is None else PageLimit.of(max_page_bytes)
         edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     if not work.changes:
-        return map_work(files, work, tasks=tasks)
-    tally = Tally.of(files.sparkSession)
-    with convert_errors(), quiet_about_pandas(), report_progress(tally, progress):
-        return map_work(files, work, tasks=tasks, tally=tally, report=report)
+        return map_work(Listing.of(complete_listing(files)), work, tasks)
+    # A change is recognised by the length that its file had before the run.
+    listing = Listing.of(measure_again(complete_listing(files)), keep=True)
+    return compute_once(map_work(listing, work, tasks), work.row, listing.size.rows)
 
 
-def map_work(
-    files: DataFrame,
-    work: Work[Any],
-    *,
-    tasks: int | None = None,
-    tally: Tally | None = None,
-    report: str | None = None,
-    is_new: bool = False,
-) -> DataFrame:
-    """Map each file to the row of the work: lazily, or eagerly if the work changes files.
-
-    Work that changes files needs their lengths from before the first change: they are measured unless the listing `is_new`.
-    """
-    files = complete_listing(files)
-    if work.changes and not is_new:
-        files = materialize(measure_again(files), ListedFile)
-    count, num_large = count_files(files, TASK_COST) if work.needs.threads else (count_files(files)[0], None)
-    cores = cores_of(files)
+def map_work(listing: Listing, work: Work[Any], tasks: int | None = None, *, tally: Tally | None = None, packs: bool = False) -> DataFrame:
+    """Map each file to the row of the work, lazily; with `packs`, to rows of `settled.PACKED`."""
+    cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
 
     def work_on(file: ListedFile) -> Row[Any]:
         if file.skipped:
@@ -157,11 +134,19 @@ def map_work(
         row = work(restore_bytes(file.path), _threads(cores // max(1, num_large or 0)) if is_large else _threads(1))
         row = restore_row(row, file, work)
         if tally is not None:
-            tally.add(row, file.bytes)
+            tally.add(file.bytes)
         return row
 
-    rows = map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks, count), ListedFile, work.row, work_on)
-    return compute_once(rows, work.row, report, count) if work.changes else rows
+    def carry(batches: Batches) -> Batches:
+        with share_listings():
+            for batch in batches:
+                for bundle in batch.column(0).to_pylist():
+                    yield to_batch(work.row, (work_on(from_plain(ListedFile, values)) for values in bundle))
+
+    bundles = listing.bundle(tasks, by_bytes=work.reads_data)
+    if packs:
+        return map_in_arrow(bundles, lambda batches: pack_batches(carry(batches)), PACKED)
+    return map_in_arrow(bundles, carry, ddl_of(work.row))
 
 
 def _threads(cores: int) -> int:
@@ -179,23 +164,4 @@ def probe_keys(
 
     Executors join the keys with the files: see `spark.lookup`.
     """
-    answers = look_up_keys(complete_listing(files), column, values, keys, tasks, count_files(files)[0], strict=strict)
-    row: type = Row[ProbeReport]
-    return combine_by_file(answers, row, row, combine_answers, tasks)
-
-
-def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
-    """Sum outcomes by status: files, filters, bytes added, seconds of work, one reason. Write outcomes to `path`, if given, as Parquet."""
-    from pyspark.sql.functions import any_value, coalesce, col, count, lit, size, when
-    from pyspark.sql.functions import sum as total
-
-    summed = outcomes.groupBy("status").agg(
-        count(lit(1)).alias("files"),
-        coalesce(total(when(col("report").isNotNull(), size("report.filters"))), lit(0)).alias("filters"),
-        coalesce(total(col("report.new_bytes") - col("report.old_bytes")), lit(0)).alias("bytes_added"),
-        total("seconds").alias("seconds"),
-        any_value("reason", True).alias("reason"),
-    )
-    if path is not None:
-        outcomes.write.parquet(path)
-    return summed
+    return look_up_keys(Listing.of(complete_listing(files)), column, values, keys, tasks, strict=strict)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.causes import convert_errors, quiet_accumulators, quiet_pyspark
+from sbbf_tool.spark.bundles import Listing
+from sbbf_tool.spark.causes import quiet_accumulators, quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
-from sbbf_tool.spark.listing import frame_of, list_names, list_table
+from sbbf_tool.spark.listing import list_names, table_of
 from sbbf_tool.spark.progress import Tally, update_progress
-from sbbf_tool.spark.rows import materialize, measure_listing, rows_of
 from sbbf_tool.spark.session import is_connect, session
+from sbbf_tool.spark.settled import rows_of, stream_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,48 +82,35 @@ class Spark:
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run on an executor; see `pipeline.discover`."""
-        if selection.table is not None:
-            return selection.files()
-        assert self._spark is not None
-        return rows_of(_list_files(self._spark, selection, links=links), ListedFile)
+        return selection.files() if selection.table is not None else rows_of(self._list(selection, links=links), ListedFile)
 
     def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
-        assert self._spark is not None
-        progress, tally = self.progress, Tally.of(self._spark)
+        progress, tally = self.progress, Tally.of(self.spark)
+        self._begin("listing files")
+        if selection.table is not None:
+            selection.ensure(work.needs)
+            work = work.of_table(selection.table_files())
+        if selection.table is not None or selection.listing is not None:
+            listing = Listing(self.spark, table_of(selection.files()))
+        else:
+            listing = Listing.of(self._list(selection, links=work.changes), keep=True)
+        if progress is not None:
+            progress.total = listing.size[1:3]
         with update_progress(tally, progress):
-            with convert_errors():
-                frame = self._frame(selection, work, tally)
-            for row in rows_of(frame, work.row):
+            packs = pipeline.map_work(listing, work, tally=tally, packs=True)
+            for row in stream_rows(packs, work.row, listing.size.rows):
                 if tally is None and progress is not None:
                     progress.finish_file()
                 yield row
         yield from map(skip, selection.other_rows(work.needs))
 
-    def _frame(self, selection: Selection, work: Work[Any], tally: Tally | None) -> DataFrame:
-        spark, table_files = self._spark, None
-        assert spark is not None
-        self._begin("listing files")
-        if selection.table is not None:
-            selection.ensure(work.needs)
-            table_files = selection.table_files()
-        if selection.listing is not None:
-            files = frame_of(spark, selection.listing)
-        elif selection.table is None:
-            files = materialize(_list_files(spark, selection, links=work.changes), ListedFile)
-        else:
-            files = list_table(spark, selection)
-        if self.progress is not None:
-            self.progress.total = measure_listing(files)
-        return pipeline.map_work(files, work.of_table(table_files), tally=tally, is_new=True)
+    def _list(self, selection: Selection, *, links: bool) -> DataFrame:
+        return list_names(self.spark, list(selection.names), selection.where, links=links, must_exist=False)
 
     def _begin(self, step: str) -> None:
         if self.progress is not None:
             self.progress.step = step
-
-
-def _list_files(spark: SparkSession, selection: Selection, *, links: bool) -> DataFrame:
-    return list_names(spark, list(selection.names), selection.where, links=links, must_exist=False)
 
 
 def _active() -> SparkSession | None:

@@ -12,42 +12,46 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.arrow import from_batch
-from sbbf_tool.spark.arrow_frames import collect_arrow
+from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
+from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.interrupts import wait_for
+from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
+from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
 Row = TypeVar("Row")
-Batches = Iterator["pa.RecordBatch"]
 
 MOST_ON_DRIVER = 100_000
 """Rows of a frame that the driver keeps: some 200 bytes each, of a listing or of outcomes."""
 FILES_PER_TASK = 1_000
 """Files above which a run gets further tasks, so that a task's rows are a few megabytes and a lost task costs little."""
-MOST_TASKS = 1_000
-"""Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a sample of 100 paths per task, which it
-collects on the driver: with 10,000 tasks, the default memory of a driver is not enough.
-"""
 
-PACKED = "num_rows bigint, rows binary"
-"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow."""
+PACKED = "task bigint, rows binary"
+"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of the task that made them."""
 
 
-def is_many(count: int | None) -> bool:
-    """Return whether so many rows stay on the cluster; an unknown number of them does not."""
-    return (count or 0) > MOST_ON_DRIVER
+def is_many(count: int) -> bool:
+    """Return whether so many rows stay on the cluster."""
+    return count > MOST_ON_DRIVER
 
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
-    """Return the rows of a frame; None if there are many."""
-    rows: pa.Table = collect_arrow(frame.limit(MOST_ON_DRIVER + 1))
+    """Compute the rows of a frame; return None if there are many."""
+    with convert_errors(), quiet_about_pandas():
+        rows: pa.Table = wait_for(frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1)))
     return None if is_many(rows.num_rows) else rows
 
 
 def keep_on_cluster(frame: DataFrame) -> DataFrame:
     """Compute the rows, and keep them where Spark finds them without computing them again."""
+    with convert_errors(), quiet_about_pandas():
+        return wait_for(frame.sparkSession, lambda: _keep(frame))
+
+
+def _keep(frame: DataFrame) -> DataFrame:
     try:
         has_folder = frame.sparkSession.sparkContext.getCheckpointDir() is not None
     except Exception:  # a client of Spark Connect has no context; it raises errors of several kinds
@@ -62,40 +66,59 @@ def keep_on_cluster(frame: DataFrame) -> DataFrame:
         return persisted_frame
 
 
+def compute_once(outcomes: DataFrame, row: type, count: int) -> DataFrame:
+    """Run the work that changes files, and return its outcomes: up to 100,000 are kept on the driver, and more on the cluster.
+
+    A lazy frame would be a second run at each action, which finds that every file is changed already.
+    """
+    if is_many(count):
+        return keep_on_cluster(outcomes)
+    spark = outcomes.sparkSession
+    with convert_errors(), quiet_about_pandas():
+        return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
+
+
 def pack_batches(batches: Batches) -> Batches:
     """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver, each is a single value."""
     import pyarrow as pa
+    from pyspark import TaskContext
 
     options = pa.ipc.IpcWriteOptions(compression="zstd" if pa.Codec.is_available("zstd") else None)
+    context = TaskContext.get()
+    task = 0 if context is None else context.partitionId()
     for batch in batches:
         if batch.num_rows:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
                 writer.write_batch(batch)
-            yield pa.RecordBatch.from_pydict({"num_rows": [batch.num_rows], "rows": [sink.getvalue().to_pybytes()]})
+            yield pa.RecordBatch.from_pydict({"task": [task], "rows": [sink.getvalue().to_pybytes()]})
 
 
-def unpack_rows(packed_frame: DataFrame, row: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a frame of `PACKED`, which is kept, one partition after another. Raises SbbfError if some do not arrive."""
+def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
+    """Yield the rows of a frame on the driver; the executors compute all rows first."""
+    return stream_rows(map_in_arrow(frame, pack_batches, PACKED), row, None)
+
+
+def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None) -> Iterator[Row]:
+    """Yield `count` rows of a frame of `PACKED`, which the executors compute first; the driver has the rows of some 1,000 files at a time.
+
+    All rows of a task come in one job, with those of other tasks. Which ones is decided by the number of the task alone: a task that is
+    repeated, with other times in its rows, sends them in the same job again. Raises SbbfError if not all rows arrive.
+    """
     import pyarrow as pa
-    from pyspark.sql.functions import coalesce, lit
-    from pyspark.sql.functions import sum as total
 
-    sums = packed_frame.agg(coalesce(total("num_rows"), lit(0)).alias("rows"))
-    expected = wait_for(packed_frame.sparkSession, sums.collect)[0]["rows"]
+    jobs = -(-count // FILES_PER_TASK) if count else 1
     received = 0
-    for _, data in packed_frame.toLocalIterator(prefetchPartitions=True):
-        with pa.ipc.open_stream(bytes(data)) as reader:
-            for batch in reader:
-                received += batch.num_rows
-                yield from from_batch(row, batch)
-    if received != expected:
+    with convert_errors(), quiet_about_pandas():
+        spread_frame = packed_frame.repartition(jobs, "task")
+        packs = wait_for(packed_frame.sparkSession, lambda: spread_frame.toLocalIterator(prefetchPartitions=True))
+        for _, data in packs:
+            with pa.ipc.open_stream(bytes(data)) as reader:
+                for batch in reader:
+                    received += batch.num_rows
+                    yield from from_batch(row, batch)
+    if count is not None and received != count:
         raise SbbfError(
-            f"Spark returned only {received:,} of {expected:,} results",
+            f"Spark returned only {received:,} of {count:,} results",
             hint="files that are published stay changed; run the command again",
         )
-
-
-def count_tasks(cores: int, files: int | None, tasks_per_core: int) -> int:
-    """Return the number of tasks for so many files, or for an unknown number of them."""
-    return max(tasks_per_core * cores, min(-(-(files or 0) // FILES_PER_TASK), MOST_TASKS))

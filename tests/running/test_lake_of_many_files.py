@@ -66,13 +66,14 @@ _LISTING = f"""
 import json, re, sys
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.rows import bundle_units, rows_of
+from sbbf_tool.spark.bundles import Listing
+from sbbf_tool.spark.settled import rows_of
 from sbbf_tool.spark.session import session
 count, blocks = int(sys.argv[1]), sys.argv[2]
 spark = session("local[2]", {{"spark.local.dir": blocks, "spark.sql.warehouse.dir": blocks}})
 names = spark.range(count).selectExpr("concat('/lake/', lpad(id, 10, '0'), '-0123456789abcdef.snappy.parquet') as path", "id as bytes")
 files = pipeline.discover(spark, names)
-bundles = bundle_units(files, ListedFile, None, None, files.count())
+bundles = Listing.of(files).bundle()
 bundled = bundles.selectExpr("sum(size(units))").collect()[0][0]
 print(json.dumps([bundles.rdd.getNumPartitions(), bundled, sum(1 for _ in rows_of(files, ListedFile))]))
 {_PEAK}spark.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import AddFilter, Apply, Edit, FilterSpec, Inspect, Probe, Verify
+from sbbf_tool import run as run_verb
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.reports.probe import ProbeReport
@@ -23,8 +24,9 @@ from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed,
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
-from sbbf_tool.spark import pipeline
-from sbbf_tool.spark.rows import rows_of
+from sbbf_tool.spark import bundles, pipeline
+from sbbf_tool.spark.runner import Spark
+from sbbf_tool.spark.settled import rows_of
 from support.tables import each
 
 pytestmark = pytest.mark.engines
@@ -99,7 +101,8 @@ def test_a_large_file_is_one_task_whose_threads_use_idle_cores(spark, tmp_path, 
             threads.add(jobs)
             return super().carry(path, given, jobs, progress)
 
-    monkeypatch.setattr(pipeline, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)
+    for module in (pipeline, bundles):
+        monkeypatch.setattr(module, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)
     assert {row.status for row in rows_of(pipeline.run(Count(), pipeline.discover(spark, str(lake))), Row[VerifyReport])} == {"ok"}
     assert threads.value == 2 + min(2, os.cpu_count() or 1)
 
@@ -122,6 +125,23 @@ def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
     spark.read.parquet(str(lake)).createOrReplaceTempView("people")
     assert discover_paths("people", table=True) == paths
     assert discover_paths("people", "region = 'eu'", table=True) == paths[::2]
+
+
+@each("verb, edit", [(Verify(), {}), (AddFilter(FilterSpec("id")), {"edit": EDIT})])
+def test_a_run_over_twenty_files_is_four_stages(spark, tmp_path, verb, edit):
+    """They list the files, distribute them, do the work, and bring the rows to the driver."""
+    lake = small_files(tmp_path / "lake", 20)
+    context, group = spark.sparkContext, f"stages of {verb.name}"
+    context.setJobGroup(group, "")
+    try:
+        rows = run_verb(verb, lake, on=Spark(), **edit)
+        assert rows.files == {"ok": 20} if edit else [row.status for row in rows] == ["ok"] * 20
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    tracker = context.statusTracker()
+    stages = [tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds]
+    assert sum(stage is not None and stage.numCompletedTasks > 0 for stage in stages) == 4
 
 
 def test_paths_that_cannot_be_listed(spark, tmp_path):

@@ -98,10 +98,11 @@ def failing_function(kind: str):
 )
 def test_errors_of_workers(spark, kind, words):
     from sbbf_tool.reports.rows import ListedFile
-    from sbbf_tool.spark.rows import ddl_of, map_in_arrow, materialize
+    from sbbf_tool.spark.rows import ddl_of, map_in_arrow
+    from sbbf_tool.spark.settled import collect_few
 
     with pytest.raises(SbbfError) as error:
-        materialize(map_in_arrow(spark.range(1), failing_function(kind), ddl_of(ListedFile)), ListedFile)
+        collect_few(map_in_arrow(spark.range(1), failing_function(kind), ddl_of(ListedFile)))
     message = str(error.value)
     assert "\n" not in message
     assert [word for word in words if word not in message] == []

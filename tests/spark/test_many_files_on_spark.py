@@ -8,14 +8,15 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.verbs.add_filter import AddReport
-from sbbf_tool.verbs.inspect import InspectReport
 from support.lakes import assert_has_filters, digests, linked_files, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool import AddFilter, Edit, FilterSpec, Inspect
-from sbbf_tool.spark import pipeline, settled
-from sbbf_tool.spark.rows import bundle_units, rows_of
+from sbbf_tool import run as run_verb
+from sbbf_tool.spark import bundles, pipeline, settled
+from sbbf_tool.spark.runner import Spark
+from sbbf_tool.spark.settled import rows_of
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 
@@ -27,7 +28,8 @@ PER_TASK = 3
 @pytest.fixture
 def low_limits(monkeypatch):
     monkeypatch.setattr(settled, "MOST_ON_DRIVER", ON_DRIVER)
-    monkeypatch.setattr(settled, "FILES_PER_TASK", PER_TASK)
+    for module in (bundles, settled):
+        monkeypatch.setattr(module, "FILES_PER_TASK", PER_TASK)
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkey
 
     monkeypatch.setattr(frame_type, "toLocalIterator", lose_the_last)
     with pytest.raises(SbbfError, match="Spark returned only"):
-        list(rows_of(pipeline.run(Inspect(), pipeline.discover(spark, str(lake))), Row[InspectReport]))
+        list(run_verb(Inspect(), lake, on=Spark()))
     code = run(["check", str(lake), "--quick", "--runner", "spark"])
     printed = capsys.readouterr()
     assert code not in (0, 1)
@@ -83,8 +85,8 @@ def test_a_generated_listing_is_counted_and_divided_on_the_cluster(spark, monkey
     monkeypatch.setattr(settled, "MOST_ON_DRIVER", 500)
     names = spark.range(count).selectExpr("concat('file:/lake/', lpad(id, 9, '0'), '.parquet') as path", "id as bytes")
     files = pipeline.discover(spark, names)
-    bundles = bundle_units(files, ListedFile, "bytes", None, files.count())
-    assert bundles.rdd.getNumPartitions() == count // settled.FILES_PER_TASK
-    assert bundles.selectExpr("sum(size(units))").collect()[0][0] == count
+    frame = bundles.Listing.of(files).bundle(by_bytes=True)
+    assert frame.rdd.getNumPartitions() == count // bundles.FILES_PER_TASK
+    assert frame.selectExpr("sum(size(units))").collect()[0][0] == count
     assert max(rows_to_driver) <= 501
     assert sum(1 for _ in rows_of(files, ListedFile)) == count

@@ -1,0 +1,120 @@
+"""Bundles of files: the units of work of a run, as rows that Spark distributes to tasks."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.reports.arrow import schema_of
+from sbbf_tool.reports.rows import ListedFile
+from sbbf_tool.running.pack import TASK_COST, pack
+from sbbf_tool.spark.arrow_frames import frame_of_arrow
+from sbbf_tool.spark.causes import convert_errors
+from sbbf_tool.spark.interrupts import wait_for
+from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow, type_name, with_usual_types
+from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.settled import FILES_PER_TASK, collect_few, keep_on_cluster
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_BUNDLE_COST = 8 << 20
+"""Cost per bundle of files, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
+_TASKS_A_CORE = 4
+_MOST_TASKS = 1_000
+"""Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a sample of 100 paths per task, which it
+collects on the driver: with 10,000 tasks, the default memory of a driver is not enough.
+"""
+
+
+class Size(NamedTuple):
+    """Figures of a listing."""
+
+    rows: int
+    files: int
+    """The rows without those that are skipped."""
+    bytes: int
+    """The sum of the known lengths of these files."""
+    large: int
+    """Number of files that cost more than one task."""
+
+
+class Listing:
+    """The files of a run (`ListedFile`): a table on the driver if they are few, otherwise a frame on the cluster."""
+
+    def __init__(self, spark: SparkSession, files: pa.Table | DataFrame) -> None:
+        self.spark = spark
+        self._files = files
+        self.size = self._measure()
+
+    @classmethod
+    def of(cls, frame: DataFrame, *, keep: bool = False) -> Listing:
+        """Compute the rows of a listing. Above 100,000, `keep` those that a frame would not find again as they are now."""
+        few = collect_few(frame)
+        if few is not None:
+            return cls(frame.sparkSession, few)
+        return cls(frame.sparkSession, keep_on_cluster(frame) if keep else frame)
+
+    def frame(self) -> DataFrame:
+        """Return the listing as a DataFrame."""
+        import pyarrow as pa
+
+        return frame_of_arrow(self.spark, self._files, ddl_of(ListedFile)) if isinstance(self._files, pa.Table) else self._files
+
+    def _measure(self) -> Size:
+        import pyarrow as pa
+
+        if isinstance(self._files, pa.Table):
+            columns = (self._files[name].to_pylist() for name in ("bytes", "skipped"))
+            sizes = [size for size, skipped in zip(*columns, strict=True) if skipped is None]
+            known = [size for size in sizes if size is not None]
+            return Size(self._files.num_rows, len(sizes), sum(known), sum(size > TASK_COST for size in known))
+        from pyspark.sql.functions import coalesce, col, count, lit, when
+        from pyspark.sql.functions import sum as total
+
+        is_file = col("skipped").isNull()
+        size = when(is_file, col("bytes"))
+        sums = self._files.agg(count(lit(1)), count(when(is_file, 1)), coalesce(total(size), lit(0)), count(when(size > TASK_COST, 1)))
+        with convert_errors(), quiet_about_pandas():
+            return Size(*wait_for(self.spark, sums.collect)[0])
+
+    def bundle(self, tasks: int | None = None, *, by_bytes: bool = False) -> DataFrame:
+        """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to `tasks` tasks.
+
+        If None, there are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at most. Bundles are made by the
+        lengths of files, or by their number alone. The driver sorts and bundles few files; of many, each task gets a range of the paths, so
+        that few tasks work in the same folder. If an executor is lost, the same files are bundled in the same way again.
+        """
+        import pyarrow as pa
+
+        fields = list(schema_of(ListedFile))
+        names = [field.name for field in fields]
+        schema = f"units array<struct<{', '.join(f'`{field.name}`: {type_name(field.type)}' for field in fields)}>>"
+
+        def bundle(batches: Batches) -> Batches:
+            import pyarrow as pa
+
+            for batch in batches:
+                costs = batch.column("bytes").to_pylist() if by_bytes else [0] * batch.num_rows
+                ends = accumulate(map(len, pack(costs, lambda size: size or 0, _BUNDLE_COST)), initial=0)
+                units = pa.StructArray.from_arrays(batch.columns, fields=fields)
+                yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
+
+        num_tasks = tasks or max(_TASKS_A_CORE * cores_of(self.spark), min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS))
+        if not isinstance(self._files, pa.Table):
+            ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
+            return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
+        batches = self._files.select(names).sort_by("path").combine_chunks().to_batches()
+        bundles = pa.Table.from_batches(bundle(map(with_usual_types, batches)), pa.schema([("units", pa.list_(pa.struct(fields)))]))
+        return frame_of_arrow(self.spark, bundles, schema).repartition(min(num_tasks, max(1, bundles.num_rows)))
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return the number of tasks that the cluster runs concurrently, as far as Spark knows now."""
+    from pyspark.sql.functions import spark_partition_id
+
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # a client of Spark Connect has no context; it raises errors of several kinds
+        return int(spark.range(10_000).select(spark_partition_id()).distinct().count())
