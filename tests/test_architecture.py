@@ -43,7 +43,7 @@ BUDGETS = {
     "editing": 810,
     "verbs": 3_200,
     "running": 2_270,
-    "spark": 1_990,
+    "spark": 1_930,
     "cli": 6_190,
     "avro": 380,
     "paimon": 5_390,

@@ -3,7 +3,7 @@
     SELECT f.* FROM files, LATERAL sbbf_filters(files.path) AS f
     SELECT path FROM files WHERE sbbf_may_contain(path, 'user_id', 42)
 
-They only read: Spark calls a function again at each action, and for each task that it retries or duplicates. `pipeline.add_filters` writes.
+They only read: Spark calls a function again at each action, and for each task that it retries or duplicates. `sbbf_tool.spark.run` writes.
 Tasks call them, so executors need this package. A path is a file, a folder or a glob; relative paths are those of the executor.
 """
 

@@ -1,4 +1,4 @@
-"""DataFrames of files (`ListedFile`) for the stages of `pipeline`."""
+"""DataFrames of files (`ListedFile`) for `pipeline`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Verbs for a whole lake with Spark: list the files, then carry a verb to each.
 
-    from sbbf_tool.spark import pipeline
+    from sbbf_tool.spark import discover, run
 
-    files = pipeline.discover(spark, "/lake/events", where="dt >= '2026-01-01'", links=True)
-    outcomes = pipeline.run(AddFilter(FilterSpec("user_id")), files, edit=Edit(in_place=True))
+    files = discover(spark, "/lake/events", where="dt >= '2026-01-01'", links=True)
+    outcomes = run(AddFilter(FilterSpec("user_id")), files, edit=Edit(in_place=True))
 
 Each step returns a DataFrame with one row per file, whose columns are the fields of a dataclass; you can inspect, filter and save it before
 the next step. What only reads is lazy, as Spark's transformations are. What changes files is eager, as Spark's writes are: it does the work

@@ -1,4 +1,4 @@
-"""Spark as a runner of the commands, with the stages of `pipeline`."""
+"""Spark as a runner of the commands and of `sbbf_tool.run`: it carries a verb as `pipeline` does, and iterates over the rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
-from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.bundles import Listing
 from sbbf_tool.spark.causes import quiet_accumulators, quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
 from sbbf_tool.spark.listing import list_names, table_of
+from sbbf_tool.spark.pipeline import map_work
 from sbbf_tool.spark.progress import Tally, update_progress
 from sbbf_tool.spark.session import is_connect, session
 from sbbf_tool.spark.settled import rows_of, stream_rows
@@ -98,7 +98,7 @@ class Spark:
         if progress is not None:
             progress.total = listing.size[1:3]
         with update_progress(tally, progress):
-            packs = pipeline.map_work(listing, work, tally=tally, packs=True)
+            packs = map_work(listing, work, tally=tally, packs=True)
             for row in stream_rows(packs, work.row, listing.size.rows):
                 if tally is None and progress is not None:
                     progress.finish_file()

@@ -149,7 +149,7 @@ def describe_missing_data_sources() -> str | None:
         return None
     return (
         f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use the functions of SQL or "
-        "sbbf_tool.spark.pipeline"
+        "sbbf_tool.spark.run"
     )
 
 

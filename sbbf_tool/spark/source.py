@@ -81,7 +81,7 @@ class SbbfDataSource(DataSource):
         return _Reader(request, tuple(names[name.lower()] for name in schema.fieldNames()))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        raise UsageError("sbbf cannot be written, only read", hint=f"{VIEW}, or add filters with `sbbf_tool.spark.pipeline`")
+        raise UsageError("sbbf cannot be written, only read", hint=f"{VIEW}, or add filters with `sbbf_tool.spark.run`")
 
     def _request(self) -> ReadRequest:
         request = parse_options(self.options)
