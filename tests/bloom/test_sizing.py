@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.bloom import kernels, sizing
+from sbbf_tool.bloom.block_bits import count_blocks_by_bits, expect_blocks_by_bits
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from support.tables import each
@@ -97,3 +98,13 @@ def test_the_fill_ratio_estimates_the_count(num_blocks: int, per_block: float) -
     ndv = round(num_blocks * per_block)
     estimate = build(32 * num_blocks, ndv).estimated_ndv
     assert estimate == pytest.approx(ndv, rel=0.04 if per_block > 100 else 5 * 0.09 / math.sqrt(num_blocks))
+
+
+@each("per_block", [0.2, 1, 8, 25, 100])
+def test_blocks_have_as_many_bits_as_expected(per_block: float) -> None:
+    num_blocks = 1 << 14
+    ndv = round(num_blocks * per_block)
+    expected = expect_blocks_by_bits(num_blocks, ndv)
+    difference = [abs(number - share) for number, share in zip(count_blocks_by_bits(build(32 * num_blocks, ndv)), expected, strict=True)]
+    assert sum(expected) == pytest.approx(num_blocks, rel=1e-3)
+    assert sum(difference) / num_blocks < 0.12

@@ -116,6 +116,14 @@ def test_a_block_chosen_by_a_remainder():
     assert "remainder" in explanation.explanation
 
 
+@each("divisor", [2, 4, 8, 16])
+def test_a_header_that_states_more_blocks_than_the_filter_was_built_with(divisor: int):
+    words = [f"word {n}".encode() for n in range(40)]
+    bloom = BloomFilter(bytearray(bloom_of(words, 16 * BLOCK_BYTES).bitset) + bytes((divisor - 1) * 16 * BLOCK_BYTES))
+    explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    assert explanation == (BLOCK, f"the header states {divisor} times the bytes that the filter was built with")
+
+
 def test_luck_is_no_explanation():
     """In a filter that is nearly full, everything is found under every hypothesis, one missed value more than another by chance."""
     rng = random.Random(6)

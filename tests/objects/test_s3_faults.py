@@ -84,6 +84,7 @@ def test_an_abort_that_fails_is_in_the_hint(bucket):
     with pytest.raises(WriteError, match="an unfinished upload remains"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.unfinished() == ["large.parquet"]
+    assert bucket.proxy.count("AbortMultipartUpload") == 3
 
 
 @pytest.mark.parametrize("step", ["CreateMultipartUpload", "UploadPartCopy", "ListParts", "PutObject"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,13 @@ class TestAdd:
                 add_filters(path, "id", max_bytes=64, **target)
         assert path.read_bytes() == old
         assert not (tmp_path / "out.parquet").exists()
+
+    def test_a_filter_is_saturated_above_ten_times_its_target(self, tmp_path: Path):
+        path = tmp_path / "few.parquet"
+        for values, written in ((198, True), (206, False)):  # with an FPP of 0.63 and 0.70
+            pq.write_table(pa.table({"id": range(values)}), path)
+            with nullcontext() if written else pytest.raises(RefusedError, match="left out"):
+                add_filters(path, ["id"], fpp=0.065, max_bytes=64, in_place=True)
 
 
 class TestOtherVerbs:

@@ -155,6 +155,7 @@ def test_older_files_know_columns_by_older_names_and_types(new_table: NewTable) 
 
     assert probe_answers("renamed", "a", "b", "c") == {"old": [True, False, False], "new": [False, True, False]}
     assert probe_answers("n", "1", "2", str(2**40)) == {"old": [True, False, True], "new": [False, True, False]}
+    assert probe_answers("n", *map(str, (2**31 - 1, 2**31, -(2**31), -(2**31) - 1)))["old"] == [False, True, False, True]
     assert probe_answers("v", "nowhere") == {"old": [True], "new": [False]}
     assert probe_answers("extra", "nowhere") == {"old": [True], "new": [False]}
     assert probe_answers("s", "5") == {"old": [True], "new": [True]}
