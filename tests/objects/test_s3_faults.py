@@ -77,16 +77,6 @@ def test_a_put_that_fails_leaves_the_old_object(bucket, answer):
     assert bucket.get("small.parquet") == small()
 
 
-def test_an_abort_that_fails_is_in_the_hint(bucket):
-    url = bucket.put("large.parquet", large())
-    part, abort = of("UploadPart", 500), of("AbortMultipartUpload", 500)
-    bucket.proxy.fault = lambda exchange: part(exchange) or abort(exchange)
-    with pytest.raises(WriteError, match="an unfinished upload remains"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert bucket.unfinished() == ["large.parquet"]
-    assert bucket.proxy.count("AbortMultipartUpload") == 3
-
-
 @pytest.mark.parametrize("step", ["CreateMultipartUpload", "UploadPartCopy", "ListParts", "PutObject"])
 def test_an_object_that_changes_meanwhile_keeps_the_change(bucket, step):
     data, theirs = (small(), small(600)) if step == "PutObject" else (large(), large()[:-1000] + bytes(1000))

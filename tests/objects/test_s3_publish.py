@@ -9,7 +9,7 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
 from support.large_files import ABSENT, PRESENT, large, small
 from support.tables import each
 
@@ -132,6 +132,15 @@ def test_files_of_tables_are_refused(bucket):
         with pytest.raises(RefusedError, match=f"(?i)belongs to an? {name} table"):
             sbbf_tool.add_filters(url, ["id"], in_place=True)
         sbbf_tool.add_filters(url, ["id"], in_place=True, allow_table_files=True)
+
+
+def test_an_abort_that_fails_is_in_the_hint(bucket):
+    url = bucket.put("large.parquet", large())
+    bucket.proxy.fault = lambda exchange: 500 if exchange.operation in ("UploadPart", "AbortMultipartUpload") else None
+    with pytest.raises(WriteError, match="an unfinished upload remains"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert bucket.unfinished() == ["large.parquet"]
+    assert bucket.proxy.count("AbortMultipartUpload") == 3
 
 
 def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):

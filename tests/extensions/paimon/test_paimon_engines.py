@@ -1,36 +1,113 @@
-"""Paimon's Java library and pypaimon-rust write tables of many shapes, and use the indexes added to them."""
+"""Paimon's Java library 0.9.0 writes tables of many shapes, and uses the indexes added to them.
+
+The jar is inside the source distribution of pypaimon 0.2.0; its Hadoop classes are in the jars PySpark bundles. SBBF_PAIMON_JAR names it
+where it is already.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import shutil
+import subprocess
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-import numpy as np
 import pytest
 
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.file_index import find_index
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
+from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
+from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.publish import publish
 from sbbf_tool.extensions.paimon.table import Table, open_table
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table
-from sbbf_tool.extensions.paimon.verbs.probe import probe_container, probe_paimon
+from sbbf_tool.extensions.paimon.verbs.probe import probe_container
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
-from support.environments import NotInstallableError
-from support.paimon_engines import PaimonJava, run_rust, rust_python
+from support.environments import NotInstallableError, install, run
 
 pytestmark = [pytest.mark.nightly, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
+
+JAVA_SOURCE = Path(__file__).with_name("PaimonOracle.java")
+_HADOOP = ("hadoop-client-api-", "hadoop-client-runtime-", "slf4j-api-", "jcl-over-slf4j-")
+
+
+class PaimonJava:
+    """Paimon's Java library behind a pipe; see PaimonOracle.java for what it answers."""
+
+    def __init__(self, scratch: Path) -> None:
+        class_path = os.pathsep.join([str(_jar()), *_hadoop_jars(), str(scratch)])
+        if not shutil.which("javac"):
+            raise NotInstallableError("paimon-java cannot be compiled: there is no Java compiler")
+        run("PaimonOracle", "javac", "-cp", class_path, "-d", str(scratch), str(JAVA_SOURCE))
+        self._process = subprocess.Popen(
+            ["java", "-Duser.timezone=UTC", "-cp", class_path, "PaimonOracle"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+        )
+
+    def ask(self, *fields: str) -> list[str]:
+        """Send one command; return the fields of its answer. Raises AssertionError with the exception of Java."""
+        question: IO[str] | None = self._process.stdin
+        answer: IO[str] | None = self._process.stdout
+        assert question is not None
+        assert answer is not None
+        question.write("\t".join(fields) + "\n")
+        question.flush()
+        state, *rest = answer.readline().rstrip("\n").split("\t")
+        assert state == "ok", f"{fields}: {rest}"
+        return rest
+
+    def query(self, table: Path, column: str, literal: str) -> tuple[set[str], set[int], set[int]]:
+        """Return the planned data files, the ids of the rows that were read, and the ids of the matching rows."""
+        planned_files, files_read, passed = (text.strip("[]") for text in self.ask("query", str(table), column, literal))
+        return set(planned_files.split(", ")) - {""}, *(
+            ({int(number) for number in text.split(", ") if number}) for text in (files_read, passed)
+        )
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process.wait(timeout=60)
+
+
+def _jar() -> Path:
+    if path := os.environ.get("SBBF_PAIMON_JAR"):
+        return Path(path)
+    return next(install("paimon-java-0.9.0", _download_jar).glob("*.jar"))
+
+
+def _download_jar(folder: Path) -> None:
+    options = ("-q", "--no-deps", "--no-binary", ":all:")
+    run("pypaimon 0.2.0", sys.executable, "-m", "pip", "download", *options, "pypaimon==0.2.0", "-d", str(folder))
+    with tarfile.open(next(folder.glob("pypaimon-0.2.0.tar.gz"))) as archive:
+        for member in archive:
+            if member.name.endswith(".jar"):
+                member.name = Path(member.name).name
+                archive.extract(member, folder, filter="data")
+
+
+def _hadoop_jars() -> list[str]:
+    spark = importlib.util.find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        raise NotInstallableError("paimon-java cannot run: PySpark, whose jars have the Hadoop classes it needs, is not installed")
+    jars = Path(spark.origin).parent / "jars"
+    return [str(path) for path in sorted(jars.glob("*.jar")) if path.name.startswith(_HADOOP)]
 
 
 @pytest.fixture(scope="module")
@@ -201,76 +278,3 @@ def _add_anyway(path: Path) -> None:
     table = open_table(LocalFolders(), str(path))
     additions = [IndexChange(live.entry, b"", None) for live in table.live_files]
     publish(LocalFolders(), str(path), additions)
-
-
-INDEXED = ("in_file", "embedded", "partitioned", "tracked", "elsewhere", "moved")
-PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")
-
-
-@pytest.fixture(scope="module")
-def rust_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        rust_python()
-    except NotInstallableError as error:
-        pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("rust")
-    outside = folder / "outside"
-    outside.mkdir()
-    tables = run_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
-    assert tables == [*INDEXED, *PLAIN]
-    return folder / "wh"
-
-
-@pytest.mark.parametrize("name", INDEXED)
-def test_its_indexes_are_ours_byte_for_byte(rust_tables: Path, name: str) -> None:
-    table = open_table(LocalFolders(), str(rust_tables / "fx.db" / name), allow_outside=True)
-    assert sum(live.file.row_count for live in table.live_files) == 60
-    report = verify_table(table)
-    assert not report.has_false_negatives
-    assert not report.problems
-    assert not inspect_table(table).errors
-    for live in table.live_files:
-        container = find_index(table.files, live).container
-        assert container is not None
-        assert len(container.indexes) == 13
-        for column, kinds in container.indexes.items():
-            request = parse_bloom_columns(table.schema.options)[column]
-            rebuilt = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
-            assert rebuilt == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_indexes_added_to_its_tables_keep_every_row(rust_tables: Path, tmp_path: Path, name: str) -> None:
-    copy = tmp_path / "wh" / "fx.db" / name
-    shutil.copytree(rust_tables / "fx.db" / name, copy)
-    report = add_paimon_index(str(copy), [IndexRequest(column) for column in ("s", "n", "ts9", "é😀")])
-    assert not report.skipped
-    assert report.snapshot_after == 3
-    queries = [f"SELECT id FROM p.fx.{name} WHERE s = 'value {at}'" for at in (1, 2, 40, 41, 99)]
-    queries += [f"SELECT id FROM p.fx.{name} WHERE n = {at * 1000 - 20}" for at in (0, 7, 99)]
-    queries += [f"SELECT count(*), sum(id), count(DISTINCT s), sum(n) FROM p.fx.{name}", f"SELECT id FROM p.fx.{name} WHERE \"é😀\" = 'x7'"]
-    before = run_rust(command="query", warehouse=str(rust_tables), queries=queries)
-    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
-    assert before[0] == [["1"]]
-    assert probe_paimon(str(copy), "s", ["value 40"], allow_outside=True).skipped
-    for _ in range(2):
-        assert remove_paimon_index(str(copy)).removed_indexes
-        assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
-        add_paimon_index(str(copy), [IndexRequest("s")])
-        assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=queries) == before
-
-
-@pytest.mark.parametrize("place", ["file", "embedded"])
-def test_rust_reads_indexes_where_paimon_publishes_them(rust_tables: Path, tmp_path: Path, place: str) -> None:
-    """An empty filter excludes every value. Once published, it makes the engine lose the row, which shows that the engine queries it."""
-    name = f"plain_{place}"
-    copy = tmp_path / "wh" / "fx.db" / name
-    shutil.copytree(rust_tables / "fx.db" / name, copy)
-    files = LocalFolders()
-    table = open_table(files, str(copy), allow_outside=True)
-    lie = build_container(lay_out({"s": {KIND: build_bloom64(BloomFilter64(np.zeros(9, np.uint8), 3))}}))
-    lies = [IndexChange(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
-    query = [f"SELECT id FROM p.fx.{name} WHERE s = 'value 40'"]
-    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
-    assert publish(files, str(copy), lies) is not None
-    assert run_rust(command="query", warehouse=str(tmp_path / "wh"), queries=query) == [[]]
