@@ -25,11 +25,12 @@ from sbbf_tool.rules.check_policy import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs
 from sbbf_tool.rules.rule import Limits as Limits
-from sbbf_tool.running.advise import advise as advise
 from sbbf_tool.running.run import Summary as Summary
+from sbbf_tool.running.run import advise as advise
 from sbbf_tool.running.run import run as run
 from sbbf_tool.verbs.add_filter import AddFilter as AddFilter
 from sbbf_tool.verbs.add_filter import add_filters as add_filters
+from sbbf_tool.verbs.advise import Advise as Advise
 from sbbf_tool.verbs.apply import Apply as Apply
 from sbbf_tool.verbs.apply import apply as apply
 from sbbf_tool.verbs.check import Check as Check

@@ -114,23 +114,16 @@ def command(
 
 def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Fix | None:
     """Return the change that adds the filters for the columns that deserve one; None if no column does."""
-    from sbbf_tool.running.advise import advise_files
+    from sbbf_tool.running.work import Work
+    from sbbf_tool.verbs.advise import Advise
 
-    table_files = None if files.table is None else files.selection.table_files()
     with show_progress("counting distinct values"):
-        report = advise_files(
-            files.rows,
-            tuple(files.names),
-            fpp=fpp,
-            keys=files.keys,
-            max_page_bytes=max_page_bytes,
-            table_files=table_files,
-            jobs=files.jobs,
-        )
+        report = files.combine(Work(Advise(fpp=fpp), keys=files.keys, max_page_bytes=max_page_bytes))
     for column in report.columns if report.fix is not None else ():
         if column.verdict == "add":
             render.note(f"{column.column}: {column.reason}")
-    return report.fix
+    fix: Fix | None = report.fix
+    return fix
 
 
 _KINDS = {"weaker": "column_chunks_weaker", "too large": "column_chunks_too_large", "broken": "column_chunks_broken"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
@@ -14,6 +16,9 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
+
+if TYPE_CHECKING:
+    from sbbf_tool.verbs.advise import AdviceReport
 
 WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", *named("writers"), "sbbf")
 
@@ -62,27 +67,15 @@ def command(
     columns that they use are recommended. Without queries, floating-point measures, decimal fractions, points in time and documents are
     left out unless --all-types is given.
     """
-    from sbbf_tool.running.advise import advise_files
+    from sbbf_tool.running.work import Work
+    from sbbf_tool.verbs.advise import Advise
 
     if emit is not None:
         ensure_text(outputs)
-    names = tuple(files.names)
-    all_queries = [*queries, *read_queries(queries_file)]
+    verb = Advise([*queries, *read_queries(queries_file)], fpp, engines, all_types, emit)
     with limit_complaints(files.most_files):
         with show_progress("counting distinct values"):
-            report = advise_files(
-                files.rows,
-                names,
-                queries=all_queries,
-                fpp=fpp,
-                engine_names=engines,
-                all_types=all_types,
-                emit=emit,
-                jobs=files.jobs,
-                keys=files.keys,
-                max_page_bytes=max_page_bytes,
-                table_files=None if files.table is None else files.selection.table_files(),
-            )
+            report: AdviceReport = files.combine(Work(verb, keys=files.keys, max_page_bytes=max_page_bytes))
         if not report.files and files.where is not None:
             raise UnreadableError(NO_PARTITION)
         return show_report(report, files.where, outputs)

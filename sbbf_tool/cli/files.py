@@ -241,6 +241,10 @@ class Files:
                 run = IncrementalRunner(runner, self.state).run
             yield from run(self.selection, work) if self.table_change is None else self.table_change.rows(run, work)
 
+    def combine(self, work: Work[Any]) -> Any:
+        """Return the answer of a verb about all files together."""
+        return work.combine(self.rows(work), self.selection, self.jobs)
+
     def _listing(self, work: Work[Any]) -> Callable[[], Iterable[ListedFile]] | None:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
         from sbbf_tool.storage.places import is_url

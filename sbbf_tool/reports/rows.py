@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from sbbf_tool.errors import NotApplicableError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+
 Report = TypeVar("Report", covariant=True)
 
 OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
@@ -79,3 +81,12 @@ class Row(Generic[Report]):
     """Whether the file was not opened, because the state of an earlier run has the outcome."""
     error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, metadata={"local": True})
     """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
+
+    def to_error(self) -> SbbfError:
+        """Return the error of a row that is neither `ok` nor `skipped`, or that is not applicable."""
+        if isinstance(self.error, SbbfError):
+            return self.error
+        if (self.reason or "").startswith(NOT_APPLICABLE):
+            return NotApplicableError(self.reason or "", file=self.path)
+        kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
+        return kinds.get(self.exit_code, SbbfError)(self.reason or self.status, file=self.path)

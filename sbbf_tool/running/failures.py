@@ -10,13 +10,10 @@ from sbbf_tool.errors import (
     NothingToDoError,
     RefusedError,
     SbbfError,
-    UnreadableError,
-    UsageError,
-    WriteError,
     describe_unexpected,
 )
 from sbbf_tool.file.table_file import FileName, TableFile
-from sbbf_tool.reports.rows import FAILED, NOT_APPLICABLE, REFUSED, SKIPPED, Row
+from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED
 
 INTERNAL_ERROR = 70
 
@@ -54,11 +51,3 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
 
 def _is_unfit(path: FileName, error: SbbfError) -> bool:
     return isinstance(path, TableFile) and (isinstance(error, NoColumnError) or (isinstance(error, LockedError) and path.run is not None))
-
-
-def error_of(row: Row[object]) -> SbbfError:
-    """Return the error of a row that is neither `ok` nor `skipped`."""
-    if (row.reason or "").startswith(NOT_APPLICABLE):
-        return NotApplicableError(row.reason or "", file=row.path)
-    kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
-    return kinds.get(row.exit_code, SbbfError)(row.reason or row.status, file=row.path)

@@ -3,6 +3,7 @@
 for row in run(Probe("user_id", [42]), "lake/**"):                 reads lazily, in the order of the files
     print(row.path, row.report)
 
+run(Advise(), "lake")                                              returns the answer about all files
 run(AddFilter(spec), "lake", edit=Edit(in_place=True))             works when called, and returns a `Summary`
 
 with run(AddFilter(spec), "lake", edit=Edit(in_place=True), errors="return") as rows:
@@ -19,7 +20,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.targets import ensure_one_way
+from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
@@ -31,7 +34,7 @@ from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import Change, TableChange, find_table, is_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.places import find_single_file
-from sbbf_tool.verbs.verb import Verb
+from sbbf_tool.verbs.verb import Given, Verb
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -40,7 +43,9 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.running.runner import Runner
     from sbbf_tool.running.state import State
-    from sbbf_tool.verbs.verb import ChangingVerb, ReadingVerb
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.verbs.advise import AdviceReport
+    from sbbf_tool.verbs.verb import ChangingVerb, CombiningVerb, ReadingVerb
 
     Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -57,6 +62,7 @@ if TYPE_CHECKING:
 
 
 Report = TypeVar("Report")
+Whole = TypeVar("Whole")
 Changed = TypeVar("Changed", bound="ChangeReport")
 _MOST_ERRORS = 20
 
@@ -75,6 +81,8 @@ class Summary:
     """Files of a table that other commits replaced or removed before this run could."""
 
 
+@overload
+def run(verb: CombiningVerb[Any, Whole], paths: Paths, **options: Unpack[RunOptions]) -> Whole: ...  # type: ignore[overload-overlap]
 @overload
 def run(verb: ReadingVerb[Report], paths: Paths, **options: Unpack[RunOptions]) -> Iterator[Row[Report]]: ...
 @overload
@@ -114,7 +122,7 @@ def run(
     if not verb.changes:
         if errors != "raise":
             raise UsageError("errors is for verbs that change files: a row has the error of its file")
-        return iter(rows)
+        return rows.combine() if verb.combines else iter(rows)
     if errors == "return":
         return rows
     if errors != "raise":
@@ -150,7 +158,7 @@ class Rows(Generic[Report]):
         if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
             raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
         items = as_iterable(paths)
-        names = items if isinstance(items, Iterator) else tuple(map(os.fsdecode, items))
+        names = items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items))
         table = None
         if isinstance(names, tuple):
             if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
@@ -171,6 +179,7 @@ class Rows(Generic[Report]):
                     raise UsageError("an output is for one file", hint="change many in place")
         self._work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
         self._columns = NamedColumns(verb.needs().columns or verb.changed_columns())
+        self._jobs = jobs
         self._runner = LocalRunner(jobs) if on is None else on
         self._state: State | None = None
         if state is not None:
@@ -199,6 +208,10 @@ class Rows(Generic[Report]):
         change = self._change
         done = ((), ()) if change is None else (tuple(change.commits), tuple(change.vanished))
         return Summary(dict(self._counts), tuple(self._errors), *done)
+
+    def combine(self) -> Any:
+        """Return the answer of the verb about all files."""
+        return self._work.combine(self._rows, self._selection, self._jobs)
 
     def __iter__(self) -> Iterator[Row[Report]]:
         return self._rows
@@ -230,3 +243,31 @@ class Rows(Generic[Report]):
                 yield row
         for reason in self._columns.unknown():
             raise UsageError(f"no file has the column: {reason}")
+
+
+def advise(
+    names: Readable | Iterable[Readable],
+    *,
+    where: str | None = None,
+    jobs: int | None = None,
+    queries: Iterable[str] = (),
+    fpp: float = DEFAULT_FPP,
+    engine_names: Iterable[str] = (),
+    all_types: bool = False,
+    emit: str | None = None,
+    keys: KeysLike = None,
+    max_page_bytes: MaxPageBytes = None,
+    filesystem: FileSystemLike | None = None,
+) -> AdviceReport:
+    """Advise on the columns of all these files together; see `Advise`, and `run` for `where` and `jobs`.
+
+    Each of `names` is a file, a folder, a glob or a URL, or there is one table. Open binary files, and paths in a `filesystem` (of pyarrow
+    or fsspec), are files too; then the report has no fix.
+    """
+    from sbbf_tool.verbs.advise import Advise, advise_open
+
+    verb, inputs, key_set = Advise(queries, fpp, engine_names, all_types, emit), list(as_iterable(names)), Keys.of(keys)
+    paths = [os.fsdecode(name) for name in inputs if isinstance(name, str | bytes | os.PathLike)]
+    if filesystem is not None or len(paths) < len(inputs):
+        return advise_open(verb, inputs, filesystem, Given(key_set, max_page_bytes), jobs)
+    return run(verb, paths, where=where, jobs=jobs, keys=key_set, max_page_bytes=max_page_bytes)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.reports.rows import REFUSED, SKIPPED, Row
 from sbbf_tool.running.failures import failure, interrupt_of
+from sbbf_tool.verbs.verb import AllFiles, Given
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.table_file import FileName, TableFiles
+    from sbbf_tool.running.selection import Selection
     from sbbf_tool.verbs.verb import Verb
 
 Report = TypeVar("Report", covariant=True)
@@ -42,8 +44,6 @@ class Work(Generic[Report]):
 
         `table_files` is what the work needs to know of the files, if they belong to a table.
         """
-        from sbbf_tool.verbs.verb import Given
-
         self.verb = verb
         self.needs = verb.needs()
         self.given = Given(keys, max_page_bytes, strict, Reuse(), edit)
@@ -81,6 +81,12 @@ class Work(Generic[Report]):
     def publishes_together(self) -> bool:
         """Whether small files may be published together."""
         return self.needs.together and self.given.edit is not None and self.given.edit.in_place
+
+    def combine(self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None) -> Any:
+        """Return the answer of the verb about all files of a selection, from their rows."""
+        work = self if selection.table is None else self.of_table(selection.table_files())
+        files = AllFiles(selection.name_list(), self.given, jobs, work.file, is_table=selection.table is not None)
+        return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
         """Return the name by which the work opens the file with this path."""

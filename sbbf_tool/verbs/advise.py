@@ -10,11 +10,11 @@ from __future__ import annotations
 import glob
 import os
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.folds import FoldedSize
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
@@ -40,19 +40,18 @@ from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError
-from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
-from sbbf_tool.verbs.verb import ReadingVerb, opt
+from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given, opt
 from sbbf_tool.writers.settings import build_settings, ensure_writer
 from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
@@ -164,37 +163,119 @@ _Key = tuple[str, str]
 """A column's name and type."""
 
 
-class Survey(ReadingVerb[PickledSurvey]):
-    """Read what the footer, the dictionaries and the filters of a file say, for advice on the columns of all files."""
+def _as_queries(queries: Iterable[str | Query]) -> tuple[Query, ...]:
+    return tuple(query if isinstance(query, Query) else parse_query(query) for query in as_iterable(queries))
+
+
+class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
+    """Recommend which columns of all files together deserve a filter: survey each file, then read data of a few row groups.
+
+    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
+    assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
+    out unless `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all known ones).
+    `emit` names a writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there
+    is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has).
+    """
 
     name = "advise"
     report = PickledSurvey
-    queries: Iterable[Query] = opt("The expected queries", default=(), convert=lambda queries: tuple(as_iterable(queries)))
+    queries: Iterable[str | Query] = opt("The expected queries", default=(), convert=_as_queries)
+    fpp: float = opt("Target false-positive rate", default=DEFAULT_FPP)
+    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=partial(as_names, kind="engine"))
+    all_types: bool = opt("Also recommend columns whose type is seldom queried by equality", default=False)
+    emit: str | None = opt("The writer whose settings the report has", default=None)
+
+    def ensure_valid(self) -> None:
+        sizing.ensure_fpp(self.fpp)
+        if self.emit is not None:
+            ensure_writer(self.emit)
 
     def on(self, file: ParquetFile) -> PickledSurvey:
-        return PickledSurvey(pickle.dumps(survey(file, tuple(self.queries))))
+        return PickledSurvey(pickle.dumps(survey(file, _as_queries(self.queries))))
+
+    def combine(self, rows: Iterable[Row[PickledSurvey]], files: AllFiles) -> AdviceReport:
+        fpp, queries, engines, keys = self.fpp, _as_queries(self.queries), tuple(self.engine_names), Keys.of(files.given.keys)
+        summary = Surveys(files.names, _surveys(rows), queries, fpp)
+        totals_by_column = summary.totals
+        users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
+        shares = {key: _estimate_share(totals, summary.counts) for key, totals in totals_by_column.items()}
+        reasons: dict[_Key, str | None] = {}
+        left_out: set[_Key] = set()
+        for key, totals in totals_by_column.items():
+            remaining = shares[key] * totals.row_groups
+            if queries and not any(totals.column.name in counts.row_groups_by_column for counts in summary.counts):
+                reasons[key] = NO_QUERY
+            else:
+                reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
+            if reasons[key] is None and not queries and not self.all_types and (reason := explain_rarity(totals)) is not None:
+                reasons[key] = reason
+                left_out.add(key)
+        candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}
+        sample_files = sorted({path for totals in candidates.values() for path in totals.sample_files.items})
+        for path in sample_files:
+            try:
+                chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
+                summary.unreadable += sample(files.open_by(path), chosen_totals, keys, files.given.max_page_bytes, files.jobs)
+            except OversizedPageError as error:
+                if summary.files == 1:
+                    raise
+                summary.unreadable.append(error)
+        columns = {}
+        for key, totals in totals_by_column.items():
+            lookup = estimate_lookup(totals, shares[key])
+            reason = reasons[key] or judge_with_data(totals, lookup, fpp)
+            cautions = list_cautions(totals, users[key][0], engines) if reason is None else ()
+            verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
+            columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
+        paths = tuple(map(redact, files.names))
+        names = paths if files.is_table else tuple(map(_pattern, paths))
+        fix = build_fix(paths, columns, totals_by_column, fpp, keys.path if keys is not None else None)
+        query_advice = tuple(_build_query_advice(query, counts, fix, fpp) for query, counts in zip(queries, summary.counts, strict=True))
+        return AdviceReport(
+            paths=paths,
+            files=summary.files,
+            row_groups=summary.row_groups,
+            bytes=summary.bytes,
+            fpp=fpp,
+            columns=tuple(columns.values()),
+            queries=query_advice,
+            sampled_files=tuple(map(redact, sample_files)),
+            fix=fix if files.have_names else None,
+            unreadable=tuple(map(str, summary.unreadable)),
+            filter_sizes=tuple(
+                ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
+                for totals in totals_by_column.values()
+                if (sizes := tuple(totals.folds.sizes()))
+            ),
+            emit=None if self.emit is None else build_settings(self.emit, _request(names, columns, summary, fpp)),
+            exit_code=max((error.exit_code for error in summary.unreadable), default=0),
+        )
+
+
+def _surveys(rows: Iterable[Row[PickledSurvey]]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:
+    """Yield each path with its survey, or with the error that prevented it. Links are left out."""
+    for row in rows:
+        if row.reason not in (LINK, *LEFT_OUT):
+            yield row.path, row.to_error() if row.report is None else pickle.loads(row.report.survey)
 
 
 def advise_open(
-    inputs: Iterable[Readable],
-    filesystem: FileSystemLike | None,
-    *,
-    queries: Iterable[str] = (),
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
-    **options: Any,
+    verb: Advise, inputs: Iterable[Readable], filesystem: FileSystemLike | None, given: Given, jobs: int | None = None
 ) -> AdviceReport:
-    """Advise on open files, or on files of a file system object, in this process; see `running.advise`."""
+    """Advise on open files, or on files of a file system object, in this process. The report has no fix for files without a name."""
     inputs = list(inputs)
-    paths = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
-    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
-    key_set, limit = Keys.of(keys), max_page_bytes
-    files = chain.from_iterable(parquet_inputs(name, filesystem) for name in inputs)
     unnamed: dict[str, Readable | FileIn] = {}
-    surveys = (
-        (path if isinstance(path, str) else _label(path, unnamed), _survey_file(path, parsed_queries, key_set, limit)) for path in files
-    )
-    return advise_on_surveys(paths, surveys, queries=parsed_queries, keys=key_set, limit=limit, unnamed=unnamed, **options)
+
+    def rows() -> Iterator[Row[PickledSurvey]]:
+        for file in chain.from_iterable(parquet_inputs(name, filesystem) for name in inputs):
+            label = file if isinstance(file, str) else _label(file, unnamed)
+            try:
+                yield Row(label, OK, report=verb.carry(file, given))
+            except SbbfError as error:
+                yield Row(label, FAILED, exit_code=error.exit_code, error=error)
+
+    names = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
+    return verb.combine(rows(), AllFiles(names, given, jobs, lambda path: unnamed.get(path, path), have_names=False))
 
 
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
@@ -203,98 +284,6 @@ def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> st
     label = name if name not in unnamed else f"{name} {len(unnamed) + 1}"
     unnamed[label] = file
     return label
-
-
-def _survey_file(path: Readable | FileIn, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
-    try:
-        with ParquetFile.open(path, keys, limit) as file:
-            return survey(file, queries)
-    except SbbfError as error:
-        return error
-
-
-def advise_on_surveys(
-    paths: tuple[str, ...],
-    surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
-    *,
-    queries: Iterable[Query],
-    fpp: float | None = None,
-    engine_names: Iterable[str],
-    keys: Keys | None = None,
-    limit: MaxPageBytes = None,
-    unnamed: Mapping[str, Readable | FileIn] = MappingProxyType({}),
-    open_by: Callable[[str], Readable] = str,
-    all_types: bool = False,
-    emit: str | None = None,
-    jobs: int | None = None,
-    is_table: bool = False,
-) -> AdviceReport:
-    """Advise on files that were surveyed elsewhere with the same queries.
-
-    `paths` are the arguments that named the files.
-
-    Some of the files are opened again here to count distinct values; `unnamed` has those that cannot be opened by name, and `open_by`
-    returns what to open for the path of another.
-    """
-    queries, engines = tuple(queries), as_names(engine_names, "engine")
-    fpp = DEFAULT_FPP if fpp is None else fpp
-    sizing.ensure_fpp(fpp)
-    if emit is not None:
-        ensure_writer(emit)
-    summary = Surveys(paths, surveys, queries, fpp)
-    totals_by_column = summary.totals
-    users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
-    shares = {key: _estimate_share(totals, summary.counts) for key, totals in totals_by_column.items()}
-    reasons: dict[_Key, str | None] = {}
-    left_out: set[_Key] = set()
-    for key, totals in totals_by_column.items():
-        remaining = shares[key] * totals.row_groups
-        if queries and not any(totals.column.name in counts.row_groups_by_column for counts in summary.counts):
-            reasons[key] = NO_QUERY
-        else:
-            reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
-        if reasons[key] is None and not queries and not all_types and (reason := explain_rarity(totals)) is not None:
-            reasons[key] = reason
-            left_out.add(key)
-    candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}
-    sample_files = sorted({path for totals in candidates.values() for path in totals.sample_files.items})
-    for path in sample_files:
-        try:
-            chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
-            summary.unreadable += sample(unnamed.get(path) or open_by(path), chosen_totals, keys, limit, jobs)
-        except OversizedPageError as error:
-            if summary.files == 1:
-                raise
-            summary.unreadable.append(error)
-    columns = {}
-    for key, totals in totals_by_column.items():
-        lookup = estimate_lookup(totals, shares[key])
-        reason = reasons[key] or judge_with_data(totals, lookup, fpp)
-        cautions = list_cautions(totals, users[key][0], engines) if reason is None else ()
-        verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
-        columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
-    names = tuple(map(redact, paths)) if is_table else tuple(_pattern(redact(path)) for path in paths)
-    fix = build_fix(tuple(map(redact, paths)), columns, totals_by_column, fpp, keys.path if keys is not None else None)
-    query_advice = tuple(_build_query_advice(query, counts, fix, fpp) for query, counts in zip(queries, summary.counts, strict=True))
-    return AdviceReport(
-        paths=tuple(map(redact, paths)),
-        files=summary.files,
-        row_groups=summary.row_groups,
-        bytes=summary.bytes,
-        fpp=fpp,
-        columns=tuple(columns.values()),
-        queries=query_advice,
-        sampled_files=tuple(map(redact, sample_files)),
-        fix=None if unnamed else fix,
-        unreadable=tuple(map(str, summary.unreadable)),
-        filter_sizes=tuple(
-            ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
-            for totals in totals_by_column.values()
-            if (sizes := tuple(totals.folds.sizes()))
-        ),
-        emit=None if emit is None else build_settings(emit, _request(names, columns, summary, fpp)),
-        exit_code=max((error.exit_code for error in summary.unreadable), default=0),
-    )
 
 
 def _request(patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], summary: Surveys, fpp: float) -> Request:

@@ -20,7 +20,7 @@ from sbbf_tool.errors import ChangedError, SbbfError
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.reports.rows import OK
+from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage.inputs import ensure_path, find_input
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
 
     class ReadOptions(TypedDict, total=False):
         """The options of functions that read one file; see `ReadingVerb`."""
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 Report = TypeVar("Report", covariant=True)
 Changed = TypeVar("Changed", bound="ChangeReport", covariant=True)
+Whole = TypeVar("Whole", covariant=True)
 T = TypeVar("T")
 
 _FIRST_PAUSE = 0.05
@@ -114,6 +115,20 @@ class Given(NamedTuple):
     """How files are changed, with the keys and the limit; None for a verb that reads."""
 
 
+class AllFiles(NamedTuple):
+    """The files of a run, for a verb that answers about all of them together."""
+
+    names: tuple[str, ...]
+    """The files, folders, globs and URLs, or the table, as they were named."""
+    given: Given
+    jobs: int | None
+    open_by: Callable[[str], Any]
+    """Returns what opens the file with the path of a row."""
+    is_table: bool = False
+    have_names: bool = True
+    """Whether a fix can name the files."""
+
+
 class _Signature:
     """The parameters of a verb, for `help` and notebooks."""
 
@@ -142,6 +157,8 @@ class Verb(Generic[Report]):
     """Whether the state of runs holds outcomes of the verb; see `request`."""
     changes: ClassVar[bool] = False
     """Whether the verb changes files."""
+    combines: ClassVar[bool] = False
+    """Whether the verb answers about all files together: see `CombiningVerb`."""
     operation: ClassVar[str] = ""
     """The first word of what a commit of a table records, such as `ADD`, for a verb that changes files."""
 
@@ -220,6 +237,10 @@ class Verb(Generic[Report]):
         """Return the report of one file of a run; `jobs` threads may process it, and `progress` is called as they do."""
         raise NotImplementedError
 
+    def combine(self, rows: Iterable[Row[Report]], files: AllFiles) -> Any:
+        """Return the answer about all files, from their rows, if the verb `combines` them."""
+        raise NotImplementedError
+
     def outcome(self, path: FileName, report: Any) -> tuple[str, str | None]:
         """Return the status of a file with this report, and the reason if the status is not `ok`."""
         return OK, None
@@ -255,13 +276,22 @@ class ReadingVerb(Verb[Report]):
         column chunks are processed concurrently, one per core if None. A column that the file lacks is an error; unless `strict`, as for
         one of many files, the verb works on the columns that the file has, and raises NotApplicableError if it has none of them.
         """
-        with ParquetFile.open(find_input(path, filesystem), keys, max_page_bytes, reuse) as file:
-            file.run = FileRun(path, strict, jobs, progress, reuse or Reuse())
+        return self.carry(find_input(path, filesystem), Given(keys, max_page_bytes, strict, reuse), jobs, progress)
+
+    def carry(self, path: Readable | FileIn, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
+        with ParquetFile.open(path, given.keys, given.max_page_bytes, given.reuse) as file:
+            file.run = FileRun(path, given.strict, jobs, progress, given.reuse or Reuse())
             return self.on(file)
 
-    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
-        options: dict[str, Any] = {"jobs": jobs, "progress": progress}
-        return self(path, keys=given.keys, max_page_bytes=given.max_page_bytes, strict=given.strict, reuse=given.reuse, **options)
+
+class CombiningVerb(ReadingVerb[Report], Generic[Report, Whole]):
+    """A verb that answers about all files together. The report of one file is a part of the answer."""
+
+    combines = True
+
+    if TYPE_CHECKING:
+
+        def combine(self, rows: Iterable[Row[Any]], files: AllFiles) -> Whole: ...
 
 
 class ChangingVerb(Verb[Changed]):

@@ -21,7 +21,7 @@ from sbbf_tool.running.work import Work
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
 from sbbf_tool.verbs.add_filter import AddFilter, add_filters
-from sbbf_tool.verbs.advise import Survey
+from sbbf_tool.verbs.advise import Advise
 from sbbf_tool.verbs.apply import Apply
 from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.explain import Explain
@@ -86,7 +86,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     in_place = Edit(in_place=True)
     works = [
         *(Work(verb, strict=True) for verb in (Inspect(), Probe("id", ["1", None, "nonsense"]), Explain("id", "1"), Verify())),
-        *(Work(verb, strict=True) for verb in (Check(), Check(brief=True), Survey())),
+        *(Work(verb, strict=True) for verb in (Check(), Check(brief=True), Advise())),
         *(Work(verb, edit=EDIT, strict=True) for verb in (AddFilter(name), Apply([FilterSpec("x")]))),
         *(Work(verb, edit=in_place, strict=True) for verb in (Repair(), Resize(num_bytes=64), RemoveFilter())),
     ]

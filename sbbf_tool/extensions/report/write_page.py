@@ -18,7 +18,6 @@ from sbbf_tool.extensions.report.page import Page
 from sbbf_tool.extensions.report.page_report import PageFigure, PageReport
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
-from sbbf_tool.running.failures import error_of
 from sbbf_tool.running.work import Work
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def _add_rows(rows: Iterable[Row[FileContents]], page: Page, target: str, *, is_
             continue
         if row.status == SKIPPED:
             continue
-        error = row.error or error_of(row)
+        error = row.error or row.to_error()
         if is_single:
             raise error
         if row.exit_code == UsageError.exit_code:
