@@ -38,7 +38,7 @@ def sample(
 ) -> Iterator[SbbfError]:
     """Count the distinct values of these columns in some row groups of a file, `jobs` columns concurrently (None: one per core).
 
-    Yields the errors of unreadable row groups. Raises OversizedPageError.
+    Yields the errors of unreadable row groups, and at last the first OversizedPageError.
     """
     with ParquetFile.open(path, keys, limit) as file:
         chunks: dict[tuple[int, int], Sequence[int]] = {}
@@ -60,7 +60,7 @@ def sample(
                 else:
                     totals.samples.append(result)
         if oversized is not None:
-            raise oversized
+            yield oversized
 
 
 def _count_column(file: ParquetFile, column: Column, row_groups: Sequence[int]) -> list[Distinct | SbbfError]:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from sbbf_tool.advice.folds import Folds
 from sbbf_tool.advice.queries import Query, QueryCounts
 from sbbf_tool.advice.survey import FileSurvey, Totals
+from sbbf_tool.advice.verdicts import NO_QUERY, judge_without_data
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.reports.engines import EngineVerdict
 
 
 class Surveys:
@@ -55,3 +57,16 @@ class Surveys:
             find_column([totals.column for totals in self.totals.values()], column)
         except UsageError as error:
             raise error.at(place=f"query {query.text!r}") from None
+
+    def estimate_share(self, totals: Totals) -> float:
+        """Estimate the share of row groups that min and max leave: for its queries or, without any, for a value in a row group's range."""
+        name = totals.column.name
+        queries = [counts for counts in self.counts if name in counts.row_groups_by_column]
+        shares = [counts.after_statistics_by_column[name] / counts.row_groups_by_column[name] for counts in queries]
+        return sum(shares) / len(shares) if shares else totals.share_after_statistics
+
+    def judge(self, totals: Totals, users: list[EngineVerdict], harms: list[EngineVerdict]) -> str | None:
+        """Call `judge_without_data` for a column that any query uses, or if there are no queries; return why it is useless otherwise."""
+        if self.counts and not any(totals.column.name in counts.row_groups_by_column for counts in self.counts):
+            return NO_QUERY
+        return judge_without_data(totals, users, harms, self.estimate_share(totals) * totals.row_groups, has_queries=bool(self.counts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from sbbf_tool.errors import NotApplicableError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
 
 Report = TypeVar("Report", covariant=True)
 
@@ -83,10 +83,7 @@ class Row(Generic[Report]):
     """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
 
     def to_error(self) -> SbbfError:
-        """Return the error of a row that is neither `ok` nor `skipped`, or that is not applicable."""
-        if isinstance(self.error, SbbfError):
-            return self.error
-        if (self.reason or "").startswith(NOT_APPLICABLE):
-            return NotApplicableError(self.reason or "", file=self.path)
+        """Return the error of a row that is `refused` or `failed`; from another process, one of the same exit code."""
         kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
-        return kinds.get(self.exit_code, SbbfError)(self.reason or self.status, file=self.path)
+        kind = kinds.get(self.exit_code, SbbfError)
+        return self.error if isinstance(self.error, SbbfError) else kind(self.reason or self.status, file=self.path)

@@ -22,13 +22,14 @@ from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, most_bytes, report_of
 from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
 from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -162,6 +163,8 @@ class AddFilter(ChangingVerb[AddReport]):
             *_engine_warnings(file, chunks),
         ]
         patch = change.patch()
+        # Nothing restores more than the old footer, nor an encrypted one, which has other bytes each time.
+        drops_old_bytes = patch.keep < (file.footer.start if file.footer.cipher is None else file.footer.end)
         report = partial(
             AddReport,
             filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
@@ -177,10 +180,26 @@ class AddFilter(ChangingVerb[AddReport]):
             planned_filters=len(chunks) if change.edit.dry_run else 0,
             planned_bytes=most_bytes(file, chunks) if change.edit.dry_run else 0,
             data_bytes=sum(chunk_bytes(file, key) for key in chunks),
-            undo=None if change.is_copied else _undo(file, change.edit, patch),
+            undo=None if change.is_copied or drops_old_bytes else _undo(file, change.edit, {key[1] for key in patch.places}, file.footer),
             leftover_bytes=change.leftover_bytes(patch),
         )
         return change.publish(patch, report)
+
+    def recognise(self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit) -> AddReport | None:
+        is_idle = report.outcome()[0] == SKIPPED
+        change = find_lost_change(file, listed_bytes) if is_idle or self.rebuild == "all" else None
+        if change is None:
+            return None
+        return replace(
+            report,
+            old_bytes=listed_bytes,
+            old_end_hash=change.old_end_hash,
+            filters=describe_filters(file, change.filters),
+            data_bytes=sum(chunk_bytes(file, key) for key in change.filters),
+            skipped=max(0, report.skipped - len(change.filters)) if is_idle else report.skipped,
+            leftover_bytes=change.leftover_bytes,
+            undo=None if change.before is None else _undo(file, edit, {column for _, column in change.filters}, change.before),
+        )
 
 
 def add_filters(
@@ -204,17 +223,7 @@ def add_filters(
     return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild)(path, edit, strict=strict)
 
 
-def _undo(file: ParquetFile, edit: Edit, patch: Patch) -> Fix | None:
-    """Return the removal that restores the old file.
-
-    If the patch leaves out more than the old footer, or a footer that cannot be written again byte for byte, there is no such removal.
-    """
-    if patch.keep < (file.footer.start if file.footer.cipher is None else file.footer.end):
-        return None
-    return undo_of(file, edit, {column for _, column in patch.places}, file.footer)
-
-
-def undo_of(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
+def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
     """Return the removal of all filters of these columns, whose indexes are given; None if the footer before has any of them."""
     old_places = (before.chunk_meta(row_group, column).stated_filter for row_group in range(before.num_row_groups) for column in columns)
     if not edit.in_place or edit.dry_run or not columns or any(place != (None, None) for place in old_places):

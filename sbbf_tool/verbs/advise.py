@@ -7,11 +7,10 @@ judge    give each column a verdict and a reason; the expected queries determine
 
 from __future__ import annotations
 
-import glob
 import os
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -24,14 +23,12 @@ from sbbf_tool.advice.surveys import Surveys
 from sbbf_tool.advice.verdicts import (
     ADD,
     KEEP,
-    NO_QUERY,
     Lookup,
     choose_verdict,
     estimate_lookup,
     explain_rarity,
     explain_useless_filters,
     judge_with_data,
-    judge_without_data,
     list_cautions,
     select_engines,
 )
@@ -49,7 +46,7 @@ from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
 from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given, opt
 from sbbf_tool.writers.settings import build_settings, ensure_writer
-from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings
+from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings, pattern_of
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
@@ -198,37 +195,27 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
         totals_by_column = summary.totals
         users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
-        shares = {key: _estimate_share(totals, summary.counts) for key, totals in totals_by_column.items()}
-        reasons: dict[_Key, str | None] = {}
-        left_out: set[_Key] = set()
-        for key, totals in totals_by_column.items():
-            remaining = shares[key] * totals.row_groups
-            if queries and not any(totals.column.name in counts.row_groups_by_column for counts in summary.counts):
-                reasons[key] = NO_QUERY
-            else:
-                reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
-            if reasons[key] is None and not queries and not self.all_types and (reason := explain_rarity(totals)) is not None:
-                reasons[key] = reason
-                left_out.add(key)
+        reasons = {key: summary.judge(totals, *users[key]) for key, totals in totals_by_column.items()}
+        undecided = [key for key, reason in reasons.items() if reason is None and not (queries or self.all_types)]
+        left_out = {key: reason for key in undecided if (reason := explain_rarity(totals_by_column[key])) is not None}
+        reasons |= left_out
         candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}
         sample_files = sorted({path for totals in candidates.values() for path in totals.sample_files.items})
         for path in sample_files:
-            try:
-                chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
-                summary.unreadable += sample(files.open_by(path), chosen_totals, keys, files.given.max_page_bytes, files.jobs)
-            except OversizedPageError as error:
-                if summary.files == 1:
-                    raise
+            chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
+            for error in sample(files.open_by(path), chosen_totals, keys, files.given.max_page_bytes, files.jobs):
+                if isinstance(error, OversizedPageError) and summary.files == 1:
+                    raise error
                 summary.unreadable.append(error)
         columns = {}
         for key, totals in totals_by_column.items():
-            lookup = estimate_lookup(totals, shares[key])
+            lookup = estimate_lookup(totals, summary.estimate_share(totals))
             reason = reasons[key] or judge_with_data(totals, lookup, fpp)
             cautions = list_cautions(totals, users[key][0], engines) if reason is None else ()
             verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
             columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
         paths = tuple(map(redact, files.names))
-        names = paths if files.is_table else tuple(map(_pattern, paths))
+        names = paths if files.is_table else tuple(map(pattern_of, paths))
         fix = build_fix(paths, columns, totals_by_column, fpp, keys.path if keys is not None else None)
         query_advice = tuple(_build_query_advice(query, counts, fix, fpp) for query, counts in zip(queries, summary.counts, strict=True))
         return AdviceReport(
@@ -240,7 +227,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             columns=tuple(columns.values()),
             queries=query_advice,
             sampled_files=tuple(map(redact, sample_files)),
-            fix=fix if files.have_names else None,
+            fix=fix,
             unreadable=tuple(map(str, summary.unreadable)),
             filter_sizes=tuple(
                 ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
@@ -260,10 +247,9 @@ def _surveys(rows: Iterable[Row[PickledSurvey]]) -> Iterator[tuple[str, FileSurv
 
 
 def advise_open(
-    verb: Advise, inputs: Iterable[Readable], filesystem: FileSystemLike | None, given: Given, jobs: int | None = None
+    verb: Advise, inputs: Sequence[Readable], filesystem: FileSystemLike | None, given: Given, jobs: int | None = None
 ) -> AdviceReport:
     """Advise on open files, or on files of a file system object, in this process. The report has no fix for files without a name."""
-    inputs = list(inputs)
     unnamed: dict[str, Readable | FileIn] = {}
 
     def rows() -> Iterator[Row[PickledSurvey]]:
@@ -275,7 +261,7 @@ def advise_open(
                 yield Row(label, FAILED, exit_code=error.exit_code, error=error)
 
     names = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
-    return verb.combine(rows(), AllFiles(names, given, jobs, lambda path: unnamed.get(path, path), have_names=False))
+    return replace(verb.combine(rows(), AllFiles(names, given, jobs, lambda path: unnamed.get(path, path))), fix=None)
 
 
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
@@ -294,26 +280,6 @@ def _request(patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], su
         if column.verdict in (ADD, KEEP) and (key[0] not in filtered or filtered[key[0]].ndv < ndv):
             filtered[key[0]] = FilteredColumn(totals.column, ndv, totals.most_values)
     return Request(tuple(filtered.values()), fpp, patterns, summary.most_row_groups)
-
-
-def _pattern(path: str) -> str:
-    """Return the pattern of the files with this name, relative to the working folder if they are below it."""
-    try:
-        relative = os.path.relpath(path) if os.path.isabs(path) else path
-    except OSError:  # the working folder is gone
-        relative = path
-    name = path if relative.startswith("..") else relative
-    if os.path.lexists(path):
-        name = glob.escape(name)
-    return f"{name.rstrip('/')}/**" if name.endswith("/") or os.path.isdir(path) else name
-
-
-def _estimate_share(totals: Totals, counts: Iterable[QueryCounts]) -> float:
-    """Estimate the share of row groups that min and max leave: for its queries or, without any, for a value in a row group's range."""
-    name = totals.column.name
-    queries = [query for query in counts if name in query.row_groups_by_column]
-    shares = [query.after_statistics_by_column[name] / query.row_groups_by_column[name] for query in queries]
-    return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
 
 def _build_advice(totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp: float, cautions: tuple[str, ...]) -> ColumnAdvice:

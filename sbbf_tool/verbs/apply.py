@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 from sbbf_tool.editing.build import HashMemory, SpooledFilter, build_filter, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.editing.choice import judge_filters
 from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import OK, SKIPPED
@@ -79,6 +80,17 @@ class DeclaredColumn:
     def deviations(self) -> int:
         """Row groups whose filters do not satisfy the declaration."""
         return self.missing + self.weaker + self.too_large + self.broken
+
+    def before(self, built: Sequence[BuiltFilter]) -> DeclaredColumn:
+        """Return the column before a change that built these of its filters, which were missing."""
+        size = sum(each.header_bytes + each.bitset_bytes for each in built)
+        return replace(
+            self,
+            satisfied=max(0, self.satisfied - len(built)),
+            missing=self.missing + len(built),
+            bytes=self.bytes - size,
+            estimated_bytes=self.estimated_bytes + size,
+        )
 
     def repeat(self, new_bytes: int, num_removals: int) -> DeclaredColumn:
         """Return the column in a second run, after a change that built `new_bytes` of filters and removed `num_removals` filters."""
@@ -226,7 +238,21 @@ class Apply(ChangingVerb[ApplyReport]):
                 filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
                 removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)) if builds else (),
             ),
-            partial(_compare, change, patch, drop),
+            lambda fresh: change.ensure_matches_plan(patch, fresh, drop),
+        )
+
+    def recognise(self, file: ParquetFile, report: ApplyReport, listed_bytes: int, edit: Edit) -> ApplyReport | None:
+        change = find_lost_change(file, listed_bytes) if report.outcome()[0] == SKIPPED else None
+        if change is None:
+            return None
+        filters = describe_filters(file, change.filters)
+        return replace(
+            report,
+            old_bytes=listed_bytes,
+            old_end_hash=change.old_end_hash,
+            columns=tuple(column.before([each for each in filters if each.column == column.column]) for column in report.columns),
+            filters=filters,
+            removals=tuple(RemovedFilter(number, file.footer.columns[column].name) for number, column in change.removed),
         )
 
 
@@ -288,7 +314,9 @@ def _describe_columns(
     for index in sorted({key[1] for key in (*requests.sizes, *undeclared)}):
         keys = [(number, index) for number in range(file.footer.num_row_groups)]
         own = {key: judgments[key] for key in keys if key in judgments}
-        outcomes = Counter(SATISFIED if _needs_none(key, judgment, needless) else judgment.outcome for key, judgment in own.items())
+        outcomes = Counter(
+            SATISFIED if key in needless and judgment.outcome == MISSING else judgment.outcome for key, judgment in own.items()
+        )
         lengths = {key: place.length or 0 for key in keys if (place := file.footer.filter_place(*key)) is not None}
         facts = [judgment.fact for judgment in own.values() if judgment.needs_rebuild]
         is_limited = [key in needless or (judgment.is_limited and judgment.outcome == SATISFIED) for key, judgment in own.items()]
@@ -313,12 +341,3 @@ def _describe_columns(
             ),
             fact=facts[0] if facts else None,
         )
-
-
-def _needs_none(key: ChunkKey, judgment: Judgment, needless: Collection[ChunkKey]) -> bool:
-    """Return whether a column chunk has no filter because the declared limits leave no room for one."""
-    return key in needless and judgment.outcome == MISSING
-
-
-def _compare(change: OpenEdit, patch: Patch, drop: Collection[ChunkKey], fresh: ParquetFile) -> None:
-    change.ensure_matches_plan(patch, fresh, drop)

@@ -125,8 +125,6 @@ class AllFiles(NamedTuple):
     open_by: Callable[[str], Any]
     """Returns what opens the file with the path of a row."""
     is_table: bool = False
-    have_names: bool = True
-    """Whether a fix can name the files."""
 
 
 class _Signature:
@@ -137,9 +135,8 @@ class _Signature:
             raise AttributeError("a call of a verb has other parameters than the verb")
         from inspect import Parameter, Signature
 
-        hints = owner.__annotations__
+        hints, kind = owner.__annotations__, Parameter.POSITIONAL_OR_KEYWORD
         parameters = ((name, Parameter.empty if field.default is ... else field.default) for name, field in owner.fields.items())
-        kind = Parameter.POSITIONAL_OR_KEYWORD
         return Signature([Parameter(name, kind, default=default, annotation=hints.get(name)) for name, default in parameters])
 
 
@@ -247,6 +244,13 @@ class Verb(Generic[Report]):
 
     def failed(self, path: FileName, error: SbbfError) -> Report | None:
         """Return the report of a file that could not be processed, if the verb has one."""
+        return None
+
+    def recognise(self, file: ParquetFile, report: Any, listed_bytes: int, edit: Edit) -> Report | None:
+        """Return what an attempt reported that was lost, from the file that it changed and the report of a later one; None if unknown.
+
+        `listed_bytes` is the length of the file before the first attempt.
+        """
         return None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,18 @@ class Request:
     """Patterns of the files."""
     row_groups: int
     """Row groups of the file that has the most."""
+
+
+def pattern_of(path: str) -> str:
+    """Return the pattern of the files with this name, relative to the working folder if they are below it."""
+    try:
+        relative = os.path.relpath(path) if os.path.isabs(path) else path
+    except OSError:  # the working folder is gone
+        relative = path
+    name = path if relative.startswith("..") else relative
+    if os.path.lexists(path):
+        name = glob.escape(name)
+    return f"{name.rstrip('/')}/**" if name.endswith("/") or os.path.isdir(path) else name
 
 
 class Setting(NamedTuple):

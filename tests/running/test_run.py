@@ -214,7 +214,10 @@ def test_declared_filters(tmp_path):
 def test_advice_is_about_all_files(tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     open_files = [path.open("rb") for path in sorted(lake.iterdir())]
-    assert sbbf_tool.advise(lake, jobs=1).columns == sbbf_tool.advise(open_files).columns
+    report = sbbf_tool.advise(lake, jobs=1)
+    assert report.columns == sbbf_tool.advise(open_files).columns
+    assert run(sbbf_tool.Advise(), lake) == report
+    assert run(sbbf_tool.Advise(), iter([lake])) == report
     for file in open_files:
         file.close()
 

@@ -67,6 +67,7 @@ def many(path: Path) -> None:
     for row in sbbf_tool.run(sbbf_tool.Verify(), paths, where="dt >= '2026-01-01'", jobs=2):
         assert_type(row.report, VerifyReport | None)
         assert_type(row.exit_code, int)
+    assert_type(sbbf_tool.run(sbbf_tool.Advise(["user_id = 42"]), paths, jobs=2), AdviceReport)
     add, edit = sbbf_tool.AddFilter(sbbf_tool.FilterSpec(("user_id",))), sbbf_tool.Edit(in_place=True)
     assert_type(sbbf_tool.run(add, paths, edit=edit), sbbf_tool.Summary)
     with sbbf_tool.run(add, paths, edit=edit, errors="return") as rows:

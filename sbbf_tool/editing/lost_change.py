@@ -1,0 +1,86 @@
+"""The change that an earlier attempt made whose task was lost before it could report, as the file itself shows it.
+
+The run knows the length of the file when it was listed, and its own tail (see `file.own_tail`) shows which filters were written after
+that length. So every attempt reports them as the one that wrote them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.patch import ChunkKey, plan_append
+from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.reports.change import BuiltFilter
+from sbbf_tool.storage.source import PlannedSource
+
+
+class LostChange(NamedTuple):
+    """A change of a file after it was listed."""
+
+    old_end_hash: str
+    """Hash of the end of the file before the change; empty if that is unknown."""
+    filters: Mapping[ChunkKey, FilterPlace]
+    removed: tuple[ChunkKey, ...] = ()
+    before: Footer | None = None
+    """A footer without these filters; None if that of the file before the change is unknown or has filters of the same columns."""
+    leftover_bytes: int = 0
+
+
+def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
+    """Find what was written after the listed length: after the footer that ends there, or after that of an earlier change, which a later
+    one leaves out: the filters before it show it.
+
+    If the change replaced filters of an earlier one, its old end is unknown, and all filters in the tail count as written.
+    """
+    addition = last_addition(file)
+    if addition is None:
+        return None
+    before, filters = addition.before, addition.filters
+    old_places = before.filter_places()
+    if before.end == listed_bytes:
+        removed = tuple(sorted(old_places.keys() - file.footer.filter_places().keys()))
+        tail = find_own_tail(file)
+        earlier = (place.length or 0 for key, place in tail.filters.items() if key not in filters)
+        return LostChange(hash_end(file.source, listed_bytes), filters, removed, before, max(0, listed_bytes - tail.start - sum(earlier)))
+    places = sorted(filters.items(), key=lambda item: item[1].offset)
+    for number, (_, place) in enumerate(places[1:], 1):
+        if not len(before.raw) <= listed_bytes - place.offset <= file.footer.end - file.footer.start:
+            continue
+        kept, later = dict(places[:number]), dict(places[number:])
+        patch = plan_append(file.footer, place.offset, {}, later, {key: old_places[key] for key in later if key in old_places})
+        if patch.size == listed_bytes:
+            has_others = {column for _, column in kept} & {column for _, column in later}
+            # A footer that is encrypted has other bytes each time.
+            old_file = PlannedSource(file.name, file.source, patch.keep, patch.pieces)
+            old_hash = hash_end(old_file, listed_bytes) if file.footer.cipher is None else ""
+            return LostChange(old_hash, later, before=None if has_others else before)
+    own_filters = find_own_tail(file).filters
+    return LostChange("", own_filters) if own_filters else None
+
+
+def describe_filters(file: ParquetFile, keys: Iterable[ChunkKey]) -> tuple[BuiltFilter, ...]:
+    """Describe the stored filters of these chunks as the attempt that wrote them did, but with the numbers of values in the footer."""
+    return tuple(_describe(file, key) for key in sorted(keys))
+
+
+def _describe(file: ParquetFile, key: ChunkKey) -> BuiltFilter:
+    column = file.footer.columns[key[1]]
+    stored = file.stored_filter(key[0], column)
+    assert stored is not None
+    bloom = BloomFilter(file.read_bitset(stored))
+    return BuiltFilter(
+        row_group=key[0],
+        column=column.name,
+        values=file.footer.chunk_meta(*key).most_values,
+        estimated_ndv=None if math.isinf(bloom.estimated_ndv) else bloom.estimated_ndv,
+        offset=stored.place.offset,
+        header_bytes=stored.length - bloom.num_bytes,
+        bitset_bytes=bloom.num_bytes,
+        fpp=bloom.fpp,
+    )
