@@ -39,7 +39,7 @@ class Query:
     conditions: tuple[Condition, ...]
 
 
-class _Parser(Parser):
+class _QueryParser(Parser):
     name, hint = "query", "write column = value or column IN (value, ...), joined by AND; a name with spaces in double quotes"
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
@@ -61,7 +61,7 @@ class _Parser(Parser):
 
 def parse_query(text: str) -> Query:
     """Parse a query. Raises UsageError that quotes the part that cannot be parsed."""
-    expression = _Parser(text).parse()
+    expression = _QueryParser(text).parse()
     operands = expression.operands if isinstance(expression, AllOf) else (expression,)
     conditions = tuple(_build_condition(operand) for operand in operands if isinstance(operand, Comparison))
     return Query(" ".join(text.split()).rstrip("; "), conditions)

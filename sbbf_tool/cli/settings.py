@@ -21,17 +21,17 @@ CONFIG_OPTIONS = ("--config", "--no-config")
 _META, LEAF = "sbbf.config", "sbbf.command"
 
 
-class _Kind(NamedTuple):
+class _ValueKind(NamedTuple):
     description: str
     fits: Callable[[object], bool]
 
 
-_NAMES = _Kind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
-_RATIO = _Kind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
-_COUNT = _Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
-_FLAG = _Kind("true or false", lambda value: isinstance(value, bool))
-_SIZE = _Kind("an integer or a string", lambda value: isinstance(value, str) or _COUNT.fits(value))
-_TEXT = _Kind("a string", lambda value: isinstance(value, str))
+_NAMES = _ValueKind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
+_RATIO = _ValueKind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+_COUNT = _ValueKind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+_FLAG = _ValueKind("true or false", lambda value: isinstance(value, bool))
+_SIZE = _ValueKind("an integer or a string", lambda value: isinstance(value, str) or _COUNT.fits(value))
+_TEXT = _ValueKind("a string", lambda value: isinstance(value, str))
 
 
 def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
@@ -99,7 +99,7 @@ def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
     return settings
 
 
-def _kind_of(option: click.Option) -> _Kind:
+def _kind_of(option: click.Option) -> _ValueKind:
     if option.multiple:
         return _NAMES
     if option.is_flag:

@@ -26,7 +26,7 @@ Ends = dict[int, int]
 _WORTH_REMEMBERING = 32
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """One field of a struct: `buf[start:value]` is its header, `buf[value:end]` its value (empty for booleans)."""
 
     id: int
@@ -38,7 +38,7 @@ class Field(NamedTuple):
     """Whether the header states a distance from the id of the previous field instead of the id itself."""
 
 
-class Edit(NamedTuple):
+class Splice(NamedTuple):
     """A replacement of `buf[start:end]` by `data`."""
 
     start: int
@@ -164,9 +164,9 @@ def _within(buf: bytes, pos: int, end: int) -> int:
     return end
 
 
-def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field], int]:
+def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[WireField], int]:
     """List the fields of the struct at `pos` in the order written; also return the position of its stop byte."""
-    field_list: list[Field] = []
+    field_list: list[WireField] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
         start, kind, delta = pos, head & 0x0F, head >> 4
@@ -177,7 +177,7 @@ def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field],
             raw, pos = read_varint(buf, pos)
             last_id = as_i16(raw >> 1 ^ -(raw & 1))
         end = skip(buf, pos, kind, 1, ends)
-        field_list.append(Field(last_id, kind, start, pos, end, bool(delta)))
+        field_list.append(WireField(last_id, kind, start, pos, end, bool(delta)))
         pos = end
     return field_list, pos
 
@@ -187,7 +187,7 @@ def as_i16(number: int) -> int:
     return (number + 0x8000 & 0xFFFF) - 0x8000
 
 
-def last_field(fields: Iterable[Field], field_id: int, kind: int) -> Field | None:
+def last_field(fields: Iterable[WireField], field_id: int, kind: int) -> WireField | None:
     """Find the field that a Thrift reader would use: the last one with this id and kind. It skips fields with this id and another kind."""
     match = None
     for field in fields:
@@ -196,7 +196,7 @@ def last_field(fields: Iterable[Field], field_id: int, kind: int) -> Field | Non
     return match
 
 
-def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | None]]) -> Edit:
+def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | None]]) -> Splice:
     """Build the edit that sets fields of the struct at `pos`: ``{id: (kind, value bytes)}``; a value of None removes the field.
 
     A field with the same id but another kind is kept: an old build of parquet-mr used id 15 for a list.
@@ -221,7 +221,7 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
         out += header or _field_header(field_id, kind, base)
         out += value
         base = field_id
-    return Edit(pos, stop, bytes(out))
+    return Splice(pos, stop, bytes(out))
 
 
 def _field_header(field_id: int, kind: int, base: int) -> bytes:
@@ -229,7 +229,7 @@ def _field_header(field_id: int, kind: int, base: int) -> bytes:
     return bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + build_int(field_id)
 
 
-def apply(buf: bytes, edits: Iterable[Edit]) -> bytes:
+def apply(buf: bytes, edits: Iterable[Splice]) -> bytes:
     """Apply edits to `buf`; they must not overlap."""
     view, pos = memoryview(buf), 0
     parts: list[bytes | memoryview] = []

@@ -39,7 +39,7 @@ ParsedHeader: TypeAlias = tuple[int, int]
 """Bytes of a header, and of the bitset after it."""
 
 
-class Reading(NamedTuple):
+class HeaderReading(NamedTuple):
     """A dialect that a header may belong to, and the lengths that the header states then."""
 
     dialect: Dialect
@@ -52,7 +52,7 @@ class Reading(NamedTuple):
         return total <= room and stated_length in (None, total)
 
 
-def readings(data: bytes) -> tuple[Reading, ...]:
+def readings(data: bytes) -> tuple[HeaderReading, ...]:
     """List the drafts that the header at the start of `data` fits; empty if none. Drafts with today's header are not tried."""
     headers = {}
     for form, (parse, _) in FORMS.items():
@@ -60,7 +60,7 @@ def readings(data: bytes) -> tuple[Reading, ...]:
             headers[form] = parse(data)
         except UnreadableError:
             continue
-    return tuple(Reading(dialect, *headers[dialect.header]) for dialect in DRAFTS if dialect.header in headers)
+    return tuple(HeaderReading(dialect, *headers[dialect.header]) for dialect in DRAFTS if dialect.header in headers)
 
 
 # --- No Thrift ---

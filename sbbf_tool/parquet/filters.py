@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sbbf_tool.bloom.dialects import Dialect
-    from sbbf_tool.parquet.draft_headers import Reading
+    from sbbf_tool.parquet.draft_headers import HeaderReading
 
 HEADER_GUESS = 64
 """Bytes to fetch at an offset to have a whole header: today's headers take 15 to 19, drafts' inside a PageHeader some more."""
@@ -47,7 +47,7 @@ class FilterHeader:
     length: int
     num_bytes: int
     unsupported_reason: str | None = None
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[HeaderReading, ...] = ()
     """The drafts that the header may belong to; the other fields describe the first."""
 
     @property
@@ -174,7 +174,7 @@ def parse_header(data: bytes) -> FilterHeader:
     return FilterHeader(length, size, _find_unsupported(header))
 
 
-def _draft(readings: tuple[Reading, ...]) -> FilterHeader:
+def _draft(readings: tuple[HeaderReading, ...]) -> FilterHeader:
     forms = " or ".join(dict.fromkeys(reading.dialect.header for reading in readings))
     names = " or ".join(reading.dialect.name for reading in readings)
     reason = f"its header ({forms}) is that of a draft of the format: {names}"

@@ -17,14 +17,14 @@ from sbbf_tool.parquet.splice import FilterPlace, set_filters
 Bytes = bytes | bytearray | memoryview
 
 
-class Extent(Protocol):
+class StoredPiece(Protocol):
     """Bytes outside memory, whose length a patch knows."""
 
     def __len__(self) -> int: ...
     def read(self, offset: int, length: int) -> bytes: ...
 
 
-Piece = Bytes | Extent
+Piece = Bytes | StoredPiece
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def set_filters(
     Raises UnreadableError if a chunk is missing or has no metadata to change, LockedError if its key is missing.
     """
 
-    def change(key: ChunkKey, meta: bytes, position: int) -> compact.Edit:
+    def change(key: ChunkKey, meta: bytes, position: int) -> compact.Splice:
         place = places[key]
         offset = None if place is None else compact.build_int(place.offset)
         length = None if place is None or place.length is None else compact.build_int(place.length)
@@ -69,7 +69,7 @@ def decrypt_metadata(raw: bytes, chunks: Iterable[ChunkKey], cipher: Cipher | No
     return _edit_metadata(raw, chunks, None, cipher, True)
 
 
-_Change = Callable[[ChunkKey, bytes, int], compact.Edit]
+_Change = Callable[[ChunkKey, bytes, int], compact.Splice]
 
 
 def _edit_metadata(
@@ -82,7 +82,7 @@ def _edit_metadata(
 ) -> bytes:
     """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the encrypted one, or both."""
     keys = set(chunks)
-    edits: list[compact.Edit] = []
+    edits: list[compact.Splice] = []
     num_edited = 0
     try:
         for key, chunk in _chunk_positions(raw, keys, index):
@@ -102,8 +102,8 @@ def _edit_metadata(
 
 
 def _edit_encrypted(
-    raw: bytes, key: ChunkKey, field: compact.Field, change: _Change | None, cipher: Cipher, leave_decrypted: bool
-) -> compact.Edit:
+    raw: bytes, key: ChunkKey, field: compact.WireField, change: _Change | None, cipher: Cipher, leave_decrypted: bool
+) -> compact.Splice:
     if not cipher.has_key(key):
         raise LockedError("the metadata of a column is encrypted", hint="give its key")
     length, start = compact.read_varint(raw, field.value)
@@ -112,7 +112,7 @@ def _edit_encrypted(
         plain = compact.apply(plain, [change(key, plain, 0)])
     if not leave_decrypted:
         plain = cipher.encrypt_metadata(key, plain)
-    return compact.Edit(field.value, field.end, compact.build_varint(len(plain)) + plain)
+    return compact.Splice(field.value, field.end, compact.build_varint(len(plain)) + plain)
 
 
 def _chunk_positions(raw: bytes, chunks: set[ChunkKey], index: ChunkIndex | None) -> list[tuple[ChunkKey, int]]:

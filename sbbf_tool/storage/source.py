@@ -103,7 +103,7 @@ class _Readable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class SourceRange:
     """An `Extent`: the `length` bytes of a source or spool that begin at `start`."""
 
     source: _Readable

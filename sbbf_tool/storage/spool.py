@@ -12,7 +12,7 @@ from threading import Lock
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.source import Bytes, Range
+from sbbf_tool.storage.source import Bytes, SourceRange
 from sbbf_tool.storage.system_calls import read_at
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import open_locked, temporary_path
@@ -73,23 +73,23 @@ class Spool:
                 hint="choose fewer columns or smaller filters, or free space",
             )
 
-    def append(self, data: Bytes) -> Range:
+    def append(self, data: Bytes) -> SourceRange:
         """Append these bytes; return their range. Raises WriteError, and RefusedError without permission."""
         length = len(data)
         with self._lock:
             start, self.size = self.size, self.size + length
             if not self._keeps:
-                return Range(self, start, length)
+                return SourceRange(self, start, length)
             if self._fd is None and self.size <= self.MEMORY_BYTES:
                 self._buffer += data
-                return Range(self, start, length)
+                return SourceRange(self, start, length)
             if self._fd is None:
                 self._fd = self._open()
                 self._write(self._fd, 0, self._buffer)
                 self._buffer = bytearray()
             fd = self._fd
         self._write(fd, start, data)
-        return Range(self, start, length)
+        return SourceRange(self, start, length)
 
     def read(self, offset: int, length: int) -> bytes:
         """Read exactly `length` appended bytes from `offset`."""

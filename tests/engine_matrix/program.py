@@ -36,7 +36,7 @@ class NoPredicateError(Exception):
 class _SqlEngine:
     """An engine with a dialect; subclasses run a condition, and return the type of the column as the engine names it."""
 
-    dialect: dialects.Dialect
+    dialect: dialects.SqlDialect
     null_safe = "{column} IS NOT DISTINCT FROM {literal}"
 
     def rows(self, question: dict[str, Any]) -> list[int]:

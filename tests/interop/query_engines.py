@@ -29,9 +29,9 @@ import pyarrow.parquet as pq
 from sbbf_tool.extensions.engine_runs.dialects import (
     ClickHouseDialect,
     DataFusionDialect,
-    Dialect,
     DuckDBDialect,
     SparkDialect,
+    SqlDialect,
     parse_texts,
     quote_text,
 )
@@ -63,7 +63,7 @@ class Engine(ABC):
     """An engine with SQL: the package's dialect, and the values of maps. A column's type is queried once."""
 
     name: ClassVar[str]
-    dialect: ClassVar[Dialect]
+    dialect: ClassVar[SqlDialect]
 
     def __init__(self) -> None:
         self._types: dict[tuple[Path, str], str] = {}

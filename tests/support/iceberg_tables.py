@@ -20,7 +20,7 @@ from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
 from sbbf_tool.extensions.tables.iceberg.commit_plan import NewSnapshot, build_manifest_list
 from sbbf_tool.extensions.tables.iceberg.manifest import ADDITION, FILE_PATH_ID, build_entry, build_manifest, parse_manifest_list
 from sbbf_tool.extensions.tables.iceberg.paths import join
-from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, State
+from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, TableState
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.running.table import Change, LiveFile
@@ -72,16 +72,16 @@ class RacingSource(MetadataSource):
         self.name = source.name
         self.actions = list(actions)
 
-    def load(self) -> State:
+    def load(self) -> TableState:
         return self.source.load()
 
-    def ensure_changeable(self, state: State) -> None:
+    def ensure_changeable(self, state: TableState) -> None:
         self.source.ensure_changeable(state)
 
     def undo(self, snapshot_id: int) -> str:
         return self.source.undo(snapshot_id)
 
-    def commit(self, state: State, snapshot: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any], properties: Mapping[str, str]) -> None:
         if self.actions:
             self.actions.pop(0)()
         self.source.commit(state, snapshot, properties)

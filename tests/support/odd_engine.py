@@ -7,17 +7,17 @@ import signal
 import sys
 import threading
 
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest
 
 
 class Driver:
     version = "1.0"
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: QueryCondition) -> None:
         if request.text == "no start":
             raise RuntimeError("there is no\nengine here")
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         print("noise on standard output", flush=True)
         sys.stderr.write("noise on standard error\n")
         sys.stderr.flush()

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import assert_type
 
 import sbbf_tool
-from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuildReport, RemoveIndexReport
-from sbbf_tool.extensions.paimon.reports import InspectReport as PaimonInspectReport
-from sbbf_tool.extensions.paimon.reports import ProbeReport as PaimonProbeReport
-from sbbf_tool.extensions.paimon.reports import VerifyReport as PaimonVerifyReport
+from sbbf_tool.extensions.paimon.reports import (
+    AddIndexReport,
+    BuildReport,
+    PaimonInspectReport,
+    PaimonProbeReport,
+    PaimonVerifyReport,
+    RemoveIndexReport,
+)
 from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.reports.engines import EnginesReport
 from sbbf_tool.reports.findings import CheckReport, Finding

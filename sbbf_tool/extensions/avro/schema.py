@@ -34,7 +34,7 @@ def parse_schema(text: str) -> Schema:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         raise UnreadableError("the Avro schema is not valid JSON") from None
-    return _Parser().parse(tree, "", 0)
+    return _SchemaParser().parse(tree, "", 0)
 
 
 def fields_of(schema: Schema) -> dict[str, Schema]:
@@ -71,7 +71,7 @@ def _takes_bytes(schema: Schema) -> bool:
     return kind != "null" and not (isinstance(schema, dict) and schema.get("size") == 0)
 
 
-class _Parser:
+class _SchemaParser:
     def __init__(self) -> None:
         self.types: dict[str, tuple[Mapping[str, Any], str] | None] = {}
         """Each named type as declared, with its enclosing namespace, by full name; None while it is being parsed, to detect recursion."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.extensions.conformance.manifest import FILE_NAME, Manifest, ManifestFile, Question, WriterInput, parse_manifest
+from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, CorpusQuestion, FileRecord, WriterInput, parse_manifest
 from sbbf_tool.storage.system_errors import reason_of
 
 _MOST_BYTES = 64 << 20
@@ -22,7 +22,7 @@ class Corpus:
     """A corpus, of which `patterns` select files; without any, every file is selected."""
 
     folder: Path
-    manifest: Manifest
+    manifest: CorpusManifest
     patterns: tuple[str, ...] = ()
 
     @classmethod
@@ -50,10 +50,10 @@ class Corpus:
         return corpus
 
     @cached_property
-    def files(self) -> dict[str, ManifestFile]:
+    def files(self) -> dict[str, FileRecord]:
         return {file.file: file for file in self.manifest.files}
 
-    def questions(self, file_format: str) -> list[Question]:
+    def questions(self, file_format: str) -> list[CorpusQuestion]:
         """Return the selected questions about files of this format. Raises UnreadableError for one about a file that is not listed."""
         missing = next((question.file for question in self.manifest.questions if question.file not in self.files), None)
         if missing is not None:

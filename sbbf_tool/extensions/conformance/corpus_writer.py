@@ -14,7 +14,7 @@ from sbbf_tool.extension import load, named
 from sbbf_tool.extensions.conformance import encrypted_files, nested_files, sound_files, unusable_files
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
-from sbbf_tool.extensions.conformance.manifest import FILE_NAME, Manifest, ManifestFile, Question, WriterInput
+from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, CorpusQuestion, FileRecord, WriterInput
 from sbbf_tool.extensions.conformance.reports import MadeCorpus
 from sbbf_tool.storage.system_errors import reason_of
 
@@ -54,7 +54,7 @@ def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
         if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
             raise RefusedError("the folder has files, but no corpus", file=folder, hint="name a new folder")
         root.mkdir(parents=True, exist_ok=True)
-        return _write(root, _Selection(patterns))
+        return _write(root, _FileSelection(patterns))
     except OSError as error:
         raise WriteError(reason_of(error), file=str(error.filename or folder)) from error
 
@@ -65,9 +65,9 @@ def _has_corpus(root: Path) -> bool:
     return (root / FILE_NAME).is_file() or (path.is_file() and path.read_bytes() == encrypted_files.build_keys())
 
 
-def _write(root: Path, selection: _Selection) -> MadeCorpus:
-    files: list[ManifestFile] = []
-    questions: list[Question] = []
+def _write(root: Path, selection: _FileSelection) -> MadeCorpus:
+    files: list[FileRecord] = []
+    questions: list[CorpusQuestion] = []
     inputs: list[WriterInput] = []
     size = 0
     if selection:
@@ -89,7 +89,7 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
             _write_file(root / PurePosixPath(row.file), data)
             inputs.append(row)
             size += len(data)
-    manifest = Manifest(tuple(files), tuple(questions), tuple(inputs))
+    manifest = CorpusManifest(tuple(files), tuple(questions), tuple(inputs))
     built_manifest = manifest.build()
     _write_file(root / FILE_NAME, built_manifest)  # the last, so that a folder with a manifest is complete
     return MadeCorpus(
@@ -103,19 +103,19 @@ def _write(root: Path, selection: _Selection) -> MadeCorpus:
     )
 
 
-def _make_files(selection: _Selection) -> Iterator[CorpusFile]:
+def _make_files(selection: _FileSelection) -> Iterator[CorpusFile]:
     for maker in (*_MAKERS, *map(load, named("corpus").values())):
         yield from maker()
     if selection.takes(sound_files.LARGE):
         yield sound_files.make_large()
 
 
-def _list_names(selection: _Selection) -> Iterator[str]:
+def _list_names(selection: _FileSelection) -> Iterator[str]:
     yield from (file.name for file in _make_files(selection))
     yield from (row.file for row, _ in _make_inputs())
 
 
-class _Selection:
+class _FileSelection:
     """Patterns of names of files; without any, every file is selected."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -136,13 +136,13 @@ class _Selection:
                 raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
 
 
-def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> ManifestFile:
+def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> FileRecord:
     """Describe a file, or a folder of files by the checksum of all in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(contents):
         digest.update(contents[name])
     size = sum(len(data) for data in contents.values())
-    return ManifestFile(file.name, file.format, file.about, size, digest.hexdigest(), file.keys)
+    return FileRecord(file.name, file.format, file.about, size, digest.hexdigest(), file.keys)
 
 
 def _make_inputs() -> Iterator[tuple[WriterInput, bytes]]:

@@ -24,7 +24,7 @@ FORMAT, COMPARISON = "format", "comparison"
 
 
 @dataclass(frozen=True)
-class Question:
+class CorpusQuestion:
     """A value that is looked up in a column, and the answer of a reader that conforms."""
 
     file: str
@@ -44,7 +44,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class ManifestFile:
+class FileRecord:
     """A file of the corpus."""
 
     file: str
@@ -74,9 +74,9 @@ class WriterInput:
 
 
 @dataclass(frozen=True)
-class Manifest:
-    files: tuple[ManifestFile, ...]
-    questions: tuple[Question, ...]
+class CorpusManifest:
+    files: tuple[FileRecord, ...]
+    questions: tuple[CorpusQuestion, ...]
     inputs: tuple[WriterInput, ...]
     version: int = VERSION
 
@@ -86,16 +86,16 @@ class Manifest:
         return (to_json({**document, **lists}, indent=1) + "\n").encode()
 
 
-def parse_manifest(document: Any) -> Manifest:
+def parse_manifest(document: Any) -> CorpusManifest:
     """Make a manifest from its JSON document. Raises UnreadableError if it is not one of this version."""
     if not isinstance(document, Mapping) or document.get("corpus") != NAME:
         raise UnreadableError("not the manifest of a conformance corpus")
     if document.get("version") != VERSION:
         raise UnreadableError(f"the corpus has version {document.get('version')!r}; this is the tool of version {VERSION}")
     try:
-        return Manifest(
-            tuple(_make(ManifestFile, item) for item in document["files"]),
-            tuple(_make(Question, item) for item in document["questions"]),
+        return CorpusManifest(
+            tuple(_make(FileRecord, item) for item in document["files"]),
+            tuple(_make(CorpusQuestion, item) for item in document["questions"]),
             tuple(_make(WriterInput, item) for item in document["inputs"]),
         )
     except (KeyError, TypeError, ValueError) as error:

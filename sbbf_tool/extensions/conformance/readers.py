@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.conformance.corpus import Corpus
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, Question
+from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, CorpusQuestion
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
 from sbbf_tool.extensions.conformance.reports import CANNOT_SAY as CANNOT_SAY_VERDICT
 from sbbf_tool.extensions.conformance.reports import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport
@@ -35,7 +35,7 @@ _OPTIONAL = ("path", "type", "plain", "keys")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReaderAnswer:
     """What a reader answered; None with the reason if it did not."""
 
     answer: str | None
@@ -51,7 +51,7 @@ def run_reader(
     Raises UsageError for a command without the placeholders.
     """
     line = _parse(command, timeout)
-    reader = _Reader(corpus, line)
+    reader = _ReaderProcess(corpus, line)
     questions = corpus.questions("paimon" if paimon else "parquet")
     if not questions:
         reader_of, name = ("Paimon", "paimon/bigint") if paimon else ("Parquet", "types/int32.parquet")
@@ -67,7 +67,7 @@ def run_reader(
     return build_report(kind, command, corpus.manifest.version, judgements, exact=exact, calls=reader.calls)
 
 
-def judge(question: Question, answer: Answer) -> Judgement:
+def judge(question: CorpusQuestion, answer: ReaderAnswer) -> Judgement:
     """Compare the answer of a reader with the one that the format requires."""
     expected = question.answer if question.answer != CANNOT_SAY else f"{CANNOT_SAY} or {MAYBE}"
     if answer.answer is None:
@@ -90,7 +90,7 @@ def _parse(command: str, timeout: float) -> CommandLine:
     return CommandLine.parse(command, timeout, _SINGLE, _OPTIONAL)
 
 
-class _Reader:
+class _ReaderProcess:
     def __init__(self, corpus: Corpus, line: CommandLine) -> None:
         self._corpus = corpus
         self._line = line
@@ -99,22 +99,22 @@ class _Reader:
         self._keys = corpus.path_of(keys) if keys is not None else os.devnull
         self.calls = 0
 
-    def expect(self, question: Question) -> Question:
+    def expect(self, question: CorpusQuestion) -> CorpusQuestion:
         """Return the question with the answer that is due from this reader: without keys, it cannot say what encrypted filters hold."""
         gets_keys = self._line.has("keys") or self._line.has("questions")
         is_locked = self._corpus.files[question.file].keys is not None and not gets_keys
         return replace(question, answer=CANNOT_SAY) if is_locked else question
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: CorpusQuestion) -> ReaderAnswer:
         completion = self._line.run(self._fields(question))
         answer = _EXIT_CODES.get(completion.exit_code if completion.exit_code is not None else -1)
         if answer is None:
-            return Answer(None, completion.failure)
+            return ReaderAnswer(None, completion.failure)
         if answer == ABSENT and not completion.output.strip():
-            return Answer(None, f"{completion.failure}; an answer of absent is printed too")
-        return Answer(answer)
+            return ReaderAnswer(None, f"{completion.failure}; an answer of absent is printed too")
+        return ReaderAnswer(answer)
 
-    def ask_together(self, questions: Sequence[Question]) -> list[Answer]:
+    def ask_together(self, questions: Sequence[CorpusQuestion]) -> list[ReaderAnswer]:
         """Put all questions to one process. If it fails, put each half to a process of its own, until one question fails alone."""
         if not questions:
             return []
@@ -125,19 +125,19 @@ class _Reader:
         if answers is not None:
             return answers
         if len(questions) == 1:
-            return [Answer(None, completion.failure if completion.exit_code != 0 else "no line with an answer")]
+            return [ReaderAnswer(None, completion.failure if completion.exit_code != 0 else "no line with an answer")]
         half = len(questions) // 2
         return self.ask_together(questions[:half]) + self.ask_together(questions[half:])
 
     @contextmanager
-    def _write_questions(self, questions: Iterable[Question]) -> Iterator[str]:
+    def _write_questions(self, questions: Iterable[CorpusQuestion]) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "questions.jsonl"
             documents = ({**self._fields(question), "path": list(question.path)} for question in questions)
             path.write_text("".join(json.dumps(document) + "\n" for document in documents))
             yield str(path)
 
-    def _fields(self, question: Question) -> dict[str, str]:
+    def _fields(self, question: CorpusQuestion) -> dict[str, str]:
         return {
             "file": self._corpus.path_of(question.file),
             "column": question.column,
@@ -149,9 +149,9 @@ class _Reader:
         }
 
 
-def _parse_lines(completion: Completion, count: int) -> list[Answer] | None:
+def _parse_lines(completion: Completion, count: int) -> list[ReaderAnswer] | None:
     """Return the printed answers; None unless there is one for each question."""
     lines = completion.output.decode(errors="replace").splitlines()
     if completion.exit_code != 0 or len(lines) != count or not set(lines) <= _LINES:
         return None
-    return [Answer(line) for line in lines]
+    return [ReaderAnswer(line) for line in lines]

@@ -14,6 +14,7 @@ class Runnable(NamedTuple):
     """An engine of the table of engines, and the Python package that has it."""
 
     id: str
+    driver_class: str
     module: str
     install: str
     tables: frozenset[str] = frozenset()
@@ -23,8 +24,8 @@ class Runnable(NamedTuple):
 
     @property
     def driver(self) -> str:
-        """The module of its driver."""
-        return f"sbbf_tool.extensions.engine_runs.drivers.{self.id}"
+        """The name of its driver, as `load` takes it."""
+        return f"sbbf_tool.extensions.engine_runs.drivers.{self.id}:{self.driver_class}"
 
     @property
     def is_installed(self) -> bool:
@@ -34,12 +35,12 @@ class Runnable(NamedTuple):
 RUNNABLE = {
     engine.id: engine
     for engine in (
-        Runnable("duckdb", "duckdb", "pip install duckdb"),
-        Runnable("datafusion", "datafusion", "pip install datafusion"),
-        Runnable("spark", "pyspark", "pip install 'sbbf-tool[spark]'"),
-        Runnable("clickhouse", "chdb", "pip install chdb", frozenset({"Delta", "Iceberg"}), ignores_filters=True),
-        Runnable("polars", "polars", "pip install polars", frozenset({"Delta"})),
-        Runnable("pyarrow", "pyarrow", "pip install pyarrow", frozenset({"Delta"})),
+        Runnable("duckdb", "DuckDBDriver", "duckdb", "pip install duckdb"),
+        Runnable("datafusion", "DataFusionDriver", "datafusion", "pip install datafusion"),
+        Runnable("spark", "SparkDriver", "pyspark", "pip install 'sbbf-tool[spark]'"),
+        Runnable("clickhouse", "ClickHouseDriver", "chdb", "pip install chdb", frozenset({"Delta", "Iceberg"}), ignores_filters=True),
+        Runnable("polars", "PolarsDriver", "polars", "pip install polars", frozenset({"Delta"})),
+        Runnable("pyarrow", "PyArrowDriver", "pyarrow", "pip install pyarrow", frozenset({"Delta"})),
     )
 }
 ALL = "all"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Dialect:
+class SqlDialect:
     """The SQL of a condition; dialects override what they write differently."""
 
     quote_mark = '"'
@@ -50,7 +50,7 @@ class Dialect:
         return f"{self.quote_mark}{name.replace(self.quote_mark, self.quote_mark * 2)}{self.quote_mark}"
 
 
-class DuckDBDialect(Dialect):
+class DuckDBDialect(SqlDialect):
     def element_of(self, kind: str) -> str | None:
         return kind.removesuffix("[]") if kind.endswith("[]") else None
 
@@ -65,7 +65,7 @@ class DuckDBDialect(Dialect):
         return super().literal(kind, text)
 
 
-class DataFusionDialect(Dialect):
+class DataFusionDialect(SqlDialect):
     field = "{parent}[{literal}]"
     contains = "array_has({column}, {value})"
 
@@ -78,7 +78,7 @@ class DataFusionDialect(Dialect):
         return f"arrow_cast({value}, {quote_text(kind)})"
 
 
-class SparkDialect(Dialect):
+class SparkDialect(SqlDialect):
     quote_mark = "`"
     contains = "array_contains({column}, {value})"
 
@@ -94,7 +94,7 @@ class SparkDialect(Dialect):
 _SPARK_ESCAPES = str.maketrans({"'": "\\'", "\\": "\\\\"})
 
 
-class ClickHouseDialect(Dialect):
+class ClickHouseDialect(SqlDialect):
     quote_mark = "`"
     contains = "has({column}, {value})"
 

@@ -42,7 +42,7 @@ class Counts:
 
 
 @dataclass
-class Request:
+class QueryCondition:
     """A condition on a column: its path, and the value as text."""
 
     path: list[str]
@@ -58,11 +58,11 @@ class Driver(Protocol):
 
     version: str
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         """Run the query, add all rows of its result to `rows` in its `timed` block, and return what the engine counted."""
 
 
-class Rows:
+class RowDigest:
     """A digest of rows that does not depend on their order, in constant memory."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ def measure(driver: Driver, job: Job, repeat: int = 2) -> dict[str, Any]:
     seconds = []
     result: dict[str, Any] = {}
     for _ in range(repeat):
-        rows = Rows()
+        rows = RowDigest()
         counts = driver.run(job, rows)
         seconds.append(rows.seconds)
         if not result:

@@ -18,7 +18,7 @@ from typing import Any
 
 import sbbf_tool
 from sbbf_tool.display import escape
-from sbbf_tool.extensions.engine_runs.measure import Job, Request
+from sbbf_tool.extensions.engine_runs.measure import Job, QueryCondition
 
 _MOST_ANSWER_BYTES = 1 << 20
 _LOG_BYTES = 4096
@@ -35,8 +35,8 @@ class Answers:
     """Why the engine did not start."""
 
 
-def run_jobs(driver: str, request: Request, jobs: Sequence[Job], seconds: float) -> Answers:
-    """Run all jobs with the driver in this module; a job may take so many seconds, as may the start.
+def run_jobs(driver: str, request: QueryCondition, jobs: Sequence[Job], seconds: float) -> Answers:
+    """Run all jobs with the driver of this name, as `load` takes it; a job may take so many seconds, as may the start.
 
     After a crash, the jobs that remain run in another process.
     """
@@ -54,7 +54,7 @@ def run_jobs(driver: str, request: Request, jobs: Sequence[Job], seconds: float)
     return answers
 
 
-def _run_process(driver: str, request: Request, jobs: Sequence[Job], seconds: float, answers: Answers) -> str | None:
+def _run_process(driver: str, request: QueryCondition, jobs: Sequence[Job], seconds: float, answers: Answers) -> str | None:
     """Run jobs in a new process, and add its answers; return why it ended early, if it did."""
     read_end, write_end = os.pipe()
     command = [sys.executable, "-P", "-W", "ignore", "-m", "sbbf_tool.extensions.engine_runs.program", str(write_end)]

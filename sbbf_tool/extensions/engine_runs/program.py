@@ -10,10 +10,10 @@ import json
 import os
 import sys
 import threading
-from importlib import import_module
 from typing import Any
 
-from sbbf_tool.extensions.engine_runs.measure import Driver, Job, Request, measure
+from sbbf_tool.extension import load
+from sbbf_tool.extensions.engine_runs.measure import Driver, Job, QueryCondition, measure
 
 
 def main(descriptor: str) -> None:
@@ -23,8 +23,7 @@ def main(descriptor: str) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with open(int(descriptor), "w", buffering=1) as answers:
         try:
-            module = import_module(request["driver"])
-            driver: Driver = module.Driver(Request(**request["request"]))
+            driver: Driver = load(request["driver"])(QueryCondition(**request["request"]))
         except Exception as error:
             _write(answers, {"error": describe(error)})
             os._exit(1)

@@ -20,7 +20,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.engine_runs.catalog import ALL, Runnable, choose_engines
 from sbbf_tool.extensions.engine_runs.copies import copy_delta_table, copy_file, ensure_room, page_ranges, zero_ranges
-from sbbf_tool.extensions.engine_runs.measure import Job, Request
+from sbbf_tool.extensions.engine_runs.measure import Job, QueryCondition
 from sbbf_tool.extensions.engine_runs.process import Answers, run_jobs
 from sbbf_tool.extensions.engine_runs.reports import (
     EQUAL,
@@ -256,7 +256,7 @@ def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Pa
         return EngineRun(engine.id, name, None, NOT_INSTALLED, None, None, None, None, None, None, reason, engine.install)
     assert files.column is not None
     with TemporaryDirectory(prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True) as scratch:
-        request = Request(list(files.column.short_path), files.text, scratch, is_text=are_text(files.column))
+        request = QueryCondition(list(files.column.short_path), files.text, scratch, is_text=are_text(files.column))
         if table is not None and table.format in engine.tables:
             answers = run_jobs(engine.driver, request, _table_jobs(engine, files, table, folder), seconds)
             if _WITHOUT in answers.measurements:
@@ -379,7 +379,7 @@ def _try_zeroed_pages(
     run: EngineRun,
     engine: Runnable,
     files: _Files,
-    request: Request,
+    request: QueryCondition,
     answers: Answers,
     folder: Path,
     seconds: float,

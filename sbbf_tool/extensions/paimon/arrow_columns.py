@@ -16,7 +16,7 @@ import numpy as np
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.data_types import MAX_LENGTH, DataType
-from sbbf_tool.extensions.paimon.fast_hash import Key, Keys, Longs, double_keys, float_keys, hash_keys, key_of, timestamp_keys
+from sbbf_tool.extensions.paimon.fast_hash import HashForm, Keys, Longs, double_keys, float_keys, hash_keys, key_of, timestamp_keys
 from sbbf_tool.extensions.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
@@ -228,7 +228,7 @@ def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *,
 
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if key_of(data_type) is Key.BYTES:
+    if key_of(data_type) is HashForm.BYTES:
         values = values.unique()
         try:
             encoded = values.cast(pa.large_binary()).to_pylist()
@@ -249,18 +249,18 @@ def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
     import pyarrow as pa
 
     kind, stored = key_of(data_type), values.type
-    if kind is Key.FLOAT:
+    if kind is HashForm.FLOAT:
         return float_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float32(stored) else None
-    if kind is Key.DOUBLE:
+    if kind is HashForm.DOUBLE:
         return double_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float64(stored) else None
-    if kind is Key.INTEGER or (kind is Key.TIME and pa.types.is_int32(stored)):
+    if kind is HashForm.INTEGER or (kind is HashForm.TIME and pa.types.is_int32(stored)):
         return _to_longs(values) if pa.types.is_signed_integer(stored) else None
-    if kind is Key.DATE:
+    if kind is HashForm.DATE:
         return _to_longs(values.view(pa.int32())) if pa.types.is_date32(stored) else None
-    if kind is Key.TIME and pa.types.is_time(stored):
+    if kind is HashForm.TIME and pa.types.is_time(stored):
         counts = _to_longs(values.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()))
-        return timestamp_keys(counts, _PER_SECOND[stored.unit], Key.MILLIS)
-    if kind in (Key.MILLIS, Key.MICROS) and pa.types.is_timestamp(stored):
+        return timestamp_keys(counts, _PER_SECOND[stored.unit], HashForm.MILLIS)
+    if kind in (HashForm.MILLIS, HashForm.MICROS) and pa.types.is_timestamp(stored):
         return timestamp_keys(_to_longs(values.view(pa.int64())), _PER_SECOND[stored.unit], kind)
     return None
 

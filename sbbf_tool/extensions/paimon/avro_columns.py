@@ -15,7 +15,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.extensions.paimon.data_types import MAX_LENGTH, DataType
-from sbbf_tool.extensions.paimon.fast_hash import Key, Keys, double_keys, float_keys, hash_keys, key_of, timestamp_keys
+from sbbf_tool.extensions.paimon.fast_hash import HashForm, Keys, double_keys, float_keys, hash_keys, key_of, timestamp_keys
 from sbbf_tool.extensions.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
 
@@ -41,14 +41,14 @@ _TYPES = {
     ("record", ""): DataType("ROW"),
 }
 _STORED = {
-    Key.BYTES: ("string", "bytes"),
-    Key.INTEGER: ("int", "long"),
-    Key.DATE: ("int",),
-    Key.TIME: ("int",),
-    Key.MILLIS: ("long",),
-    Key.MICROS: ("long",),
-    Key.FLOAT: ("float",),
-    Key.DOUBLE: ("double",),
+    HashForm.BYTES: ("string", "bytes"),
+    HashForm.INTEGER: ("int", "long"),
+    HashForm.DATE: ("int",),
+    HashForm.TIME: ("int",),
+    HashForm.MILLIS: ("long",),
+    HashForm.MICROS: ("long",),
+    HashForm.FLOAT: ("float",),
+    HashForm.DOUBLE: ("double",),
 }
 
 
@@ -86,7 +86,7 @@ def infer_type(schema: Schema) -> DataType | None:
 def _check_stored(indexed: IndexedColumn, schema: Schema, data_type: DataType) -> None:
     kind, stored = key_of(data_type), kind_of(schema)
     is_timestamp = "timestamp-mi" in logical_of(schema)
-    if kind is None or stored not in _STORED[kind] or is_timestamp != (kind in (Key.MILLIS, Key.MICROS)):
+    if kind is None or stored not in _STORED[kind] or is_timestamp != (kind in (HashForm.MILLIS, HashForm.MICROS)):
         raise contradiction(indexed, stored, data_type)
 
 
@@ -110,16 +110,16 @@ def _hash_rows(
 
 def _find_keys(values: list[Any], data_type: DataType, schema: Schema) -> Keys:
     kind = key_of(data_type)
-    if kind is Key.BYTES:
+    if kind is HashForm.BYTES:
         return values
-    if kind is Key.FLOAT:
+    if kind is HashForm.FLOAT:
         return float_keys(np.array(values, np.float32))
-    if kind is Key.DOUBLE:
+    if kind is HashForm.DOUBLE:
         return double_keys(np.array(values, np.float64))
     try:
         keys = np.array(values, np.int32 if kind_of(schema) == "int" else np.int64).astype(np.int64)
     except OverflowError:
         raise UnreadableError("an Avro int has more than 32 bits") from None
-    if kind in (Key.MILLIS, Key.MICROS):
+    if kind in (HashForm.MILLIS, HashForm.MICROS):
         keys = timestamp_keys(keys, 1000 if logical_of(schema).endswith("millis") else 1_000_000, kind)
     return keys

@@ -12,11 +12,11 @@ from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom
 from sbbf_tool.extensions.paimon.column_hashes import read_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, deduplicate
-from sbbf_tool.extensions.paimon.files import Files, read_file
+from sbbf_tool.extensions.paimon.files import FileIO, read_file
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import BuiltColumn
-from sbbf_tool.extensions.paimon.table import LiveFile, Table, table_around
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, table_around
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.storage import places
@@ -33,16 +33,16 @@ class BuiltIndex:
     """The bytes to write to a file beside the data file, or to its manifest entry."""
 
 
-def find_table_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
+def find_table_around(files: FileIO, path: str) -> tuple[PaimonTable, IndexedFile] | None:
     """Find the table as `table_around` does. The path may be relative; an address such as `file:/lake/...` is absolute."""
     return table_around(files, path if ":" in path else places.absolute(path))
 
 
 def build(
-    files: Files,
+    files: FileIO,
     path: str,
     requests: Sequence[IndexRequest],
-    table_and_file: tuple[Table, LiveFile] | None = None,
+    table_and_file: tuple[PaimonTable, IndexedFile] | None = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> BuiltIndex:
     """Build a container for the data file at `path`.

@@ -11,9 +11,9 @@ from sbbf_tool.extensions.paimon.commit_plan import IndexChange, check_publishab
 from sbbf_tool.extensions.paimon.files import WritableFiles, join, list_names
 from sbbf_tool.extensions.paimon.index_options import parse_boolean, parse_manifest_threshold
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
-from sbbf_tool.extensions.paimon.publish import Publication, publish
+from sbbf_tool.extensions.paimon.publish import CommittedIndexes, publish
 from sbbf_tool.extensions.paimon.reports import NewIndex, RemovedIndex
-from sbbf_tool.extensions.paimon.table import LiveFile, Table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
 REWRITE = "let Paimon do it: CALL sys.rewrite_file_index"
@@ -21,7 +21,7 @@ ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 """The beginning of the address of a file in other storage."""
 
 
-def ensure_changeable(table: Table) -> None:
+def ensure_changeable(table: PaimonTable) -> None:
     """Raise RefusedError for a table whose commits involve more than this tool supports, before any index is built."""
     schema, options = table.schema, table.schema.options
     reasons = (
@@ -42,13 +42,13 @@ def ensure_changeable(table: Table) -> None:
 class Placement:
     """The places of new containers: in the manifest up to the table's threshold, otherwise in a file with a free name."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PaimonTable) -> None:
         self._table = table
         self._threshold = parse_manifest_threshold(table.schema.options)
         self._names: dict[str, set[str]] = {}
         """The names in each directory."""
 
-    def choose_path(self, live: LiveFile, size: int) -> str | None:
+    def choose_path(self, live: IndexedFile, size: int) -> str | None:
         """Return the path of the `.index` file for a container of `size` bytes; None if it goes into the manifest.
 
         Raises RefusedError if the file would be outside the table.
@@ -72,7 +72,7 @@ def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
 
 
 def carry_out(
-    table: Table, changes: Iterable[IndexChange], results: Sequence[NewIndex] | Sequence[RemovedIndex], *, dry_run: bool
+    table: PaimonTable, changes: Iterable[IndexChange], results: Sequence[NewIndex] | Sequence[RemovedIndex], *, dry_run: bool
 ) -> tuple[int | None, set[str]]:
     """Publish the changes as one commit; a dry run only plans each of them, and keeps none.
 
@@ -88,7 +88,7 @@ def carry_out(
     return publication.snapshot_id, set(publication.missing_files)
 
 
-def _commit(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> Publication | None:
+def _commit(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> CommittedIndexes | None:
     """Publish the changes as one commit. Raises RefusedError or WriteError; except for an unknown outcome, nothing is then changed."""
     try:
         return publish(files, path, changes)

@@ -24,8 +24,8 @@ from sbbf_tool.extensions.avro.schema import fields_of, kind_of, without_null
 from sbbf_tool.extensions.paimon.files import parse_file
 from sbbf_tool.extensions.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, parse_manifest, parse_manifest_list
 from sbbf_tool.extensions.paimon.manifest_stats import KNOWN_LIST_FIELDS, Entries, build_list_record
-from sbbf_tool.extensions.paimon.snapshot import KNOWN_FIELDS, Snapshot, build_snapshot
-from sbbf_tool.extensions.paimon.table import Table
+from sbbf_tool.extensions.paimon.snapshot import KNOWN_FIELDS, PaimonSnapshot, build_snapshot
+from sbbf_tool.extensions.paimon.table import PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import TableSchema
 from sbbf_tool.records import optional
 
@@ -67,7 +67,7 @@ class CommitPlan:
     snapshot: bytes
 
 
-def check_publishable(table: Table) -> None:
+def check_publishable(table: PaimonTable) -> None:
     """Raise RefusedError, before any index is built, if `plan_commit` would refuse the table regardless of the data files."""
     if table.snapshot is None:
         return
@@ -77,7 +77,7 @@ def check_publishable(table: Table) -> None:
         _check_fields(parse_file(table.files, table.manifest_path(name), _parse_writable_header), table.path)
 
 
-def plan_commit(table: Table, snapshot: Snapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
+def plan_commit(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
     """Plan the files that change these indexes in the snapshot of the table. The names of the files contain `unique`.
 
     Raises RefusedError for fields of a Paimon version that this tool does not support, and for manifests that are not Avro.
@@ -89,7 +89,7 @@ def plan_commit(table: Table, snapshot: Snapshot, changes: Sequence[IndexChange]
         raise RefusedError(f"its manifests cannot be rewritten: {error.message}", file=table.path) from None
 
 
-def _plan(table: Table, snapshot: Snapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
+def _plan(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
     rewritten = list(_rewrite_manifests(table, changes))
     list_header, base = _read_manifest_lists(table, snapshot)
     manifests: list[tuple[str, bytes]] = []
@@ -113,7 +113,7 @@ def _plan(table: Table, snapshot: Snapshot, changes: Sequence[IndexChange], now_
 
 
 def _forget_entries(
-    table: Table,
+    table: PaimonTable,
     identities: set[Identity],
     list_header: AvroHeader,
     base: Sequence[dict[str, Any]],
@@ -140,7 +140,7 @@ def _forget_entries(
 
 
 def _check_outcome(
-    table: Table,
+    table: PaimonTable,
     changes: Sequence[IndexChange],
     delta: Sequence[Sequence[ManifestEntry]],
     base: Sequence[dict[str, Any]],
@@ -163,7 +163,7 @@ def _check_outcome(
         raise RefusedError("the commit would change the data files of the table", file=table.path)
 
 
-def _check_snapshot(snapshot: Snapshot, path: str) -> None:
+def _check_snapshot(snapshot: PaimonSnapshot, path: str) -> None:
     if unknown := sorted(snapshot.record.keys() - KNOWN_FIELDS):
         raise RefusedError(f"snapshot {snapshot.id} has fields of a newer Paimon: {', '.join(unknown)}", file=path)
     version = snapshot.record.get("version")
@@ -171,7 +171,7 @@ def _check_snapshot(snapshot: Snapshot, path: str) -> None:
         raise RefusedError(f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is supported", file=path)
 
 
-def _build_snapshot_record(snapshot: Snapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
+def _build_snapshot_record(snapshot: PaimonSnapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
     """Build the fields of the next snapshot: the fields of the previous one, except for fields that every commit sets."""
     before = snapshot.record
     record = {name: value for name, value in before.items() if name not in ("properties", "operation", "writerVersion")}
@@ -196,7 +196,7 @@ def _build_snapshot_record(snapshot: Snapshot, schema: TableSchema, now_millis: 
     return record
 
 
-def _rewrite_manifests(table: Table, changes: Sequence[IndexChange]) -> Iterator[tuple[AvroHeader, Entries]]:
+def _rewrite_manifests(table: PaimonTable, changes: Sequence[IndexChange]) -> Iterator[tuple[AvroHeader, Entries]]:
     """Yield new manifests, each with the schema of the manifests its entries come from, so that every field keeps its value."""
     changes_by_identity = {change.entry.identity: change for change in changes}
     groups: dict[str, tuple[AvroHeader, list[IndexChange]]] = {}
@@ -254,7 +254,7 @@ def _check_fields(header: AvroHeader, path: str) -> None:
         raise RefusedError("its manifests were written by Paimon before 0.8, which has no file indexes", file=path)
 
 
-def _read_manifest_lists(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
+def _read_manifest_lists(table: PaimonTable, snapshot: PaimonSnapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
     """Return the header with the newer schema of the two manifest lists, which fits all records, and the records of both lists."""
     lists = [parse_file(table.files, table.manifest_path(name), _parse_manifest_list) for name in snapshot.manifest_lists]
     headers = [header for header, _ in lists]

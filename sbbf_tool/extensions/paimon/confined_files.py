@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.extensions.paimon.files import Files, WritableFiles, parent
+from sbbf_tool.extensions.paimon.files import FileIO, WritableFiles, parent
 
 
 class OutsideError(UnreadableError):
@@ -21,9 +21,9 @@ class OutsideError(UnreadableError):
 
 
 class ConfinedFiles:
-    """Files below `root`. Other files can be read only with `allow_outside`, and never written. See `Files` and `WritableFiles`."""
+    """Files below `root`. Other files can be read only with `allow_outside`, and never written. See `FileIO` and `WritableFiles`."""
 
-    def __init__(self, files: Files, root: str, allow_outside: bool = False) -> None:
+    def __init__(self, files: FileIO, root: str, allow_outside: bool = False) -> None:
         self._files = files
         try:
             self._root = files.resolve(root)

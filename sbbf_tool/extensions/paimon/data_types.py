@@ -38,7 +38,7 @@ class DataType:
     """The key type of a map."""
     value: DataType | None = None
     """The value type of a map; the element type of ARRAY, MULTISET and VECTOR."""
-    fields: tuple[Field, ...] = ()
+    fields: tuple[DataField, ...] = ()
     """The fields of a row."""
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class DataType:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DataField:
     """Column of a table, or field of a row. Its `id` survives renames."""
 
     id: int
@@ -94,7 +94,7 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
     raise UnreadableError(f"unknown nested data type {text!r:.80}")
 
 
-def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
+def parse_fields(json: Any, depth: int = 0) -> tuple[DataField, ...]:
     """Parse the fields of a schema or a row type. Raises UnreadableError if a field lacks an id, a name or a type."""
     if not isinstance(json, list):
         raise UnreadableError("the fields are not a list")
@@ -102,7 +102,7 @@ def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
     for item in json:
         if not isinstance(item, dict) or not isinstance(item.get("id"), int) or not isinstance(item.get("name"), str):
             raise UnreadableError(f"a field has no id or no name: {item!r:.80}")
-        fields.append(Field(item["id"], item["name"], parse_data_type(item.get("type"), depth)))
+        fields.append(DataField(item["id"], item["name"], parse_data_type(item.get("type"), depth)))
     return tuple(fields)
 
 

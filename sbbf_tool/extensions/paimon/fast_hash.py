@@ -34,7 +34,7 @@ _FLOAT_NAN = 0x7FC00000
 _DOUBLE_NAN = 0x7FF8000000000000
 
 
-class Key(Enum):
+class HashForm(Enum):
     """Form in which a value is hashed."""
 
     BYTES = "bytes"
@@ -48,19 +48,19 @@ class Key(Enum):
 
 
 _KEYS = {
-    **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), Key.BYTES),
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), Key.INTEGER),
-    "DATE": Key.DATE,
-    "TIME": Key.TIME,
-    "FLOAT": Key.FLOAT,
-    "DOUBLE": Key.DOUBLE,
+    **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), HashForm.BYTES),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), HashForm.INTEGER),
+    "DATE": HashForm.DATE,
+    "TIME": HashForm.TIME,
+    "FLOAT": HashForm.FLOAT,
+    "DOUBLE": HashForm.DOUBLE,
 }
 
 
-def key_of(data_type: DataType) -> Key | None:
+def key_of(data_type: DataType) -> HashForm | None:
     """Return the form in which a value of this type is hashed; None if Paimon has no hash for the type."""
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return Key.MILLIS if data_type.precision <= 3 else Key.MICROS
+        return HashForm.MILLIS if data_type.precision <= 3 else HashForm.MICROS
     return _KEYS.get(data_type.root)
 
 
@@ -108,7 +108,7 @@ def double_keys(values: NDArray[np.float64]) -> Longs:
     return bits
 
 
-def timestamp_keys(counts: Longs, per_second: int, key: Key) -> Longs:
+def timestamp_keys(counts: Longs, per_second: int, key: HashForm) -> Longs:
     """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of `key`, MILLIS or MICROS, rounding down."""
-    target_per_second = 1000 if key is Key.MILLIS else 1_000_000
+    target_per_second = 1000 if key is HashForm.MILLIS else 1_000_000
     return counts * (target_per_second // per_second) if per_second <= target_per_second else counts // (per_second // target_per_second)

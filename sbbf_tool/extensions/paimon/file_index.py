@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extensions.paimon.files import LARGEST_METADATA, Files, join, read_file
+from sbbf_tool.extensions.paimon.files import LARGEST_METADATA, FileIO, join, read_file
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
-from sbbf_tool.extensions.paimon.table import LiveFile
+from sbbf_tool.extensions.paimon.table import IndexedFile
 
 EMBEDDED = "embedded"
 FILE = "file"
@@ -34,7 +34,7 @@ class FileIndex:
     """Whether the problem is in the index itself, which is missing, contradicts the format or occurs twice, not in reading it."""
 
 
-def find_index(files: Files, live: LiveFile) -> FileIndex:
+def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
     """Find the index of a data file; a defect of the index is returned as `problem`, not raised."""
     file = live.file
     if file.embedded_index is not None:

@@ -16,7 +16,7 @@ LARGEST_METADATA = (1 << 31) - 1
 """In bytes: offsets in a container are Java ints, and so are the lengths of the arrays into which Paimon reads its other files."""
 
 
-class Files(Protocol):
+class FileIO(Protocol):
     """Storage to read from."""
 
     def read(self, path: str, most: int | None = None) -> bytes:
@@ -33,7 +33,7 @@ class Files(Protocol):
 
 
 @runtime_checkable
-class WritableFiles(Files, Protocol):
+class WritableFiles(FileIO, Protocol):
     """Storage to write to. It can create a file atomically, and only if the file does not exist."""
 
     def create(self, path: str, data: bytes) -> None:
@@ -46,13 +46,13 @@ class WritableFiles(Files, Protocol):
         """Delete a file; do nothing if it does not exist."""
 
 
-def parse_file(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
+def parse_file(files: FileIO, path: str, parse: Callable[[bytes], T]) -> T:
     """Read a metadata file and parse it with `parse`. Errors of both steps name the file."""
     with ErrorPlace(path):
         return parse(read_file(files, path, LARGEST_METADATA))
 
 
-def read_file(files: Files, path: str, most: int | None = None) -> bytes:
+def read_file(files: FileIO, path: str, most: int | None = None) -> bytes:
     """Read a file. Raises UnreadableError, with its path, when it does not exist, cannot be read, or has more than `most` bytes."""
     try:
         return files.read(path, most)
@@ -62,7 +62,7 @@ def read_file(files: Files, path: str, most: int | None = None) -> bytes:
         raise UnreadableError(f"cannot be read: {_describe_error(error)}", file=path) from error
 
 
-def list_names(files: Files, directory: str) -> Sequence[str]:
+def list_names(files: FileIO, directory: str) -> Sequence[str]:
     """List the names in a directory; empty if it does not exist. Raises UnreadableError, with the path, if listing fails."""
     try:
         return files.list(directory)

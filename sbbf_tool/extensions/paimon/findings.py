@@ -21,7 +21,7 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.reading_rules import why_unused
 from sbbf_tool.extensions.paimon.reports import BloomFigures, IndexFigures, InspectedFile
-from sbbf_tool.extensions.paimon.table import LiveFile, Table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, indexed_type, parse_indexed_column
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import Evidence, Finding
@@ -66,12 +66,12 @@ class InspectedIndex:
 class IndexInspector:
     """Inspects the data files of a table one by one; each directory is listed once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PaimonTable) -> None:
         self._table = table
         self._names: dict[str, dict[str, list[str]]] = {}
         """The index files in each directory, by data file."""
 
-    def inspect(self, live: LiveFile) -> InspectedIndex:
+    def inspect(self, live: IndexedFile) -> InspectedIndex:
         """Inspect the index of one data file, without reading its data."""
         file, notes = live.file, []
         if live.outside is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64
 from sbbf_tool.extensions.paimon.bloom64_spec import to_int64
 from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.fast_hash import Hashes, Key, Keys, deduplicate, hash_bytes, hash_keys, hash_longs, key_of
+from sbbf_tool.extensions.paimon.fast_hash import Hashes, HashForm, Keys, deduplicate, hash_bytes, hash_keys, hash_longs, key_of
 
 SAMPLE = 256
 """Number of excluded values that are enough to find a cause."""
@@ -18,13 +18,13 @@ _LEAST_VALUES = 4
 _CHANCE = 1e-6
 """The probability of a wrong cause that is accepted."""
 _UNITS = {
-    Key.DATE: (86_400, 86_400_000, 86_400_000_000),
-    Key.TIME: (1_000, 1_000_000),
-    Key.MILLIS: (1_000, 1_000_000),
-    Key.MICROS: (1_000,),
+    HashForm.DATE: (86_400, 86_400_000, 86_400_000_000),
+    HashForm.TIME: (1_000, 1_000_000),
+    HashForm.MILLIS: (1_000, 1_000_000),
+    HashForm.MICROS: (1_000,),
 }
 """The factors from the unit of Paimon's key to finer units."""
-_COARSER = {Key.MILLIS: (1_000,), Key.MICROS: (1_000, 1_000_000)}
+_COARSER = {HashForm.MILLIS: (1_000,), HashForm.MICROS: (1_000, 1_000_000)}
 _MASK = (1 << 64) - 1
 
 
@@ -49,7 +49,7 @@ def _hash_texts(texts: Sequence[bytes]) -> Iterator[tuple[str, Hashes]]:
     yield "UTF-16", hash_bytes(text.decode("utf-8", "replace").encode("utf-16-le") for text in texts)
 
 
-def _hash_longs(keys: Sequence[int], kind: Key | None) -> Iterator[tuple[str, Hashes]]:
+def _hash_longs(keys: Sequence[int], kind: HashForm | None) -> Iterator[tuple[str, Hashes]]:
     def wang(convert: Callable[[int], int]) -> Hashes:
         return hash_longs(np.array([to_int64(convert(key)) for key in keys], np.int64))
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.data_types import INTEGER_BITS, DataType
-from sbbf_tool.extensions.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of
+from sbbf_tool.extensions.paimon.fast_hash import Hashes, HashForm, double_keys, float_keys, hash_bytes, hash_longs, key_of
 from sbbf_tool.gregorian import Date, days_of
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
@@ -37,7 +37,7 @@ _NANOS_PER_MILLI = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class HashLiteral:
     """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed 64-bit integer for other types."""
 
     key: bytes | int
@@ -52,25 +52,25 @@ class Literal:
         return int(self.hashes[0])
 
 
-def parse_literal(text: str, data_type: DataType) -> Literal:
+def parse_literal(text: str, data_type: DataType) -> HashLiteral:
     """Parse a value of a type. Raises UsageError if the text is not a value of the type, or the type has no hash in Paimon."""
     kind = key_of(data_type)
     if kind is None:
         raise UsageError(f"Paimon has no hash for type {data_type}")
-    if kind is Key.BYTES:
-        return Literal(_parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text))
-    if kind is Key.INTEGER:
-        return Literal(_parse_integer(text, data_type))
-    if kind is Key.FLOAT:
-        return Literal(int(float_keys(np.array([_parse_float(text)], np.float32))[0]))
-    if kind is Key.DOUBLE:
-        return Literal(int(double_keys(np.array([_parse_double(text)], np.float64))[0]))
-    if kind is Key.DATE:
-        return Literal(_count_days(_match(_DATE, text, data_type)))
-    if kind is Key.TIME:
-        return Literal(_count_nanos(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
-    per_key = _NANOS_PER_MILLI if kind is Key.MILLIS else 1000
-    return Literal(_check_range(_parse_timestamp(text, data_type) // per_key, 64, text, data_type))
+    if kind is HashForm.BYTES:
+        return HashLiteral(_parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text))
+    if kind is HashForm.INTEGER:
+        return HashLiteral(_parse_integer(text, data_type))
+    if kind is HashForm.FLOAT:
+        return HashLiteral(int(float_keys(np.array([_parse_float(text)], np.float32))[0]))
+    if kind is HashForm.DOUBLE:
+        return HashLiteral(int(double_keys(np.array([_parse_double(text)], np.float64))[0]))
+    if kind is HashForm.DATE:
+        return HashLiteral(_count_days(_match(_DATE, text, data_type)))
+    if kind is HashForm.TIME:
+        return HashLiteral(_count_nanos(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
+    per_key = _NANOS_PER_MILLI if kind is HashForm.MILLIS else 1000
+    return HashLiteral(_check_range(_parse_timestamp(text, data_type) // per_key, 64, text, data_type))
 
 
 def _encode_text(text: str) -> bytes:

@@ -21,14 +21,14 @@ from sbbf_tool.extensions.paimon.hash_batch import HashBatch
 from sbbf_tool.extensions.paimon.hash_causes import SAMPLE, find_cause
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifiedFile
-from sbbf_tool.extensions.paimon.table import LiveFile, Table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 
 _EXAMPLES = 5
 
 
-def verify_index(table: Table, live: LiveFile, index: FileIndex, max_page_bytes: MaxPageBytes) -> VerifiedFile:
+def verify_index(table: PaimonTable, live: IndexedFile, index: FileIndex, max_page_bytes: MaxPageBytes) -> VerifiedFile:
     """Verify the index of a data file of a table."""
     if index.container is None:
         return VerifiedFile(live.file.name, index.place, (), index.problem if index.place != NONE else None)
@@ -68,7 +68,7 @@ def _verify_filters(
 ) -> dict[str, VerifiedColumn]:
     """Check the values of all columns in one pass or, if that fails, column by column."""
     types = {indexed: data_type for indexed, (data_type, _) in filters.items()}
-    tallies = {indexed: _Tally(bloom) for indexed, (_, bloom) in filters.items()}
+    tallies = {indexed: _ValueCounts(bloom) for indexed, (_, bloom) in filters.items()}
     try:
         for batch in read_columns(data, name, types, max_page_bytes).batches if types else ():
             for indexed, tally in tallies.items():
@@ -92,7 +92,7 @@ def _read_filter(container: Container, column: str) -> BloomFilter64 | None:
     return bloom
 
 
-class _Tally:
+class _ValueCounts:
     """Counts of the values of a column that were checked so far."""
 
     def __init__(self, bloom: BloomFilter64 | None) -> None:

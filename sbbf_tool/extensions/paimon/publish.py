@@ -26,20 +26,20 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class CommittedIndexes:
     snapshot_id: int
     missing_files: tuple[str, ...]
     """Data files that another commit deleted, or whose index it changed, in the meantime."""
 
 
-def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> Publication | None:
+def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> CommittedIndexes | None:
     """Write these indexes one by one and commit the changes to the latest state of the table; None if no data file is as it was.
 
     Raises RefusedError if the table has fields that this tool cannot preserve, or other commits come first in every attempt, and OSError if
     writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the
     commit succeeded.
     """
-    with _Scratch(files) as index_files:
+    with _NewFiles(files) as index_files:
         pending = []
         for change in changes:
             if change.path is not None and change.container is not None:
@@ -54,7 +54,7 @@ def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> 
             if table.snapshot is None or not present:
                 return None
             plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
-            with _Scratch(files) as manifests:
+            with _NewFiles(files) as manifests:
                 for name, data in plan.manifests:
                     manifests.create(table.manifest_path(name), data)
                 index_files.keep = manifests.keep = True  # from here on a snapshot may refer to them
@@ -73,7 +73,7 @@ def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> 
                     if change.path is not None:
                         files.remove(change.path)
             log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
-            return Publication(plan.snapshot_id, tuple(change.entry.file.name for change in missing))
+            return CommittedIndexes(plan.snapshot_id, tuple(change.entry.file.name for change in missing))
     raise RefusedError(
         f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", file=path, hint="try again when fewer writers commit"
     )
@@ -99,7 +99,7 @@ def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
     return True
 
 
-class _Scratch:
+class _NewFiles:
     """Files that are deleted at the end unless `keep` is set."""
 
     def __init__(self, files: WritableFiles) -> None:
@@ -120,7 +120,7 @@ class _Scratch:
             raise
         self.paths.append(path)
 
-    def __enter__(self) -> _Scratch:
+    def __enter__(self) -> _NewFiles:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -66,7 +66,7 @@ class InspectedFile:
 
 
 @dataclass(frozen=True)
-class ColumnTotal:
+class IndexColumnTotal:
     """Filters of a column over all data files."""
 
     column: str
@@ -104,14 +104,14 @@ class IndexRow:
 
 
 @dataclass(frozen=True, repr=False)
-class InspectReport(Tabular):
+class PaimonInspectReport(Tabular):
     _row = IndexRow
     _first = ("target", "snapshot")
 
     target: str
     snapshot: int | None
     files: tuple[InspectedFile, ...]
-    columns: tuple[ColumnTotal, ...]
+    columns: tuple[IndexColumnTotal, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -140,7 +140,7 @@ class InspectReport(Tabular):
 
 
 @dataclass(frozen=True)
-class ValueAnswer:
+class IndexAnswer:
     """Answer of the index of one file for one value."""
 
     value: str | None
@@ -162,7 +162,7 @@ class ProbedFile:
     """"embedded", "file" or "none"."""
     column: str | None
     """Name of the column in the data file; None for a column that was added later."""
-    answers: tuple[ValueAnswer, ...]
+    answers: tuple[IndexAnswer, ...]
 
     @property
     def may_hold(self) -> bool:
@@ -172,7 +172,7 @@ class ProbedFile:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """Row of a table of answers: fields of `ProbedFile` and `ValueAnswer`."""
+    """Row of a table of answers: fields of `ProbedFile` and `IndexAnswer`."""
 
     data_file: str
     path: str
@@ -187,7 +187,7 @@ class AnswerRow:
 
 
 @dataclass(frozen=True, repr=False)
-class ProbeReport(Tabular):
+class PaimonProbeReport(Tabular):
     _row = AnswerRow
     _first = ("table", "snapshot", "column")
 
@@ -306,7 +306,7 @@ class VerifiedRow:
 
 
 @dataclass(frozen=True, repr=False)
-class VerifyReport(Tabular):
+class PaimonVerifyReport(Tabular):
     _row = VerifiedRow
     _first = ("target",)
 

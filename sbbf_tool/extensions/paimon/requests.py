@@ -15,7 +15,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64_sizing import DEFAULT_FPP
 from sbbf_tool.extensions.paimon.data_types import DataType, parse_type_text
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
-from sbbf_tool.extensions.paimon.table import LiveFile, Table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, resolve_column
 
 _SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
@@ -29,7 +29,7 @@ def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -
     return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
 
 
-def request_in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:
+def request_in_file(table: PaimonTable, live: IndexedFile, request: IndexRequest) -> IndexRequest | None:
     """Translate a request from current names to the names and types in the schema of a data file; None if the schema lacks it."""
     indexed, field, _ = resolve_column(table.schema, request.column)
     schema = table.schema_of(live.file)

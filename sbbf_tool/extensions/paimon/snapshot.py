@@ -24,7 +24,7 @@ KNOWN_FIELDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PaimonSnapshot:
     id: int
     schema_id: int
     manifest_lists: tuple[str, str]
@@ -33,10 +33,10 @@ class Snapshot:
     """The JSON as stored, including unknown fields."""
 
 
-def parse_snapshot(data: bytes) -> Snapshot:
+def parse_snapshot(data: bytes) -> PaimonSnapshot:
     """Parse a snapshot file. Raises UnreadableError if `data` is not a snapshot file."""
     tree = parse_object(data, "a snapshot file")
-    return Snapshot(
+    return PaimonSnapshot(
         required(tree, "id", int),
         required(tree, "schemaId", int),
         (file_name(required(tree, "baseManifestList", str)), file_name(required(tree, "deltaManifestList", str))),

@@ -21,11 +21,11 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.binary_row import Value, parse_row
 from sbbf_tool.extensions.paimon.confined_files import ConfinedFiles, OutsideError
 from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.files import Files, join, list_names, parent, parse_file
+from sbbf_tool.extensions.paimon.files import FileIO, join, list_names, parent, parse_file
 from sbbf_tool.extensions.paimon.index_options import parse_boolean
 from sbbf_tool.extensions.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.extensions.paimon.partition_path import DEFAULT_NAME, build_segments, display_value, escape
-from sbbf_tool.extensions.paimon.snapshot import Snapshot, parse_snapshot
+from sbbf_tool.extensions.paimon.snapshot import PaimonSnapshot, parse_snapshot
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, parse_table_schema
 from sbbf_tool.records import file_name
 
@@ -39,7 +39,7 @@ _LARGEST_HINT = 100  # bytes: the file holds a number
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFile:
+class IndexedFile:
     """Data file in one snapshot of the table."""
 
     entry: ManifestEntry
@@ -65,12 +65,12 @@ class LiveFile:
 
 
 @dataclass(eq=False)
-class Table:
+class PaimonTable:
     """Table at one of its snapshots. Files are read on access; schemas are cached."""
 
     files: ConfinedFiles
     path: str
-    snapshot: Snapshot | None
+    snapshot: PaimonSnapshot | None
     """None for a table without commits."""
     schema: TableSchema
     """The schema with the current column names: the latest schema, or the schema of the snapshot if a snapshot number was given."""
@@ -106,11 +106,11 @@ class Table:
             yield from parse_file(self.files, self.manifest_path(name), parse_manifest)
 
     @cached_property
-    def live_files(self) -> tuple[LiveFile, ...]:
+    def live_files(self) -> tuple[IndexedFile, ...]:
         """Data files of the snapshot, in the order in which they were added."""
         return tuple(map(self._build_live_file, live_entries(self.entries())))
 
-    def _build_live_file(self, entry: ManifestEntry) -> LiveFile:
+    def _build_live_file(self, entry: ManifestEntry) -> IndexedFile:
         keys, types = self.schema.partition_keys, self.schema.partition_types
         try:
             values = parse_row(entry.partition, types) if keys else ()
@@ -118,10 +118,10 @@ class Table:
             raise UnreadableError(f"the partition of {entry.file.name} cannot be read: {error.message}", file=self.path) from None
         external = entry.file.external_path
         directory = self._find_directory(entry, values) if external is None else parent(external)
-        live = LiveFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
+        live = IndexedFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
         return live if self.files.allow_outside else replace(live, outside=self._why_outside(live))
 
-    def _why_outside(self, live: LiveFile) -> str | None:
+    def _why_outside(self, live: IndexedFile) -> str | None:
         """Return why the table may not refer to this file; None if it may."""
         external = live.file.external_path
         if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
@@ -177,7 +177,9 @@ def is_below(path: str, roots: Iterable[str]) -> bool:
     return ".." not in plain_path.split("/") and any(plain_path.startswith(f"{root}/") for root in trimmed)
 
 
-def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False) -> Table:
+def open_table(
+    files: FileIO, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False
+) -> PaimonTable:
     """Open a table at its latest snapshot, or at the snapshot with this number.
 
     Files outside the table's directory are skipped, with the reason, unless `allow_outside` allows reading them. Raises UnreadableError if
@@ -202,10 +204,10 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     schema_id = max(schema_ids) if state is None or snapshot is None else state.schema_id
     schema = _read_schema(files, path, branch, schema_id)
     _check_path_directory(path, schema.options)
-    return Table(files, path, state, schema, branch)
+    return PaimonTable(files, path, state, schema, branch)
 
 
-def latest_snapshot_id(files: Files, root: str) -> int | None:
+def latest_snapshot_id(files: FileIO, root: str) -> int | None:
     """Return the number of the latest snapshot of a table, or None if the table has none. The LATEST file is a hint and may lag behind."""
     directory = join(root, "snapshot")
     try:
@@ -227,16 +229,16 @@ def _find_branch_root(path: str, branch: str | None) -> str:
     return path if branch in (None, "main") else join(path, "branch", f"branch-{file_name(branch or '')}")
 
 
-def _list_numbers(files: Files, directory: str, prefix: str) -> set[int]:
+def _list_numbers(files: FileIO, directory: str, prefix: str) -> set[int]:
     names = (name.removeprefix(prefix) for name in list_names(files, directory) if name.startswith(prefix))
     return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 20}
 
 
-def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) -> TableSchema:
+def _read_schema(files: FileIO, path: str, branch: str | None, schema_id: int) -> TableSchema:
     return parse_file(files, join(_find_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"), parse_table_schema)
 
 
-def _is_table(files: Files, directory: str) -> bool:
+def _is_table(files: FileIO, directory: str) -> bool:
     """Return whether a directory has the schemas of a table; an unrelated directory may also be called `schema`."""
     try:
         return bool(_list_numbers(files, join(directory, "schema"), SCHEMA_PREFIX))
@@ -244,7 +246,7 @@ def _is_table(files: Files, directory: str) -> bool:
         return False
 
 
-def table_around(files: Files, data_path: str) -> tuple[Table, LiveFile] | None:
+def table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
     """Find the table of a data file, and the file in its latest snapshot; None if there is no such table, or its snapshot lacks the file.
 
     Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested directories.

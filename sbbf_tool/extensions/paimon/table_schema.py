@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.data_types import DataType, Field, parse_fields
+from sbbf_tool.extensions.paimon.data_types import DataField, DataType, parse_fields
 from sbbf_tool.records import optional, parse_object, required, strings
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     id: int
-    fields: tuple[Field, ...]
+    fields: tuple[DataField, ...]
     partition_keys: tuple[str, ...]
     primary_keys: tuple[str, ...]
     options: Mapping[str, str]
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> DataField | None:
         return next((field for field in self.fields if field.name == name), None)
 
-    def field_by_id(self, field_id: int) -> Field | None:
+    def field_by_id(self, field_id: int) -> DataField | None:
         return next((field for field in self.fields if field.id == field_id), None)
 
     @property
@@ -72,7 +72,7 @@ def current_name(schema: TableSchema | None, current: TableSchema | None, indexe
     return str(replace(indexed, column=field.name)) if field is not None else None
 
 
-def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field, DataType]:
+def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataField, DataType]:
     """Find a column by its current name; return its name in an index, its field, and the type of its values.
 
     Raises UsageError, with similar names, when there is none.

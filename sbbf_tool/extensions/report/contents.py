@@ -23,7 +23,7 @@ class StoredPart:
 
 
 @dataclass(frozen=True)
-class FilterSize:
+class FoldSize:
     """A filter as it is, or folded to a half of its size any number of times."""
 
     bytes: int
@@ -38,7 +38,7 @@ class FilterDetail:
     column: str
     values: int | None
     """Stored values that are not null, duplicates included; None if the footer does not state it."""
-    sizes: tuple[FilterSize, ...]
+    sizes: tuple[FoldSize, ...]
     blocks_by_bits: tuple[int, ...] = ()
     """Number of blocks with 0, 1, ... 256 bits set; empty if they were not counted."""
 

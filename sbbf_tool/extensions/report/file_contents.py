@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sbbf_tool.bloom.block_bits import count_blocks_by_bits
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.extensions.report.contents import FilterDetail, FilterSize, StoredPart
+from sbbf_tool.extensions.report.contents import FilterDetail, FoldSize, StoredPart
 from sbbf_tool.file.layout import METADATA_COPY, PAGES, OwnedRange, owned_ranges, ranges_between
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
@@ -51,7 +51,7 @@ def _describe_filter(file: ParquetFile, stored: StoredFilter, column: Column, *,
         row_group=stored.row_group,
         column=column.name,
         values=file.footer.chunk_meta(stored.row_group, column.index).non_null_values,
-        sizes=tuple(FilterSize(fold.num_bytes, fold.fpp) for fold in bloom.folds()),
+        sizes=tuple(FoldSize(fold.num_bytes, fold.fpp) for fold in bloom.folds()),
         blocks_by_bits=tuple(count_blocks_by_bits(bloom)) if detailed else (),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sbbf_tool.extensions.report.pictures.bars import Bar, draw_bars, draw_histogram
-from sbbf_tool.extensions.report.pictures.figure import Figure, Table, Value, count, rate, size, table
+from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, Value, count, rate, size, table
 from sbbf_tool.extensions.report.pictures.folds import Curve
 from sbbf_tool.extensions.report.pictures.grid import GridCell, draw_grid
 from sbbf_tool.extensions.report.pictures.svg import percent
@@ -145,7 +145,7 @@ def _name_decade(decade: int) -> str:
     return f"below {high}" if decade == LOWEST_DECADE else f"{percent(10.0**decade).removesuffix(' %')} to {high}"
 
 
-def list_columns(totals: LakeTotals) -> Table:
+def list_columns(totals: LakeTotals) -> FigureTable:
     """Return the table of all columns."""
     rows = ((column, *_columns_of(sums, totals)) for column, sums in totals.columns.items())
     head = ("column", "row groups with a filter", "row groups", "bytes of filters", "mean false-positive rate", "worst false-positive rate")
@@ -156,7 +156,7 @@ def _columns_of(sums: Sums, totals: LakeTotals) -> tuple[Value, ...]:
     return count(sums.filters), count(totals.row_groups), size(sums.bytes), rate(sums.mean_fpp), rate(sums.worst_fpp)
 
 
-def list_worst_files(totals: LakeTotals) -> Table:
+def list_worst_files(totals: LakeTotals) -> FigureTable:
     """Return the table of the worst files."""
     rows: Iterator[tuple[Value, ...]] = (
         (rank.name, count(rank.errors), count(rank.warnings), count(rank.filters), rate(rank.worst_fpp), size(rank.bytes))

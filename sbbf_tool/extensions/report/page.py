@@ -16,7 +16,7 @@ from sbbf_tool.extensions.report.comparison import EarlierRun, build_changes_fig
 from sbbf_tool.extensions.report.contents import FileContents
 from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
 from sbbf_tool.extensions.report.page_report import UnreadableFile
-from sbbf_tool.extensions.report.pictures.figure import Figure, Table, count, render_figure, render_table, table
+from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, count, render_figure, render_table, table
 from sbbf_tool.extensions.report.pictures.folds import build_folds_figure
 from sbbf_tool.extensions.report.pictures.style import load_style
 from sbbf_tool.extensions.report.query_figures import build_query_figures
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST_UNREADABLE = 100
 
 
-class Page:
+class ReportPage:
     """What a page shows. Files are added one by one, and kept as totals; of the only file of a page, all is kept."""
 
     def __init__(
@@ -150,7 +150,7 @@ class Page:
         sums = ", ".join(format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity])
         return f"{sums}.", "bad" if counts["error"] else "doubtful" if counts["warning"] else "neutral"
 
-    def _list_findings(self) -> Iterator[Table]:
+    def _list_findings(self) -> Iterator[FigureTable]:
         if self._single is not None:
             check = self._single.check
             if check.findings:
@@ -189,9 +189,9 @@ class Page:
             fix,
         )
 
-    def _list_unreadable(self) -> Table:
+    def _list_unreadable(self) -> FigureTable:
         rows = tuple((each.file, each.reason) for each in self.unreadable)
-        return Table("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
+        return FigureTable("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
 
 
 def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:

@@ -14,7 +14,7 @@ from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report.earlier_inspect import read_earlier_inspect
 from sbbf_tool.extensions.report.gather import Gather
-from sbbf_tool.extensions.report.page import Page
+from sbbf_tool.extensions.report.page import ReportPage
 from sbbf_tool.extensions.report.page_report import PageFigure, PageReport
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
@@ -52,7 +52,7 @@ def write_page(
     target = os.fsdecode(output)
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
-    page = Page(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
+    page = ReportPage(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
     work = Work(Gather(parsed_queries, is_single, quick), keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single)
     exit_code = _add_rows(run(work), page, target, is_single=is_single)
     if no_files is not None and not (page.totals.files or page.unreadable_files):
@@ -77,7 +77,7 @@ def write_page(
     )
 
 
-def _add_rows(rows: Iterable[Row[FileContents]], page: Page, target: str, *, is_single: bool) -> int:
+def _add_rows(rows: Iterable[Row[FileContents]], page: ReportPage, target: str, *, is_single: bool) -> int:
     """Add the files to the page; return the highest exit code of those that could not be read."""
     codes: set[int] = set()
     first_usage_error: Exception | None = None

@@ -55,12 +55,12 @@ class TableCommand(TableRun):
         """Print what the change costs, before it starts; `spec` and `rebuild` are those of new filters."""
         show_cost(self, estimate_cost(selection, spec, self.keys, rebuild))
 
-    def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> Commits:
+    def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> CommitLines:
         """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
-        return Commits([self, *others], has_undo=has_undo)
+        return CommitLines([self, *others], has_undo=has_undo)
 
 
-class Commits:
+class CommitLines:
     """The last lines of a command that changed tables, in place of `Undo` of a command that changed files."""
 
     def __init__(self, runs: Sequence[TableRun], *, has_undo: bool) -> None:

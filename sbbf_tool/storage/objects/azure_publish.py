@@ -70,13 +70,13 @@ class AzureStore(CloudStore):
         old = old_object(source, "azure")
         in_place = old is not None and old.location == target
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _Upload(call_to_write(lambda: self.container), target, old, in_place, planned_source)
+            upload = _BlobUpload(call_to_write(lambda: self.container), target, old, in_place, planned_source)
             call_to_write(upload.write)
         return upload.warnings
 
 
 @dataclass
-class _Upload:
+class _BlobUpload:
     """The upload of one blob."""
 
     container: AzureContainer

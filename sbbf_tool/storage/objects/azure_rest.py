@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
 from sbbf_tool.storage.objects import rest
 from sbbf_tool.storage.objects.conditional import md5_of
-from sbbf_tool.storage.objects.rest import Request, Response, RestClient, StatusError
+from sbbf_tool.storage.objects.rest import Response, RestClient, RestRequest, StatusError
 from sbbf_tool.storage.objects.retries import retries_of
 from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError
 
@@ -81,7 +81,7 @@ class AzureContainer:
         headers = {"x-ms-version": _API_VERSION, **(headers or {})}
         if body:
             headers["Content-MD5"] = md5_of(body)
-        return self._client.send(Request(method, self._url_of(key), query or {}, headers, body))
+        return self._client.send(RestRequest(method, self._url_of(key), query or {}, headers, body))
 
     def copy_source(self, key: str) -> dict[str, str]:
         """Return the headers with which the service itself reads a blob of this container. They contain credentials."""
@@ -104,7 +104,7 @@ class AzureContainer:
     def _url_of(self, key: str) -> str:
         return f"{self._url}/{quote(key, safe='/~')}"
 
-    def _authorize(self, request: Request) -> Request:
+    def _authorize(self, request: RestRequest) -> RestRequest:
         if self._key is not None:
             headers = {**request.headers, "x-ms-date": format_datetime(datetime.now(UTC), usegmt=True)}
             text = _text_to_sign(replace(request, headers=headers), self.account)
@@ -150,7 +150,7 @@ def _decode_key(key: str) -> bytes | None:
         raise DeniedError("AZURE_STORAGE_ACCOUNT_KEY is not Base64", hint=_HINT) from None
 
 
-def _text_to_sign(request: Request, account: str) -> str:
+def _text_to_sign(request: RestRequest, account: str) -> str:
     headers = {name.lower(): value for name, value in request.headers.items()}
     headers["content-length"] = str(len(request.body) or "")
     own = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("x-ms-"))

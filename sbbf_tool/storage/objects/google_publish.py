@@ -50,7 +50,7 @@ _CARRIED = ("cacheControl", "contentDisposition", "contentEncoding", "contentLan
 
 
 @dataclass(frozen=True)
-class _Part:
+class _StoredPart:
     """An object, or a part of the new one that is stored as an object."""
 
     name: str
@@ -80,13 +80,13 @@ class GoogleStore(CloudStore):
         old = old_object(source, "gs")
         in_place = old is not None and old.location == target
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _Upload(call_to_write(lambda: self.bucket), target, old, in_place, planned_source)
+            upload = _GoogleUpload(call_to_write(lambda: self.bucket), target, old, in_place, planned_source)
             call_to_write(upload.write)
         return upload.warnings
 
 
 @dataclass
-class _Upload:
+class _GoogleUpload:
     """The upload of one object."""
 
     bucket: GoogleBucket
@@ -129,7 +129,7 @@ class _Upload:
         with cleaning_up(temporary.delete):
             self._compose_with(temporary, old_parts, attributes, {**key, **condition})
 
-    def _compose_with(self, temporary: _Temporary, old_parts: list[_Part], attributes: Metadata, query: dict[str, str]) -> None:
+    def _compose_with(self, temporary: _Temporary, old_parts: list[_StoredPart], attributes: Metadata, query: dict[str, str]) -> None:
         try:
             start = self.planned_source.keep if old_parts else 0
             ranges = [
@@ -145,10 +145,10 @@ class _Upload:
             if warning := temporary.delete():
                 self.warnings.append(warning)
 
-    def _upload_part(self, temporary: _Temporary, number: int, bounds: tuple[int, int]) -> _Part:
+    def _upload_part(self, temporary: _Temporary, number: int, bounds: tuple[int, int]) -> _StoredPart:
         return temporary.upload(number, self.planned_source.read(bounds[0], bounds[1] - bounds[0]))
 
-    def _compose_target(self, parts: list[_Part], attributes: Metadata, query: dict[str, str]) -> None:
+    def _compose_target(self, parts: list[_StoredPart], attributes: Metadata, query: dict[str, str]) -> None:
         checksums = [(part.checksum, part.size) for part in parts if part.checksum is not None]
         checksum = combine(checksums) if len(checksums) == len(parts) else None
         sources = [(part.name, part.generation) for part in parts]
@@ -217,7 +217,7 @@ class _Temporary:
     generations: dict[str, str | None] = field(default_factory=dict)
     """By the name of each object; None if its answer is missing, so that it may exist or not."""
 
-    def upload(self, number: int, data: bytes) -> _Part:
+    def upload(self, number: int, data: bytes) -> _StoredPart:
         name = self._name(number)
         metadata = self.bucket.upload(name, {**self.attributes, "md5Hash": md5_of(data)}, data, **self.query)
         self.generations[name] = str(metadata["generation"])
@@ -225,7 +225,7 @@ class _Temporary:
             raise WriteError("the service stored other bytes than those that were sent", hint=UNTOUCHED)
         return _part_of(name, metadata)
 
-    def compose(self, parts: list[_Part]) -> _Part:
+    def compose(self, parts: list[_StoredPart]) -> _StoredPart:
         """Join objects to one more of them."""
         name = f"{parts[0].name.removesuffix(TEMPORARY_SUFFIX)}+{TEMPORARY_SUFFIX}"
         self.generations[name] = None
@@ -256,8 +256,8 @@ class _Temporary:
         return name
 
 
-def _part_of(name: str, metadata: Metadata) -> _Part:
-    return _Part(name, str(metadata["generation"]), int(metadata["size"]), parse_checksum(metadata.get("crc32c")))
+def _part_of(name: str, metadata: Metadata) -> _StoredPart:
+    return _StoredPart(name, str(metadata["generation"]), int(metadata["size"]), parse_checksum(metadata.get("crc32c")))
 
 
 def _attributes(old: Metadata) -> Metadata:

@@ -20,7 +20,7 @@ import urllib3
 
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.storage.objects import rest
-from sbbf_tool.storage.objects.rest import Request, Response, RestClient, StatusError, connections, proxy_of
+from sbbf_tool.storage.objects.rest import Response, RestClient, RestRequest, StatusError, connections, proxy_of
 from sbbf_tool.storage.objects.retries import retries_of
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError
 
@@ -77,7 +77,7 @@ class GoogleBucket:
 
     def delete(self, name: str, **query: str) -> None:
         """Delete an object, also after the run has been interrupted. Raises MissingError."""
-        self._client.send_last(Request("DELETE", self._object_url(name), query))
+        self._client.send_last(RestRequest("DELETE", self._object_url(name), query))
 
     def _object_url(self, name: str) -> str:
         return f"{self._endpoint}/storage/v1/b/{quote(self._bucket, safe='')}/o/{quote(name, safe='')}"
@@ -85,7 +85,7 @@ class GoogleBucket:
     def _send(
         self, method: str, url: str, query: Mapping[str, str], body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Metadata:
-        response = self._client.send(Request(method, url, query, headers or {}, body))
+        response = self._client.send(RestRequest(method, url, query, headers or {}, body))
         try:
             metadata = json.loads(response.body) if response.body else {}
         except ValueError:
@@ -94,7 +94,7 @@ class GoogleBucket:
             raise UnreadableError("the server is not Google Cloud Storage: its answer is not JSON")
         return metadata
 
-    def _authorize(self, request: Request) -> Request:
+    def _authorize(self, request: RestRequest) -> RestRequest:
         if self._account.get("disable_oauth"):
             return request
         with self._lock:

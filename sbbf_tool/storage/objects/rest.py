@@ -27,7 +27,7 @@ _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
 
 @dataclass(frozen=True)
-class Request:
+class RestRequest:
     """A request that is not authorized yet."""
 
     method: str
@@ -61,7 +61,7 @@ class StatusError(Exception):
         self.code = code
 
 
-Authorize = Callable[[Request], Request]
+Authorize = Callable[[RestRequest], RestRequest]
 """Add credentials to a request, before each try. Raises DeniedError."""
 FindCode = Callable[[Response], str]
 """Return the service's name of an error; empty if the answer has none."""
@@ -79,11 +79,11 @@ class RestClient:
     describe: Describe
     credentials_hint: str
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: RestRequest) -> Response:
         """Send a request, again after errors that may pass. Raises errors of this package that name neither the object nor a secret."""
         return self._answer(lambda: self.retries.call(lambda: self._send_once(request), _is_temporary, _is_unreachable))
 
-    def send_last(self, request: Request) -> Response:
+    def send_last(self, request: RestRequest) -> Response:
         """Send a request once, also after the run has been interrupted: it removes what the run leaves."""
         return self._answer(lambda: self._send_once(request))
 
@@ -96,7 +96,7 @@ class RestClient:
             name, tries = type(error).__name__.removesuffix("Error"), format_count(tries_of(error), "try", "tries")
             raise UnreadableError(f"the service cannot be reached ({name}, {tries})", hint="check the network and the endpoint") from None
 
-    def _send_once(self, request: Request) -> Response:
+    def _send_once(self, request: RestRequest) -> Response:
         authorized = self.authorize(request)
         answer = connections(os.getpid(), proxy_of(authorized.url)).request(
             authorized.method,

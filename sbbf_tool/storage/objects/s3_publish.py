@@ -86,7 +86,7 @@ class S3Store(S3Bucket):
                 # They cost money and are invisible.
                 warnings.append(_UNFINISHED)
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _Upload(self, target, old, in_place, planned_source, attributes)
+            upload = _S3Upload(self, target, old, in_place, planned_source, attributes)
             parts = plan_parts(keep, planned_source.size, can_copy=old is not None)
             if parts is None:
                 upload.put()
@@ -118,7 +118,7 @@ class S3Store(S3Bucket):
 
 
 @dataclass
-class _Upload:
+class _S3Upload:
     """The upload of one object."""
 
     store: S3Store

@@ -18,7 +18,7 @@ from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.conformance.corpus import Corpus
 from sbbf_tool.extensions.conformance.kinds import BY_NAME, KINDS
-from sbbf_tool.extensions.conformance.readers import Answer, judge
+from sbbf_tool.extensions.conformance.readers import ReaderAnswer, judge
 from sbbf_tool.extensions.conformance.writers import judge_file
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES
@@ -85,16 +85,16 @@ def test_another_reader_reads_encrypted_files(corpus: Corpus) -> None:
         assert values[:3] == ["text 0", None, "text 4"], name
 
 
-def ask_sbbf(corpus: Corpus, file: str, column: str, value: str) -> Answer:
+def ask_sbbf(corpus: Corpus, file: str, column: str, value: str) -> ReaderAnswer:
     keys = json.loads((corpus.folder / "encrypted" / "keys.json").read_text())
     try:
         report = probe(corpus.path_of(file), column, [value], keys=keys)
     except UnreadableError:
-        return Answer("cannot say")
+        return ReaderAnswer("cannot say")
     (answer,) = report.values
     if answer.is_absent:
-        return Answer("absent")
-    return Answer("cannot say" if {each.answer for each in answer.row_groups} == {"cannot say"} else "maybe")
+        return ReaderAnswer("absent")
+    return ReaderAnswer("cannot say" if {each.answer for each in answer.row_groups} == {"cannot say"} else "maybe")
 
 
 CAUTIOUS = {
@@ -110,7 +110,7 @@ def test_probe_answers_as_the_format_requires(corpus: Corpus) -> None:
     verdicts: Counter[str] = Counter()
     for question in corpus.questions("parquet"):
         answer = ask_sbbf(corpus, question.file, question.column, question.value)
-        if question.file in CAUTIOUS and answer == Answer("cannot say"):
+        if question.file in CAUTIOUS and answer == ReaderAnswer("cannot say"):
             continue
         judgement = judge(question, answer)
         assert judgement.verdict == "correct", judgement
@@ -125,7 +125,7 @@ def test_paimon_probe_answers_as_paimon_does(corpus: Corpus) -> None:
     questions = corpus.questions("paimon")
     for question in questions:
         report = probe_paimon(corpus.path_of(question.file), question.column, [question.value])
-        judgement = judge(question, Answer("maybe" if report.remaining else "absent"))
+        judgement = judge(question, ReaderAnswer("maybe" if report.remaining else "absent"))
         assert judgement.verdict == "correct", judgement
     assert len({question.file for question in questions}) == 20
 

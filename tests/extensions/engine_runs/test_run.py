@@ -15,7 +15,7 @@ import pytest
 from sbbf_tool import UsageError, add_filters, run_engines
 from sbbf_tool.cli import run as run_cli
 from sbbf_tool.extensions.engine_runs import catalog
-from sbbf_tool.extensions.engine_runs.measure import Job, Request, Rows, count_row_groups
+from sbbf_tool.extensions.engine_runs.measure import Job, QueryCondition, RowDigest, count_row_groups
 from sbbf_tool.extensions.engine_runs.process import run_jobs
 from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -255,7 +255,7 @@ def jobs(*names: str) -> list[Job]:
 
 
 def test_a_crash_or_failure_ends_one_job() -> None:
-    answers = run_jobs("support.odd_engine", Request(["c"], "1", "."), jobs("first", "crash", "fail", "exit", "last"), 120)
+    answers = run_jobs("support.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("first", "crash", "fail", "exit", "last"), 120)
 
     assert answers.version == "1.0"
     assert answers.measurements.keys() == {"first", "last"}
@@ -267,14 +267,14 @@ def test_a_crash_or_failure_ends_one_job() -> None:
 
 
 def test_a_job_that_hangs_is_ended() -> None:
-    answers = run_jobs("support.odd_engine", Request(["c"], "1", "."), jobs("hang"), 4)
+    answers = run_jobs("support.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("hang"), 4)
 
     assert answers.measurements == {}
     assert "no answer within 4 seconds" in {answers.start_error, answers.errors.get("hang")}
 
 
 def test_an_engine_that_does_not_start_answers_nothing() -> None:
-    answers = run_jobs("support.odd_engine", Request(["c"], "no start", "."), jobs("first"), 120)
+    answers = run_jobs("support.odd_engine:Driver", QueryCondition(["c"], "no start", "."), jobs("first"), 120)
 
     assert answers.start_error == "there is no engine here"
     assert (answers.measurements, answers.errors) == ({}, {})
@@ -290,7 +290,7 @@ def test_rows_of_a_type_without_python_values_are_an_error_that_names_it(tmp_pat
     context.register_parquet("t", str(path))
     plan = context.sql("SELECT * FROM t").execution_plan()
     with pytest.raises(TypeError, match=r"no Python values for one of the column types .*interval"):
-        Rows().add_batches(batch.to_pyarrow() for batch in context.execute(plan, 0))
+        RowDigest().add_batches(batch.to_pyarrow() for batch in context.execute(plan, 0))
 
 
 @each(

@@ -18,13 +18,13 @@ from sbbf_tool.extensions.paimon.file_index import find_index
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.literals import parse_literal
-from sbbf_tool.extensions.paimon.table import Table, open_table
+from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 from support.paimon_answers import Answers, bloom_answers, format_value
 
 
-def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
+def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, PaimonTable]]:
     assert answers["tables"]
     for name, case in answers["tables"].items():
         yield name, case, open_table(LocalFolders(), str(real / case["location"]))

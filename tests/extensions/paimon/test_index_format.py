@@ -14,10 +14,10 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon import bloom64_spec as spec
 from sbbf_tool.extensions.paimon import index_container, literals
 from sbbf_tool.extensions.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.extensions.paimon.bloom64_sizing import Sizing, compute_sizing
+from sbbf_tool.extensions.paimon.bloom64_sizing import FilterShape, compute_sizing
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.fast_hash import Key, double_keys, float_keys, hash_bytes, hash_longs, timestamp_keys
+from sbbf_tool.extensions.paimon.fast_hash import HashForm, double_keys, float_keys, hash_bytes, hash_longs, timestamp_keys
 from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from support.tables import each
@@ -193,7 +193,7 @@ def test_a_huge_k_is_answered_in_bounded_time() -> None:
     ],
 )
 def test_sizing_where_java_arithmetic_shows(items: int, fpp: float, sizing: tuple[int, int]) -> None:
-    assert compute_sizing(items, fpp) == Sizing(*sizing)
+    assert compute_sizing(items, fpp) == FilterShape(*sizing)
     for too_many, rate in ((100_000_000, 1e-6), (1, 0.0), (100, 1.5), (2**63, 0.1), (2**31, 0.1)):
         with pytest.raises(UsageError):
             compute_sizing(too_many, rate)
@@ -232,8 +232,8 @@ def test_every_nan_is_the_canonical_one_and_zeros_differ() -> None:
 )
 def test_timestamps_are_rounded_down(per_second: int, count: int, millis: int, micros: int) -> None:
     counts = np.array([count], np.int64)
-    assert timestamp_keys(counts, per_second, Key.MILLIS).tolist() == [millis]
-    assert timestamp_keys(counts, per_second, Key.MICROS).tolist() == [micros]
+    assert timestamp_keys(counts, per_second, HashForm.MILLIS).tolist() == [millis]
+    assert timestamp_keys(counts, per_second, HashForm.MICROS).tolist() == [micros]
 
 
 @each(

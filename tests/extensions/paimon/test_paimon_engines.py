@@ -27,7 +27,7 @@ from sbbf_tool.extensions.paimon.index_container import build_container, parse_c
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.publish import publish
-from sbbf_tool.extensions.paimon.table import Table, open_table
+from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table
@@ -129,7 +129,7 @@ def warehouse(java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return tables
 
 
-def all_tables(warehouse: Path) -> Iterator[Table]:
+def all_tables(warehouse: Path) -> Iterator[PaimonTable]:
     folders = sorted(warehouse.iterdir())
     assert folders
     for folder in folders:

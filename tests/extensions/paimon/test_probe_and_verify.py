@@ -16,7 +16,7 @@ from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build, build
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
-from sbbf_tool.extensions.paimon.reports import InspectReport, ProbeReport
+from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon, verify_pair
@@ -36,11 +36,11 @@ def index_of(columns: dict[str, pa.Array], *names: str) -> bytes:
     return build_index(sink.getvalue(), "x.parquet", [IndexRequest(name, 100, 0.01) for name in names]).container
 
 
-def rules(report: InspectReport) -> list[str]:
+def rules(report: PaimonInspectReport) -> list[str]:
     return [finding.rule for finding in report.findings]
 
 
-def answers(report: ProbeReport) -> dict[str, list[bool]]:
+def answers(report: PaimonProbeReport) -> dict[str, list[bool]]:
     return {file.data_file: [answer.may_hold for answer in file.answers] for file in report.files}
 
 

@@ -22,7 +22,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.report.contents import FileContents
 from sbbf_tool.extensions.report.gather import Gather
-from sbbf_tool.extensions.report.page import Page
+from sbbf_tool.extensions.report.page import ReportPage
 from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS
 from support.defects import DEFECTS
 from support.html_pages import ParsedPage, parse_page
@@ -389,7 +389,7 @@ def synthetic_files(numbers: range) -> Iterator[FileContents]:
 @pytest.mark.heavy
 @pytest.mark.slow
 def test_a_page_about_20_000_files_is_below_a_megabyte():
-    page = Page(["/lake"], is_single=False)
+    page = ReportPage(["/lake"], is_single=False)
     for contents in synthetic_files(range(18_000)):
         page.add(contents)
     tracemalloc.start()

@@ -15,7 +15,7 @@ import chdb
 from chdb import session
 
 from sbbf_tool.extensions.engine_runs.dialects import ClickHouseDialect
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows, count_row_groups
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest, count_row_groups
 
 _ROWS, _PAGES, _BYTES = "ParquetRowsFilterExpression", "ParquetReadPages", "ReadBufferFromFileDescriptorReadBytes"
 _SETTINGS = (
@@ -27,8 +27,8 @@ _SETTINGS = (
 _TABLES = {"Delta": "deltaLakeLocal", "Iceberg": "icebergLocal"}
 
 
-class Driver:
-    def __init__(self, request: Request) -> None:
+class ClickHouseDriver:
+    def __init__(self, request: QueryCondition) -> None:
         self._request = request
         self._dialect = ClickHouseDialect()
         # Bytes and text have one type in ClickHouse, and its dialect takes 0x.. for bytes.
@@ -41,7 +41,7 @@ class Driver:
                 continue
         self.version = f"{self._ask('SELECT version() AS v')[0]['v']} (chdb {chdb.__version__})"
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         total: Counter[str] = Counter()
         for source, names in self._sources(job):
             column = self._dialect.reference(self._request.path)
@@ -61,7 +61,7 @@ class Driver:
             return [(f"{_TABLES[job.table_format]}({{path:String}})", {"path": job.table})]
         return [("file({path:String}, Parquet)", {"path": _escape_glob(file)}) for file in job.files]
 
-    def _query(self, condition: str, names: dict[str, str], rows: Rows, *, filters: bool) -> None:
+    def _query(self, condition: str, names: dict[str, str], rows: RowDigest, *, filters: bool) -> None:
         """Add the number of rows, and the sum of their hashes, which the engine computes because it returns whole results only."""
         setting = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
         with rows.timed():

@@ -9,19 +9,19 @@ from typing import Any
 from datafusion import SessionConfig, SessionContext
 
 from sbbf_tool.extensions.engine_runs.dialects import DataFusionDialect
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest
 
 _PRUNING_METRICS = ("row_groups_pruned_statistics", "row_groups_pruned_bloom_filter")
 
 
-class Driver:
+class DataFusionDriver:
     version = version("datafusion")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: QueryCondition) -> None:
         self._request = request
         self._dialect = DataFusionDialect()
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         counts = Counts(row_groups_read=0, bytes_read=0)
         for file in job.files:
             context = SessionContext(SessionConfig().with_target_partitions(1))

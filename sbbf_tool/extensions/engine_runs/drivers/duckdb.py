@@ -7,15 +7,15 @@ import json
 import duckdb
 
 from sbbf_tool.extensions.engine_runs.dialects import DuckDBDialect, quote_text
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest
 
 _BATCH_ROWS = 10_000
 
 
-class Driver:
+class DuckDBDriver:
     version = str(duckdb.__version__)
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: QueryCondition) -> None:
         self._request = request
         self._dialect = DuckDBDialect()
         self._connection = duckdb.connect()
@@ -23,7 +23,7 @@ class Driver:
         # Otherwise a second run reads nothing.
         self._set("enable_external_file_cache = false", "autoinstall_known_extensions = false")
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         source = self._source(job)
         column = self._dialect.reference(self._request.path)
         ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})").fetchall()

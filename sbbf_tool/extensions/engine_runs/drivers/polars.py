@@ -8,16 +8,16 @@ import polars
 import pyarrow.parquet as pq
 
 from sbbf_tool.extensions.engine_runs.dialects import parse_texts
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest
 
 
-class Driver:
+class PolarsDriver:
     version = polars.__version__
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: QueryCondition) -> None:
         self._request = request
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         if job.table is None:
             scan = polars.scan_parquet(job.files, glob=False, hive_partitioning=False)
             schema = pq.read_schema(job.files[0])

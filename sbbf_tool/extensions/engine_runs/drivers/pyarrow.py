@@ -7,16 +7,16 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sbbf_tool.extensions.engine_runs.dialects import parse_texts
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest
 
 
-class Driver:
+class PyArrowDriver:
     version = pyarrow.__version__
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: QueryCondition) -> None:
         self._request = request
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         dataset = ds.dataset(job.files) if job.table is None else _open_table(job.table)
         kind = dataset.schema.field(self._request.path[0]).type
         for name in self._request.path[1:]:

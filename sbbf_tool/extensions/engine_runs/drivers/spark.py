@@ -14,17 +14,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
 
 from sbbf_tool.extensions.engine_runs.dialects import SparkDialect
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, Request, Rows, count_row_groups
+from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest, count_row_groups
 from sbbf_tool.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Driver:
+class SparkDriver:
     version = pyspark.__version__
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: QueryCondition) -> None:
         self._request = request
         self._dialect = SparkDialect()
         settings = {
@@ -38,7 +38,7 @@ class Driver:
         }
         self._session = session("local[1]", settings)
 
-    def run(self, job: Job, rows: Rows) -> Counts:
+    def run(self, job: Job, rows: RowDigest) -> Counts:
         reader = self._session.read.option("parquet.filter.columnindex.enabled", False)
         paths = list(map(_escape_glob, job.files))
         left_out: list[str] = []

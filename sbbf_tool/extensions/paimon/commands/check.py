@@ -56,7 +56,7 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     with show_progress("checking indexes"):
         report = reference.subtract(check_paimon(table, **options))
-    outputs.print(Run(_CheckView(), CheckReport, is_single=True), "paimon-check", report)
+    outputs.print(Run(_PaimonCheckView(), CheckReport, is_single=True), "paimon-check", report)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     for place in report.unreadable:
@@ -65,7 +65,7 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     return max(int(report.failed), UnreadableError.exit_code if report.unreadable else 0)
 
 
-class _CheckView(View["CheckReport"]):
+class _PaimonCheckView(View["CheckReport"]):
     schema = "paimon-check"
     command = "paimon check"
 

@@ -18,7 +18,7 @@ from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count, format_percent
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile, InspectReport
+    from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile, PaimonInspectReport
 
 _COLUMNS = (
     Column("data file", NAME),
@@ -48,20 +48,20 @@ def command(target: str, outputs: Outputs, **options: Any) -> int:
     bits, the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit
     code 3: an index cannot be read.
     """
-    from sbbf_tool.extensions.paimon.reports import InspectReport
+    from sbbf_tool.extensions.paimon.reports import PaimonInspectReport
     from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 
     report = inspect_paimon(target, **options)
-    outputs.print(Run(_InspectView(), InspectReport, is_single=True), "paimon-inspect", report)
+    outputs.print(Run(_PaimonInspectView(), PaimonInspectReport, is_single=True), "paimon-inspect", report)
     code = render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
     stop_if_unread()
     return code
 
 
-class _InspectView(View["InspectReport"]):
+class _PaimonInspectView(View["PaimonInspectReport"]):
     schema = "paimon-inspect"
 
-    def show(self, page: Page, report: InspectReport) -> None:
+    def show(self, page: Page, report: PaimonInspectReport) -> None:
         indexed = sum(file.place != "none" for file in report.files)
         if report.is_table:
             state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
@@ -76,13 +76,13 @@ class _InspectView(View["InspectReport"]):
         page.say_all(_format_findings(report))
 
 
-def _format_totals(page: Page, report: InspectReport) -> Iterator[str]:
+def _format_totals(page: Page, report: PaimonInspectReport) -> Iterator[str]:
     for total in report.columns:
         files = f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
         yield f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
 
 
-def _format_diagnoses(report: InspectReport) -> Iterator[str]:
+def _format_diagnoses(report: PaimonInspectReport) -> Iterator[str]:
     """Format one line per column whose filters are too large or too small, about the one that is farthest from half full."""
     diagnoses: dict[str, list[tuple[float, str, str]]] = {}
     for file in report.files:
@@ -112,7 +112,7 @@ def _format_figures(index: IndexFigures) -> tuple[object, ...]:
     return (size, bloom.k, bloom.num_bits, bloom.fill_ratio, bloom.estimated_fpp, bloom.estimated_ndv)
 
 
-def _format_findings(report: InspectReport) -> Iterator[str]:
+def _format_findings(report: PaimonInspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
     by_message: dict[tuple[str, str, str | None, str], list[str]] = {}
     for finding in report.findings:

@@ -17,7 +17,7 @@ from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import ProbedFile, ProbeReport, ValueAnswer
+    from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
 
 _COLUMNS = (
     Column("value", NAME),
@@ -60,23 +60,23 @@ def command(
     column: 42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are
     skipped for every value.
     """
-    from sbbf_tool.extensions.paimon.reports import ProbeReport
+    from sbbf_tool.extensions.paimon.reports import PaimonProbeReport
     from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
     report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
-    outputs.print(Run(_ProbeView(), ProbeReport, is_single=True), "paimon-probe", report)
+    outputs.print(Run(_PaimonProbeView(), PaimonProbeReport, is_single=True), "paimon-probe", report)
     if stats:
         complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
 
-class _ProbeView(View["ProbeReport"]):
+class _PaimonProbeView(View["PaimonProbeReport"]):
     schema = "paimon-probe"
 
-    def show(self, page: Page, report: ProbeReport) -> None:
+    def show(self, page: Page, report: PaimonProbeReport) -> None:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
         page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
         rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
@@ -88,7 +88,7 @@ class _ProbeView(View["ProbeReport"]):
             page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
 
 
-def _format_row(file: ProbedFile, answer: ValueAnswer) -> tuple[object, ...]:
+def _format_row(file: ProbedFile, answer: IndexAnswer) -> tuple[object, ...]:
     value = "null" if answer.value is None else render.value(answer.value)
     outcome = _REMAINS if answer.may_hold else "skipped"
     return (value, file.data_file, file.partition, file.rows, file.place, outcome, answer.reason)

@@ -20,7 +20,7 @@ from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifyReport
+    from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedColumn
 
 _COLUMNS = (
     Column("data file", NAME),
@@ -46,21 +46,21 @@ def command(target: str, data_file: str | None, outputs: Outputs, **options: Any
     TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name
     refers to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
     """
-    from sbbf_tool.extensions.paimon.reports import VerifyReport
+    from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport
     from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 
     with show_progress("verifying indexes"):
         report = verify_paimon(target, data_file, **options)
-    outputs.print(Run(_VerifyView(), VerifyReport, is_single=True), "paimon-verify", report)
+    outputs.print(Run(_PaimonVerifyView(), PaimonVerifyReport, is_single=True), "paimon-verify", report)
     code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
     stop_if_unread()
     return code
 
 
-class _VerifyView(View["VerifyReport"]):
+class _PaimonVerifyView(View["PaimonVerifyReport"]):
     schema = "paimon-verify"
 
-    def show(self, page: Page, report: VerifyReport) -> None:
+    def show(self, page: Page, report: PaimonVerifyReport) -> None:
         rows = [
             (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
             for file in report.files
@@ -77,7 +77,7 @@ def _format_result(column: VerifiedColumn) -> str:
     return "not verified" if column.problem else "false negatives" if column.false_negatives else _VERIFIED
 
 
-def _format_false_negatives(report: VerifyReport) -> Iterator[str]:
+def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
     for file in report.files:
         for column in file.columns:
             if count := column.false_negatives:

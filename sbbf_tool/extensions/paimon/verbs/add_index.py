@@ -18,13 +18,13 @@ from sbbf_tool.extensions.paimon.commit import ADDRESS, Placement, carry_out, en
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
 from sbbf_tool.extensions.paimon.file_index import EMBEDDED, FILE, find_index
-from sbbf_tool.extensions.paimon.files import Files, read_file
+from sbbf_tool.extensions.paimon.files import FileIO, read_file
 from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.reading_rules import why_unused
 from sbbf_tool.extensions.paimon.reports import AddIndexReport, NewIndex, SkippedFile
 from sbbf_tool.extensions.paimon.requests import index_requests, request_in_file
-from sbbf_tool.extensions.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.numbers import format_percent
@@ -40,7 +40,7 @@ def add_paimon_index(
     dry_run: bool = False,
     allow_outside: bool = False,
     max_page_bytes: MaxPageBytes = None,
-    files: Files | None = None,
+    files: FileIO | None = None,
 ) -> AddIndexReport:
     """Index these columns, by their current names, in every data file that has no Bloom filter for them; with `rebuild="all"`, in
     every one.
@@ -85,7 +85,7 @@ def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list
 
 
 def _build_changes(
-    table: Table,
+    table: PaimonTable,
     requests: Sequence[IndexRequest],
     new_indexes: list[NewIndex],
     skipped: list[SkippedFile],
@@ -109,8 +109,8 @@ def _build_changes(
 
 
 def _build(
-    table: Table,
-    live: LiveFile,
+    table: PaimonTable,
+    live: IndexedFile,
     requests: Sequence[IndexRequest],
     skipped: list[SkippedFile],
     rebuilds: bool,
@@ -179,7 +179,7 @@ def _merge(present: Container, index: BuiltIndex) -> BuiltIndex:
     return BuiltIndex(index.columns, container)
 
 
-def _why_skipped(live: LiveFile) -> str | None:
+def _why_skipped(live: IndexedFile) -> str | None:
     if live.file.external_path is not None and ADDRESS.match(live.file.external_path):
         return f"the file is in other storage: {redact(live.file.external_path)}"
     return live.outside

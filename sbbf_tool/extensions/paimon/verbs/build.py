@@ -17,7 +17,7 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import BuildReport
 from sbbf_tool.extensions.paimon.requests import index_requests, request_in_file
-from sbbf_tool.extensions.paimon.table import LiveFile, Table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.folders import LocalFolders
@@ -56,7 +56,7 @@ def build_paimon_index(
     return BuildReport(path, target, dry_run, len(index.container), index.columns, table)
 
 
-def _default_requests(table_and_file: tuple[Table, LiveFile] | None, path: str) -> list[IndexRequest]:
+def _default_requests(table_and_file: tuple[PaimonTable, IndexedFile] | None, path: str) -> list[IndexRequest]:
     if table_and_file is None:
         raise UsageError("there is no column to index", file=path, hint="name one; the file belongs to no table")
     requests_in_file = [

@@ -12,14 +12,14 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon import rules
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.fast_hash import key_of
-from sbbf_tool.extensions.paimon.files import Files
+from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.findings import IndexInspector, InspectedIndex, Note
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.membership import verify_index
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn
 from sbbf_tool.extensions.paimon.requests import request_in_file
 from sbbf_tool.extensions.paimon.rules import BY_NAME, INDEX_RULES, IndexRule
-from sbbf_tool.extensions.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.extensions.paimon.table_schema import current_name, parse_indexed_column, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
@@ -35,7 +35,7 @@ _PARAMETERS = {"add": ("add_paimon_index", None), "rebuild": ("add_paimon_index"
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class _RuleSelection:
     """The rules that run, and the findings that make the table fail."""
 
     select: tuple[str, ...]
@@ -70,7 +70,7 @@ def check_paimon(
     branch: str | None = None,
     allow_outside: bool = False,
     max_page_bytes: MaxPageBytes = None,
-    files: Files | None = None,
+    files: FileIO | None = None,
 ) -> CheckReport:
     """Run the rules on the indexes of a table, by default at its latest snapshot; a finding names the data file.
 
@@ -78,7 +78,7 @@ def check_paimon(
     the table fail. Files outside the directory of the table are read only with `allow_outside`. Raises UsageError for a rule that does not
     exist, and UnreadableError if the table cannot be read; data files that cannot be read are reported as `unreadable`.
     """
-    selection = _Selection(as_names(select, "rule"), as_names(ignore, "rule"), quick, fail_on)
+    selection = _RuleSelection(as_names(select, "rule"), as_names(ignore, "rule"), quick, fail_on)
     paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     return _Check(paimon_table, selection, max_page_bytes).run()
 
@@ -87,14 +87,14 @@ def check_paimon(
 class _Check:
     """The check of one table, file by file; only columns and notes of each file are kept."""
 
-    table: Table
-    selection: _Selection
+    table: PaimonTable
+    selection: _RuleSelection
     max_page_bytes: MaxPageBytes
     findings: list[Finding] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     indexed_columns: dict[str, int] = field(default_factory=dict)
     """Number of data files with a Bloom filter, by current name of the column."""
-    columns_by_file: list[tuple[LiveFile, frozenset[str]]] = field(default_factory=list)
+    columns_by_file: list[tuple[IndexedFile, frozenset[str]]] = field(default_factory=list)
     """The columns with a Bloom filter in each data file whose index can be read."""
 
     def run(self) -> CheckReport:
@@ -123,14 +123,14 @@ class _Check:
             unreadable=tuple(self.unreadable),
         )
 
-    def _add(self, live: LiveFile, notes: Iterable[Note]) -> None:
+    def _add(self, live: IndexedFile, notes: Iterable[Note]) -> None:
         for note in notes:
             rule = BY_NAME[note.rule]
             if self.selection.why_not(rule) is None:
                 fix = self._find_fix(live, rule, note.column)
                 self.findings.append(Finding(rule.name, rule.severity, redact(live.path), note.column, rule.message, note.evidence, fix))
 
-    def _find_fix(self, live: LiveFile, rule: IndexRule, column: str | None) -> Fix | None:
+    def _find_fix(self, live: IndexedFile, rule: IndexRule, column: str | None) -> Fix | None:
         """Return the change that resolves a finding; None if this package cannot change the indexes of the table, or the column is gone."""
         if rule.verb is None or column is None or self.table.schema.primary_keys or self.table.branch is not None:
             return None
@@ -139,7 +139,7 @@ class _Check:
         verb, rebuild = _PARAMETERS[rule.verb]
         return None if name is None else Fix(verb, (self.table.path,), (name,), rebuild=rebuild)
 
-    def _verify(self, live: LiveFile, inspected_index: InspectedIndex) -> Iterator[Note]:
+    def _verify(self, live: IndexedFile, inspected_index: InspectedIndex) -> Iterator[Note]:
         result = verify_index(self.table, live, inspected_index.index, self.max_page_bytes)
         if result.problem is not None and live.outside is None:
             self.unreadable.append(f"{redact(live.path)}: {result.problem}")
@@ -150,7 +150,7 @@ class _Check:
             elif column.problem is not None and column.column not in columns_with_notes:
                 self.unreadable.append(f"{redact(live.path)}: column {column.column}: {column.problem}")
 
-    def _count_columns(self, live: LiveFile, inspected_index: InspectedIndex) -> None:
+    def _count_columns(self, live: IndexedFile, inspected_index: InspectedIndex) -> None:
         columns = frozenset(
             index.current_column
             for index in inspected_index.file.indexes
@@ -160,14 +160,14 @@ class _Check:
         for column in columns:
             self.indexed_columns[column] = self.indexed_columns.get(column, 0) + 1
 
-    def _find_missing(self, live: LiveFile, present: Collection[str]) -> Iterator[Note]:
+    def _find_missing(self, live: IndexedFile, present: Collection[str]) -> Iterator[Note]:
         """Yield the columns without a Bloom filter in a data file that has the column."""
         requests = parse_bloom_columns(self.table.schema.options)
         for column in dict.fromkeys((*requests, *self.indexed_columns)):
             if column not in present and self._can_index(live, column):
                 yield Note(rules.MISSING_INDEX, _describe_missing(self.indexed_columns.get(column, 0), column in requests), column)
 
-    def _can_index(self, live: LiveFile, column: str) -> bool:
+    def _can_index(self, live: IndexedFile, column: str) -> bool:
         try:
             data_type = resolve_column(self.table.schema, column)[2]
             return key_of(data_type) is not None and request_in_file(self.table, live, IndexRequest(column)) is not None

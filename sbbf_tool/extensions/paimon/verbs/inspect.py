@@ -9,11 +9,11 @@ from statistics import fmean
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon import findings as indexes
 from sbbf_tool.extensions.paimon.file_index import FILE
-from sbbf_tool.extensions.paimon.files import Files, parse_file
+from sbbf_tool.extensions.paimon.files import FileIO, parse_file
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
-from sbbf_tool.extensions.paimon.reports import ColumnTotal, InspectedFile, InspectReport
-from sbbf_tool.extensions.paimon.table import Table, open_table
+from sbbf_tool.extensions.paimon.reports import IndexColumnTotal, InspectedFile, PaimonInspectReport
+from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -24,8 +24,8 @@ def inspect_paimon(
     snapshot: int | None = None,
     branch: str | None = None,
     allow_outside: bool = False,
-    files: Files | None = None,
-) -> InspectReport:
+    files: FileIO | None = None,
+) -> PaimonInspectReport:
     """Inspect a table (its directory), by default at its latest snapshot, or a container (a path that ends in `.index`).
 
     Raises UnreadableError if the target is neither of them; broken indexes of a table are reported as findings.
@@ -38,14 +38,14 @@ def inspect_paimon(
     return inspect_container(parse_file(files, target, parse_container), target)
 
 
-def inspect_container(container: Container, name: str) -> InspectReport:
+def inspect_container(container: Container, name: str) -> PaimonInspectReport:
     """Inspect a container alone, without the types of its columns."""
     notes: list[indexes.Note] = []
     file = InspectedFile(name, "", None, None, FILE, name, container.size, indexes.inspect_container(container, notes))
-    return InspectReport(name, None, (file,), _sum_columns((file,)), tuple(note.to_finding(name) for note in notes))
+    return PaimonInspectReport(name, None, (file,), _sum_columns((file,)), tuple(note.to_finding(name) for note in notes))
 
 
-def inspect_table(table: Table) -> InspectReport:
+def inspect_table(table: PaimonTable) -> PaimonInspectReport:
     """Inspect every data file of the snapshot of a table."""
     findings: list[Finding] = []
     files = []
@@ -55,16 +55,16 @@ def inspect_table(table: Table) -> InspectReport:
         files.append(inspected_index.file)
         findings += (note.to_finding(live.file.name) for note in inspected_index.notes)
     snapshot = table.snapshot.id if table.snapshot else None
-    return InspectReport(table.path, snapshot, tuple(files), _sum_columns(files), tuple(findings))
+    return PaimonInspectReport(table.path, snapshot, tuple(files), _sum_columns(files), tuple(findings))
 
 
-def _sum_columns(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
+def _sum_columns(files: Sequence[InspectedFile]) -> tuple[IndexColumnTotal, ...]:
     filters: dict[str, list[tuple[int, float]]] = {}
     for file in files:
         for index in file.indexes:
             if index.bloom is not None:
                 filters.setdefault(index.current_column or index.column, []).append((index.size, index.bloom.estimated_fpp))
     return tuple(
-        ColumnTotal(column, len(figures), len(files), sum(size for size, _ in figures), fmean(rate for _, rate in figures))
+        IndexColumnTotal(column, len(figures), len(files), sum(size for size, _ in figures), fmean(rate for _, rate in figures))
         for column, figures in filters.items()
     )

@@ -15,15 +15,15 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
-from sbbf_tool.extensions.paimon.data_types import DataType, Field
-from sbbf_tool.extensions.paimon.fast_hash import Key, key_of
+from sbbf_tool.extensions.paimon.data_types import DataField, DataType
+from sbbf_tool.extensions.paimon.fast_hash import HashForm, key_of
 from sbbf_tool.extensions.paimon.file_index import FileIndex, find_index
-from sbbf_tool.extensions.paimon.files import Files
+from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container
-from sbbf_tool.extensions.paimon.literals import Literal, parse_literal
+from sbbf_tool.extensions.paimon.literals import HashLiteral, parse_literal
 from sbbf_tool.extensions.paimon.reading_rules import why_not_convertible, why_unused
-from sbbf_tool.extensions.paimon.reports import ProbedFile, ProbeReport, ValueAnswer
-from sbbf_tool.extensions.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, resolve_column
 from sbbf_tool.parquet.literals import write_object
 from sbbf_tool.storage.folders import LocalFolders
@@ -37,8 +37,8 @@ def probe_paimon(
     snapshot: int | None = None,
     branch: str | None = None,
     allow_outside: bool = False,
-    files: Files | None = None,
-) -> ProbeReport:
+    files: FileIO | None = None,
+) -> PaimonProbeReport:
     """Probe the indexes of a table for values of a column, given by its current name; `m[key]` is an entry of a map.
 
     `values` is an iterable of values or a single value: a string as in `literals`, a Python object, or None for null. Raises UsageError for
@@ -48,7 +48,7 @@ def probe_paimon(
     return probe_table(paimon_table, column, values)
 
 
-def probe_table(table: Table, column: str, values: object) -> ProbeReport:
+def probe_table(table: PaimonTable, column: str, values: object) -> PaimonProbeReport:
     """Probe an open table as `probe_paimon` does."""
     query_values = tuple(as_iterable(values))
     with ErrorPlace(table.path, f"column {column}"):
@@ -58,7 +58,7 @@ def probe_table(table: Table, column: str, values: object) -> ProbeReport:
         literals = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
     probed = tuple(_probe_file(table, live, indexed, field, data_type, literals) for live in table.live_files)
     snapshot = table.snapshot.id if table.snapshot else None
-    return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
+    return PaimonProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:
@@ -68,26 +68,26 @@ def _text_of(value: object, data_type: DataType) -> str | None:
         return f"0x{bytes(value).hex()}" if is_binary else bytes(value).decode("utf-8", "surrogateescape")
     if value is None or isinstance(value, str):
         return value
-    text = None if key_of(data_type) is Key.BYTES else write_object(value)
+    text = None if key_of(data_type) is HashForm.BYTES else write_object(value)
     if text is None:
         raise UsageError(f"{value!r} ({type(value).__name__}) is not a value of {data_type}")
     return text
 
 
 def _probe_file(
-    table: Table,
-    live: LiveFile,
+    table: PaimonTable,
+    live: IndexedFile,
     indexed: IndexedColumn,
-    field: Field,
+    field: DataField,
     current_type: DataType,
-    literals: Sequence[tuple[str | None, Literal | None]],
+    literals: Sequence[tuple[str | None, HashLiteral | None]],
 ) -> ProbedFile:
     index = find_index(table.files, live)
     file = live.file
     in_file = table.schema_of(file).field_by_id(field.id)
     column = None
     if in_file is None:
-        answers = tuple(ValueAnswer(value, None, True, "the column is newer than the file") for value, _ in literals)
+        answers = tuple(IndexAnswer(value, None, True, "the column is newer than the file") for value, _ in literals)
     else:
         column = str(replace(indexed, column=in_file.name))
         stored = in_file.type if indexed.key is None else in_file.type.value or in_file.type
@@ -98,16 +98,16 @@ def _probe_file(
 
 
 def _probe_value(
-    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: str | None, literal: Literal | None
-) -> ValueAnswer:
+    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: str | None, literal: HashLiteral | None
+) -> IndexAnswer:
     if index.container is None:
         reason = f"the index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
-        return ValueAnswer(value, None, True, reason)
+        return IndexAnswer(value, None, True, reason)
     obstacle = why_not_convertible(current_type, stored, literal.key) if literal else None
-    return probe_container(index.container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
+    return probe_container(index.container, column, value, literal) if obstacle is None else IndexAnswer(value, None, True, obstacle)
 
 
-def _apply_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
+def _apply_partition(live: IndexedFile, column: str, answer: IndexAnswer, literal: HashLiteral | None) -> IndexAnswer:
     """Replace the answer with that of the file's partition if it has the column: then all rows have the partition's value."""
     for key, _, stored in live.partition:
         is_comparable = stored is None or isinstance(stored, str | bytes | int)
@@ -119,7 +119,7 @@ def _apply_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: 
     return answer
 
 
-def probe_container(container: Container, column: str, value: str | None, literal: Literal | None) -> ValueAnswer:
+def probe_container(container: Container, column: str, value: str | None, literal: HashLiteral | None) -> IndexAnswer:
     """Look up one value of a column, by its name in the container.
 
     `literal` is None for a null and for a value of a type without a hash.
@@ -127,25 +127,25 @@ def probe_container(container: Container, column: str, value: str | None, litera
     kinds = container.indexes.get(column, {})
     hash64 = f"{literal.hash64:016x}" if literal else None
     if any(entry.empty for entry in kinds.values()):
-        return ValueAnswer(value, hash64, False, "the index is EMPTY: it has no values")
+        return IndexAnswer(value, hash64, False, "the index is EMPTY: it has no values")
     if KIND not in kinds:
         note = f"; its {', '.join(kinds)} index is not evaluated" if kinds else ""
-        return ValueAnswer(value, hash64, True, f"the column has no bloom-filter index{note}")
+        return IndexAnswer(value, hash64, True, f"the column has no bloom-filter index{note}")
     if value is None:
-        return ValueAnswer(value, None, True, "filters do not contain null")
+        return IndexAnswer(value, None, True, "filters do not contain null")
     if literal is None:
-        return ValueAnswer(value, None, True, "Paimon has no hash for the type of the column")
+        return IndexAnswer(value, None, True, "Paimon has no hash for the type of the column")
     try:
         bloom = parse_bloom64(container.body_of(kinds[KIND]))
     except UnreadableError as error:
-        return ValueAnswer(value, hash64, True, f"the filter cannot be used: {error.message}")
+        return IndexAnswer(value, hash64, True, f"the filter cannot be used: {error.message}")
     may_hold = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
     other_kinds = [kind for kind in kinds if kind != KIND]
     note = f"; its {', '.join(other_kinds)} index, not evaluated, may still exclude the value" if may_hold and other_kinds else ""
-    return ValueAnswer(value, hash64, may_hold, _explain_answer(bloom, literal, may_hold) + note)
+    return IndexAnswer(value, hash64, may_hold, _explain_answer(bloom, literal, may_hold) + note)
 
 
-def _explain_answer(bloom: BloomFilter64, literal: Literal, may_hold: bool) -> str:
+def _explain_answer(bloom: BloomFilter64, literal: HashLiteral, may_hold: bool) -> str:
     if not may_hold:
         return "a bit of the value is not set"
     if bloom.paimon_probes == bloom.k:

@@ -15,11 +15,11 @@ from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.commit import Placement, carry_out, ensure_changeable
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.file_index import EMBEDDED, FILE, NONE, FileIndex, find_index
-from sbbf_tool.extensions.paimon.files import Files
+from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import parse_bloom_columns
 from sbbf_tool.extensions.paimon.reports import RemovedIndex, RemoveIndexReport, SkippedFile
-from sbbf_tool.extensions.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, parse_indexed_column, resolve_column
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -31,7 +31,7 @@ def remove_paimon_index(
     unreadable: bool = False,
     dry_run: bool = False,
     allow_outside: bool = False,
-    files: Files | None = None,
+    files: FileIO | None = None,
 ) -> RemoveIndexReport:
     """Remove the Bloom filters of these columns, by their current names, from every data file; without columns, all Bloom filters.
 
@@ -65,7 +65,7 @@ def remove_paimon_index(
     )
 
 
-def _ensure_exists(table: Table, name: str) -> None:
+def _ensure_exists(table: PaimonTable, name: str) -> None:
     """Raise UsageError if neither the table nor the schema of one of its data files has the column."""
     try:
         resolve_column(table.schema, name)
@@ -77,7 +77,7 @@ def _ensure_exists(table: Table, name: str) -> None:
 
 
 def _plan_changes(
-    table: Table, names: Collection[str], unreadable: bool, removed_indexes: list[RemovedIndex], skipped: list[SkippedFile]
+    table: PaimonTable, names: Collection[str], unreadable: bool, removed_indexes: list[RemovedIndex], skipped: list[SkippedFile]
 ) -> Iterator[IndexChange]:
     """Yield the change of each data file that loses an index. Append the result of each file to the lists."""
     placement = Placement(table)
@@ -100,7 +100,7 @@ def _plan_changes(
                 skipped.append(SkippedFile(live.file.name, error.message))
 
 
-def _find_columns(table: Table, live: LiveFile, container: Container, names: Collection[str]) -> tuple[str, ...]:
+def _find_columns(table: PaimonTable, live: IndexedFile, container: Container, names: Collection[str]) -> tuple[str, ...]:
     """Return the columns of a container, by their names in it, whose Bloom filters are to be removed."""
     schema = table.schema_of(live.file)
     return tuple(
@@ -111,7 +111,12 @@ def _find_columns(table: Table, live: LiveFile, container: Container, names: Col
 
 
 def _remove(
-    table: Table, live: LiveFile, index: FileIndex, columns: Collection[str], placement: Placement, removed_indexes: list[RemovedIndex]
+    table: PaimonTable,
+    live: IndexedFile,
+    index: FileIndex,
+    columns: Collection[str],
+    placement: Placement,
+    removed_indexes: list[RemovedIndex],
 ) -> IndexChange:
     """Plan the container without the Bloom filters of these columns; none if nothing remains."""
     assert index.container is not None

@@ -7,12 +7,12 @@ import os
 from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.extensions.paimon.build_index import find_table_around
 from sbbf_tool.extensions.paimon.file_index import find_index
-from sbbf_tool.extensions.paimon.files import Files, list_names, parse_file, read_file
+from sbbf_tool.extensions.paimon.files import FileIO, list_names, parse_file, read_file
 from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.membership import verify_container, verify_index
-from sbbf_tool.extensions.paimon.reports import VerifiedFile, VerifyReport
-from sbbf_tool.extensions.paimon.table import Table, open_table
+from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedFile
+from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -25,8 +25,8 @@ def verify_paimon(
     branch: str | None = None,
     allow_outside: bool = False,
     max_page_bytes: MaxPageBytes = None,
-    files: Files | None = None,
-) -> VerifyReport:
+    files: FileIO | None = None,
+) -> PaimonVerifyReport:
     """Verify every index of a table, or one `.index` file against `data_file`, by default the one that the index name refers to.
 
     Files outside the directory of the table are read only with `allow_outside`.
@@ -47,19 +47,19 @@ def verify_paimon(
     return verify_pair(files, path, data_path, max_page_bytes)
 
 
-def verify_table(table: Table, max_page_bytes: MaxPageBytes = None) -> VerifyReport:
+def verify_table(table: PaimonTable, max_page_bytes: MaxPageBytes = None) -> PaimonVerifyReport:
     """Verify every index of an open table against its data file."""
-    return VerifyReport(
+    return PaimonVerifyReport(
         table.path, tuple(verify_index(table, live, find_index(table.files, live), max_page_bytes) for live in table.live_files)
     )
 
 
 def verify_pair(
-    files: Files,
+    files: FileIO,
     index_path: str,
     data_path: str,
     max_page_bytes: MaxPageBytes = None,
-) -> VerifyReport:
+) -> PaimonVerifyReport:
     """Verify an `.index` file against a data file. Types come from the table of the data file or, without one, from the file.
 
     Raises UnreadableError if either file cannot be read.
@@ -69,4 +69,4 @@ def verify_pair(
     schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
     with ErrorPlace(data_path):
         columns = verify_container(container, read_file(files, data_path), data_path, schema, max_page_bytes)
-    return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
+    return PaimonVerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))

@@ -25,7 +25,7 @@ KINDS = {
 """The class of the colour, and the name of the lane, of each kind of content."""
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     start: int
     end: int
     kind: str
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     name: str
 
 
-class Run(NamedTuple):
+class Mark(NamedTuple):
     """Parts of one kind so close together that they are one mark."""
 
     start: int
@@ -44,9 +44,9 @@ class Run(NamedTuple):
     name: str
 
 
-def merge_parts(parts: Iterable[Part], size: int, most: int, *, by_kind: bool = True) -> list[Run]:
+def merge_parts(parts: Iterable[FilePart], size: int, most: int, *, by_kind: bool = True) -> list[Mark]:
     """Merge parts that begin in the same of `most` equal ranges of the file; parts of several kinds only unless `by_kind`."""
-    runs: list[Run] = []
+    runs: list[Mark] = []
     step = max(1.0, size / max(1, most))
     all_parts = sorted(parts)
     is_many = len(all_parts) > most
@@ -54,13 +54,13 @@ def merge_parts(parts: Iterable[Part], size: int, most: int, *, by_kind: bool = 
         last = runs[-1] if runs else None
         if is_many and last is not None and int(last.start / step) == int(part.start / step) and (not by_kind or last.kind == part.kind):
             kind = last.kind if last.bytes >= part.end - part.start else part.kind
-            runs[-1] = Run(last.start, max(last.end, part.end), last.bytes + part.end - part.start, last.parts + 1, kind, last.name)
+            runs[-1] = Mark(last.start, max(last.end, part.end), last.bytes + part.end - part.start, last.parts + 1, kind, last.name)
         else:
-            runs.append(Run(part.start, part.end, part.end - part.start, 1, part.kind, part.name))
+            runs.append(Mark(part.start, part.end, part.end - part.start, 1, part.kind, part.name))
     return runs
 
 
-def draw_byte_map(key: str, title: str, parts: Sequence[Part], size: int, before: tuple[Sequence[Part], int] | None = None) -> str:
+def draw_byte_map(key: str, title: str, parts: Sequence[FilePart], size: int, before: tuple[Sequence[FilePart], int] | None = None) -> str:
     """Draw a file of `size` bytes; `before` are the parts and the size of its earlier version, which is drawn above it."""
     scale = _SPAN / max(1, size, before[1] if before is not None else 0)
     kinds = [kind for kind in KINDS if any(part.kind == kind for part in parts)]
@@ -81,7 +81,7 @@ def draw_byte_map(key: str, title: str, parts: Sequence[Part], size: int, before
     return picture(key, title, f"{format_count(len(parts), 'part')} of {size:,} bytes", y + 18, marks)
 
 
-def _draw_run(run: Run, y: float, height: float, scale: float) -> str:
+def _draw_run(run: Mark, y: float, height: float, scale: float) -> str:
     many = f" and {format_count(run.parts - 1, 'more part')}" if run.parts > 1 else ""
     title = f"{run.name}{many}: {format_size(run.bytes)}, bytes {run.start:,} to {run.end - 1:,}"
     return rect(_MARGIN + run.start * scale, y, max(_LEAST_WIDTH, (run.end - run.start) * scale), height, KINDS[run.kind][0], title)

@@ -15,35 +15,35 @@ _MOST_ROWS = 200
 _OPEN_ROWS = 12
 
 
-class Cell(NamedTuple):
+class FigureCell(NamedTuple):
     """A number: how it is shown, and its exact value."""
 
     text: str
     value: float
 
 
-Value = str | Cell | None
+Value = str | FigureCell | None
 
 
-def count(value: float | None) -> Cell | None:
+def count(value: float | None) -> FigureCell | None:
     """Return a cell with a whole number or an estimate; None without a number."""
     if value is None:
         return None
-    return Cell(f"{value:,}" if isinstance(value, int) else format_number(value), value)
+    return FigureCell(f"{value:,}" if isinstance(value, int) else format_number(value), value)
 
 
-def size(value: int | None) -> Cell | None:
+def size(value: int | None) -> FigureCell | None:
     """Return a cell with a number of bytes."""
-    return None if value is None else Cell(format_size(value), value)
+    return None if value is None else FigureCell(format_size(value), value)
 
 
-def rate(value: float | None) -> Cell | None:
+def rate(value: float | None) -> FigureCell | None:
     """Return a cell with a share, as a percentage."""
-    return None if value is None else Cell(format_percent(value), value)
+    return None if value is None else FigureCell(format_percent(value), value)
 
 
 @dataclass(frozen=True)
-class Table:
+class FigureTable:
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
@@ -51,11 +51,11 @@ class Table:
     """Number of rows that are left out."""
 
 
-def table(caption: str, head: Sequence[str], rows: Iterable[tuple[Value, ...]], most: int = _MOST_ROWS) -> Table:
+def table(caption: str, head: Sequence[str], rows: Iterable[tuple[Value, ...]], most: int = _MOST_ROWS) -> FigureTable:
     """Return a table of the first rows; the others are counted."""
     remaining = iter(rows)
     first = tuple(islice(remaining, most))
-    return Table(caption, tuple(head), first, sum(1 for _ in remaining))
+    return FigureTable(caption, tuple(head), first, sum(1 for _ in remaining))
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Figure:
     note: str
     """How to read the picture."""
     svg: str
-    tables: tuple[Table, ...] = ()
+    tables: tuple[FigureTable, ...] = ()
     legend: tuple[tuple[str, str], ...] = ()
     """Class of a colour, and what it means."""
 
@@ -87,16 +87,16 @@ def render_figure(figure: Figure, level: int = 3) -> str:
     )
 
 
-def _render_details(content: Table, title: str) -> str:
+def _render_details(content: FigureTable, title: str) -> str:
     is_open = " open" if len(content.rows) <= _OPEN_ROWS else ""
     rows = format_count(len(content.rows) + content.more, "row")
     summary = f"<summary>{text_of(content.caption)} ({rows})</summary>"
     return f"<details{is_open}>{summary}{render_table(content, title)}</details>"
 
 
-def render_table(content: Table, title: str | None = None) -> str:
+def render_table(content: FigureTable, title: str | None = None) -> str:
     """Return the markup of a table in a frame that scrolls if it is too narrow; `title` is that of its figure."""
-    kinds = [' class="n"' if content.rows and isinstance(content.rows[0][at], Cell) else "" for at in range(len(content.head))]
+    kinds = [' class="n"' if content.rows and isinstance(content.rows[0][at], FigureCell) else "" for at in range(len(content.head))]
     head = "".join(f'<th scope="col"{kind}>{text_of(name)}</th>' for kind, name in zip(kinds, content.head, strict=True))
     more = format_count(content.more, "more row")
     foot = f'<tfoot><tr><td colspan="{len(content.head)}">and {more}</td></tr></tfoot>' if content.more else ""
@@ -110,7 +110,7 @@ def render_table(content: Table, title: str | None = None) -> str:
 def _render_cell(value: Value) -> str:
     if value is None:
         return "<td></td>"
-    if isinstance(value, Cell):
+    if isinstance(value, FigureCell):
         return f'<td class="n" data-v="{value.value!r}">{text_of(value.text)}</td>'
     return f"<td>{text_of(value)}</td>"
 

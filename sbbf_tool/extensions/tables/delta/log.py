@@ -15,7 +15,7 @@ from sbbf_tool.extensions.tables.delta import checkpoint as parquet_checkpoint
 from sbbf_tool.extensions.tables.delta.actions import Action, parse_actions
 from sbbf_tool.extensions.tables.delta.paths import decode
 from sbbf_tool.extensions.tables.delta.segment import Checkpoint, Segment, commit_name, plan_segment, split_names, uncovered_checkpoints
-from sbbf_tool.extensions.tables.delta.snapshot import Snapshot
+from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot
 from sbbf_tool.records import file_name, optional, parse_object, required
 from sbbf_tool.storage.folders import Folders
 from sbbf_tool.storage.system_errors import FORBIDDEN
@@ -39,7 +39,7 @@ class Log:
         self._folders = folders
         self.path = f"{location}/_delta_log"
 
-    def read(self, is_wanted: Callable[[str], bool] | None = None) -> Snapshot:
+    def read(self, is_wanted: Callable[[str], bool] | None = None) -> DeltaSnapshot:
         """Read the newest version. Raises UnreadableError, and RefusedError if features of the table change how it is read."""
         segment = self._find_segment()
         for _ in range(_READS - 1):
@@ -52,7 +52,7 @@ class Log:
                 segment = again
         return self._replay(segment, is_wanted)
 
-    def follow(self, snapshot: Snapshot) -> bool:
+    def follow(self, snapshot: DeltaSnapshot) -> bool:
         """Apply the versions that were committed after a snapshot; return whether it is the newest version now.
 
         It is not if versions between were removed from the log; the snapshot is unchanged then. Raises as `read`.
@@ -139,8 +139,8 @@ class Log:
             return None
         return version if version is not None and 0 <= version < _VERSIONS else None
 
-    def _replay(self, segment: Segment, is_wanted: Callable[[str], bool] | None) -> Snapshot:
-        snapshot = Snapshot(is_wanted)
+    def _replay(self, segment: Segment, is_wanted: Callable[[str], bool] | None) -> DeltaSnapshot:
+        snapshot = DeltaSnapshot(is_wanted)
         if segment.checkpoint is not None:
             for path, actions in self._checkpoint_files(
                 segment.checkpoint, partial(parquet_checkpoint.read_checkpoint, is_wanted=is_wanted)
@@ -154,7 +154,7 @@ class Log:
             snapshot.ensure_complete()
         return snapshot
 
-    def _apply_commit(self, snapshot: Snapshot, version: int) -> None:
+    def _apply_commit(self, snapshot: DeltaSnapshot, version: int) -> None:
         path = f"{self.path}/{commit_name(version)}"
         with ErrorPlace(path):
             snapshot.apply(self._read_json(path))

@@ -20,7 +20,7 @@ _MODES = ("none", "name", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class DeltaLeaf:
     """A column of a primitive type. Paths are without the scaffolding of lists and maps."""
 
     physical: Path
@@ -59,15 +59,15 @@ def parse_schema(text: str, mode: str) -> Schema:
 
 def _walk(
     kind: Any, physical: Path, logical: Path, field_id: int | None, nested_ids: Mapping[str, Any], maps: bool, depth: int
-) -> Iterator[Leaf]:
+) -> Iterator[DeltaLeaf]:
     """Yield the leaves of a type. `nested_ids` are the ids of list elements, keys and values, by names such as `col.element`."""
     if depth > MAX_DEPTH:
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
     if kind == "variant":
-        yield from (Leaf((*physical, part), (*logical, part), None) for part in ("metadata", "value"))
+        yield from (DeltaLeaf((*physical, part), (*logical, part), None) for part in ("metadata", "value"))
         return
     if isinstance(kind, str):
-        yield Leaf(physical, logical, field_id)
+        yield DeltaLeaf(physical, logical, field_id)
         return
     if not isinstance(kind, dict):
         raise UnreadableError(f"a type must be a text or an object, not {kind!r:.60}")

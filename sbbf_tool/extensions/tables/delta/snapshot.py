@@ -19,7 +19,7 @@ Key = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class DeltaMetadata:
     properties: Mapping[str, str]
     partition_columns: tuple[str, ...]
     schema: Schema
@@ -40,14 +40,14 @@ class FileEntry:
 
 
 @dataclass
-class Snapshot:
+class DeltaSnapshot:
     """The state of a table. `is_wanted` returns whether the whole action of the file with this path in the log is kept."""
 
     is_wanted: Callable[[str], bool] | None = None
     version: int = -1
     files: dict[Key, FileEntry] = field(default_factory=dict)
     _protocol: Protocol | Action | None = None
-    _metadata: Metadata | Action | None = None
+    _metadata: DeltaMetadata | Action | None = None
     _partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = field(default_factory=dict)
 
     def apply(self, actions: Iterable[tuple[str, Action]]) -> None:
@@ -76,7 +76,7 @@ class Snapshot:
         )
         self.files[decode(path), vector_id(fields)] = entry
 
-    def ensure_complete(self) -> tuple[Protocol, Metadata]:
+    def ensure_complete(self) -> tuple[Protocol, DeltaMetadata]:
         """Return protocol and metadata, which every table has; only the last ones count.
 
         Raises UnreadableError, and RefusedError for features that change how the log is read.
@@ -87,13 +87,13 @@ class Snapshot:
             with ErrorPlace(None, "protocol"):
                 self._protocol = parse_protocol(self._protocol)
         ensure_readable(self._protocol)
-        if not isinstance(self._metadata, Metadata):
+        if not isinstance(self._metadata, DeltaMetadata):
             with ErrorPlace(None, "metaData"):
                 self._metadata = parse_metadata(self._metadata)
         return self._protocol, self._metadata
 
 
-def parse_metadata(fields: Mapping[str, Any]) -> Metadata:
+def parse_metadata(fields: Mapping[str, Any]) -> DeltaMetadata:
     """Parse the action `metaData`. Raises UnreadableError, and RefusedError if the data files are not Parquet."""
     provider = optional(optional(fields, "format", dict) or {}, "provider", str)
     if provider is not None and provider.lower() != "parquet":
@@ -101,4 +101,4 @@ def parse_metadata(fields: Mapping[str, Any]) -> Metadata:
     properties = {name: text for name, text in texts_of(fields, "configuration").items() if text is not None}
     mode = properties.get("delta.columnMapping.mode", "none").lower()
     schema = parse_schema(required(fields, "schemaString", str), mode)
-    return Metadata(properties, strings(fields, "partitionColumns"), schema)
+    return DeltaMetadata(properties, strings(fields, "partitionColumns"), schema)

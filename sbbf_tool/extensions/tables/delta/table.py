@@ -21,7 +21,7 @@ from sbbf_tool.extensions.tables.delta import features
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.paths import is_absolute, leads_out, locate
 from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
-from sbbf_tool.extensions.tables.delta.snapshot import FileEntry, Snapshot
+from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot, FileEntry
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.records import optional
 from sbbf_tool.running.table import Change, LiveFile
@@ -128,7 +128,7 @@ class DeltaTable(LakeTable):
         )
 
     def _pair(
-        self, newest: Snapshot, replacements: Mapping[str, Replacement], old_sizes: Mapping[str, int | None]
+        self, newest: DeltaSnapshot, replacements: Mapping[str, Replacement], old_sizes: Mapping[str, int | None]
     ) -> dict[str, tuple[FileEntry, Replacement]]:
         """Return the files that are still live and can be replaced, by their paths."""
         reasons = _Reasons(newest)
@@ -145,7 +145,7 @@ class DeltaTable(LakeTable):
                 pairs[path] = entry, replacements[path]
         return {path: pair for path, pair in pairs.items() if path not in twice}
 
-    def _build(self, newest: Snapshot, pairs: Sequence[tuple[FileEntry, Replacement]], change: Change, transaction: str) -> bytes:
+    def _build(self, newest: DeltaSnapshot, pairs: Sequence[tuple[FileEntry, Replacement]], change: Change, transaction: str) -> bytes:
         _, metadata = newest.ensure_complete()
         now = time.time_ns() // 1_000_000
         in_commit_ms = None
@@ -161,7 +161,7 @@ class DeltaTable(LakeTable):
 class _Reasons:
     """The reasons why files of a snapshot cannot be replaced."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: DeltaSnapshot) -> None:
         protocol, metadata = snapshot.ensure_complete()
         suspended = metadata.properties.get("delta.rowTrackingSuspended", "").lower() == "true"
         self._needs_row_ids = "rowTracking" in protocol.writer_features and not suspended
@@ -186,6 +186,6 @@ def _engine() -> str:
         return "sbbf"
 
 
-def _ensure_changeable(snapshot: Snapshot) -> None:
+def _ensure_changeable(snapshot: DeltaSnapshot) -> None:
     protocol, metadata = snapshot.ensure_complete()
     features.ensure_changeable(protocol, metadata.properties)

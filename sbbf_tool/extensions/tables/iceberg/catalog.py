@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg.metadata import MAIN, MAX_METADATA, parse_metadata, unsupported_version
 from sbbf_tool.extensions.tables.iceberg.paths import is_local
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, State, read_file
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState, read_file
 from sbbf_tool.storage.folders import LocalFolders
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _read_configuration(name: str) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 @dataclass(frozen=True)
-class CatalogState(State):
+class CatalogState(TableState):
     """State of a table of a catalog."""
 
     table: Table
@@ -118,7 +118,7 @@ class CatalogSource(MetadataSource):
         files, location = CatalogFiles(table.io), table.metadata_location
         return CatalogState(read_file(files, location, MAX_METADATA, parse_metadata), location, files, table)
 
-    def ensure_changeable(self, state: State) -> None:
+    def ensure_changeable(self, state: TableState) -> None:
         if state.metadata.format_version > 2 and not self._commits_on_server():
             raise RefusedError(
                 "PyIceberg cannot write metadata of format version 3; only a REST catalog commits such a table itself", file=self.name
@@ -130,7 +130,7 @@ class CatalogSource(MetadataSource):
 
         return isinstance(self._catalog, RestCatalog) and "first_row_id" in Snapshot.model_fields
 
-    def commit(self, state: State, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
         from pyiceberg.exceptions import (
             BadRequestError,
             CommitFailedException,

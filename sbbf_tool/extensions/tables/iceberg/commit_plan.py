@@ -24,7 +24,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     build_manifest,
 )
 from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
-from sbbf_tool.extensions.tables.iceberg.metadata import Metadata
+from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.running.table import Change
 
 
@@ -47,7 +47,7 @@ class NewSnapshot:
     format_version: int
 
     @classmethod
-    def after(cls, metadata: Metadata, snapshot_id: int, now_ms: int) -> NewSnapshot:
+    def after(cls, metadata: TableMetadata, snapshot_id: int, now_ms: int) -> NewSnapshot:
         """Return the numbers after those of the metadata; time does not go back, whatever the clock says."""
         sequence_number = metadata.last_sequence_number + 1 if metadata.format_version > 1 else 0
         return cls(snapshot_id, sequence_number, max(now_ms, metadata.last_updated_ms), metadata.format_version)
@@ -73,7 +73,7 @@ class ManifestRewrite:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _ManifestCounts:
     """Numbers of a manifest that is being rewritten."""
 
     files: int = 0
@@ -88,7 +88,7 @@ class _Tally:
 
 def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot) -> ManifestRewrite:
     """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file."""
-    tally = _Tally()
+    tally = _ManifestCounts()
     with ErrorPlace(manifest.file.path):
         data = build_manifest(manifest.header, _iter_records(manifest, copies, snapshot, tally), snapshot.format_version)
     record = {
@@ -108,7 +108,9 @@ def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: N
     return ManifestRewrite(data, record, tally.files, tally.rows, tally.old_bytes, tally.new_bytes, frozenset(tally.partitions))
 
 
-def _iter_records(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: _Tally) -> Iterator[dict[str, Any]]:
+def _iter_records(
+    manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: _ManifestCounts
+) -> Iterator[dict[str, Any]]:
     """Yield the records of the new manifest, and count them."""
     version = snapshot.format_version
     for entry in manifest.live_entries():
@@ -134,7 +136,7 @@ def _iter_records(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewS
 
 
 def build_manifest_list(
-    metadata: Metadata,
+    metadata: TableMetadata,
     header: AvroHeader,
     manifests: Sequence[ManifestFile],
     records: Mapping[str, Mapping[str, Any]],
@@ -165,7 +167,7 @@ def build_manifest_list(
 
 
 def build_snapshot(
-    metadata: Metadata,
+    metadata: TableMetadata,
     rewrites: Sequence[ManifestRewrite],
     snapshot: NewSnapshot,
     manifest_list: str,
@@ -190,7 +192,7 @@ def build_snapshot(
     return record
 
 
-def _summarize(metadata: Metadata, rewrites: Sequence[ManifestRewrite], change: Change) -> dict[str, str]:
+def _summarize(metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], change: Change) -> dict[str, str]:
     def total(count: Callable[[ManifestRewrite], int]) -> int:
         return sum(map(count, rewrites))
 

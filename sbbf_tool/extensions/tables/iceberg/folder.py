@@ -17,7 +17,7 @@ from typing import Any
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, WriteError
 from sbbf_tool.extensions.tables.iceberg.metadata import MAX_METADATA, build_metadata, parse_metadata
 from sbbf_tool.extensions.tables.iceberg.paths import is_local, join, open_name
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, State, read_file
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, TableState, read_file
 from sbbf_tool.storage import local, places
 
 HINT = "version-hint.text"
@@ -44,7 +44,7 @@ class FolderSource(MetadataSource):
         self._files = places.open_folders(self._folder)
         self._metadata_folder = join(self._folder, "metadata")
 
-    def load(self) -> State:
+    def load(self) -> TableState:
         try:
             names = self._files.list(self._metadata_folder)
         except OSError as error:
@@ -52,7 +52,7 @@ class FolderSource(MetadataSource):
         versions = _hadoop_versions(names)
         name = versions[self._find_version(versions)] if versions else self._find_catalog_name(names)
         location = join(self._metadata_folder, name)
-        return State(read_file(self._files, location, MAX_METADATA, parse_metadata), location, self._files)
+        return TableState(read_file(self._files, location, MAX_METADATA, parse_metadata), location, self._files)
 
     def _find_version(self, versions: Mapping[int, str]) -> int:
         """Return the newest version: the hint may lag behind."""
@@ -87,7 +87,7 @@ class FolderSource(MetadataSource):
             )
         return newest[0]
 
-    def ensure_changeable(self, state: State) -> None:
+    def ensure_changeable(self, state: TableState) -> None:
         if not is_local(self._folder):
             raise RefusedError(
                 "the table is in an object store, where its folder alone does not permit safe commits", file=self.name, hint=_BY_CATALOG
@@ -100,7 +100,7 @@ class FolderSource(MetadataSource):
             raise RefusedError(f"the table was moved or copied: its metadata says that it is at {where}", file=self.name)
         self._files.ensure_exclusive(self._metadata_folder)
 
-    def commit(self, state: State, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
         match = _HADOOP_NAME.fullmatch(os.path.basename(state.location))
         assert match is not None, "ensure_changeable refuses other tables"
         version = int(match[1]) + 1

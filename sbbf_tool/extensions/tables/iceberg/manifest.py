@@ -69,7 +69,7 @@ class ManifestFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IcebergEntry:
     """Entry of a manifest. Inherited values are filled in."""
 
     status: int
@@ -112,7 +112,7 @@ class Manifest:
     partition_ids: tuple[int | None, ...]
     """Field ids of the partition values of an entry."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[IcebergEntry]:
         """Yield all entries. Raises UnreadableError, with the block's offset, if one contradicts the format."""
         row_id = self.file.first_row_id
         for record in iter_values(self.data, self.header):
@@ -122,7 +122,7 @@ class Manifest:
                 row_id += entry.rows
             yield entry
 
-    def live_entries(self) -> Iterator[Entry]:
+    def live_entries(self) -> Iterator[IcebergEntry]:
         """Yield the entries of files that the snapshot has."""
         return (entry for entry in self.entries() if entry.status != DELETION)
 
@@ -173,7 +173,7 @@ def upgrade_manifest(header: AvroHeader, format_version: int) -> AvroHeader:
 
 
 def build_entry(
-    entry: Entry, status: int, snapshot_id: int, format_version: int, *, path: str | None = None, size: int | None = None
+    entry: IcebergEntry, status: int, snapshot_id: int, format_version: int, *, path: str | None = None, size: int | None = None
 ) -> dict[str, Any]:
     """Build the record of an entry with this status, for a manifest of the format version; inherited values are written out.
 
@@ -285,7 +285,7 @@ def _parse_manifest_file(record: Any) -> ManifestFile:
     )
 
 
-def _parse_entry(record: Any, manifest: ManifestFile) -> Entry:
+def _parse_entry(record: Any, manifest: ManifestFile) -> IcebergEntry:
     status = required(record, "status", int)
     file = required(record, "data_file", dict)
     path = required(file, "file_path", str)
@@ -299,7 +299,7 @@ def _parse_entry(record: Any, manifest: ManifestFile) -> Entry:
         if rows < 0 or size < 0:
             raise UnreadableError(f"the entry states {rows} rows and {size} bytes")
         inherits = status == ADDITION or manifest.sequence_number == 0
-        return Entry(
+        return IcebergEntry(
             status=status,
             snapshot_id=_first(optional(record, "snapshot_id", int), manifest.snapshot_id),
             sequence_number=_first(optional(record, "sequence_number", int), manifest.sequence_number if inherits else None),

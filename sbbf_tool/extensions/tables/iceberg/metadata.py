@@ -36,7 +36,7 @@ class PartitionField:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class IcebergSnapshot:
     """Snapshot as the metadata describes it."""
 
     id: int
@@ -50,7 +50,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Metadata:
+class TableMetadata:
     """Metadata of one version of a table."""
 
     tree: Mapping[str, Any]
@@ -63,8 +63,8 @@ class Metadata:
     schema_id: int | None
     specs: Mapping[int, tuple[PartitionField, ...]]
     properties: Mapping[str, str]
-    snapshots: Mapping[int, Snapshot]
-    current: Snapshot | None
+    snapshots: Mapping[int, IcebergSnapshot]
+    current: IcebergSnapshot | None
     next_row_id: int
     """First row id that no row has (format 3)."""
 
@@ -75,7 +75,7 @@ class Metadata:
         return references.get(MAIN) or {}
 
 
-def parse_metadata(data: bytes) -> Metadata:
+def parse_metadata(data: bytes) -> TableMetadata:
     """Parse a metadata file, which may be compressed with gzip.
 
     Raises UnreadableError if it contradicts the format, and RefusedError for a later version of the format.
@@ -91,7 +91,7 @@ def parse_metadata(data: bytes) -> Metadata:
         raise UnreadableError(f"table-uuid {uuid!r:.60} is not a UUID")
     snapshots = {snapshot.id: snapshot for snapshot in map(_parse_snapshot, _objects(tree, "snapshots"))}
     schema_id, schema = _current_schema(tree)
-    return Metadata(
+    return TableMetadata(
         tree=tree,
         format_version=format_version,
         uuid=uuid,
@@ -113,7 +113,7 @@ def unsupported_version(format_version: int) -> RefusedError:
     return RefusedError(f"the table has format version {format_version}", hint="versions 1, 2 and 3 are supported")
 
 
-def build_metadata(before: Metadata, location: str, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> bytes:
+def build_metadata(before: TableMetadata, location: str, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> bytes:
     """Build the metadata after a commit on `main`; `location` is that of the metadata file before it. All other fields are kept.
 
     Without a snapshot, only the properties change.
@@ -171,14 +171,14 @@ def _texts(record: Mapping[str, Any], name: str) -> dict[str, str]:
     return values
 
 
-def _parse_snapshot(record: Mapping[str, Any]) -> Snapshot:
+def _parse_snapshot(record: Mapping[str, Any]) -> IcebergSnapshot:
     manifests = optional(record, "manifests", list)
     if manifests is not None and not all(isinstance(name, str) for name in manifests):
         raise UnreadableError("manifests of a snapshot is not a list of strings")
     number = _number(record, "snapshot-id")
     if number is None:
         raise UnreadableError("a snapshot has no snapshot-id")
-    return Snapshot(
+    return IcebergSnapshot(
         id=number,
         sequence_number=_number(record, "sequence-number") or 0,
         manifest_list=optional(record, "manifest-list", str),
@@ -188,7 +188,7 @@ def _parse_snapshot(record: Mapping[str, Any]) -> Snapshot:
     )
 
 
-def _find_current(tree: Mapping[str, Any], snapshots: Mapping[int, Snapshot]) -> Snapshot | None:
+def _find_current(tree: Mapping[str, Any], snapshots: Mapping[int, IcebergSnapshot]) -> IcebergSnapshot | None:
     number = _number(tree, "current-snapshot-id")
     references = optional(tree, "refs", dict) or {}
     main = optional(references, MAIN, dict)

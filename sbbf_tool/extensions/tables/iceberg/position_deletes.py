@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, POSITION_DELETES, Entry
+from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, POSITION_DELETES, IcebergEntry
 from sbbf_tool.records import optional
 
 MAX_DELETE_FILE = 1 << 30
@@ -29,7 +29,7 @@ class Reach(NamedTuple):
     """Whether the delete file is a Parquet file without encryption."""
 
 
-def reach_of(entry: Entry) -> Reach | None:
+def reach_of(entry: IcebergEntry) -> Reach | None:
     """Return which paths the entry of a delete manifest can reach; None for equality deletes, which do not depend on paths."""
     if entry.content != POSITION_DELETES:
         return None

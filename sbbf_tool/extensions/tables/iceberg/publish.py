@@ -29,7 +29,7 @@ from sbbf_tool.extensions.tables.iceberg.commit_plan import (
 )
 from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
 from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_of, open_name, parent
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, State
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.running.table import Change
 
@@ -38,7 +38,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 """Seconds; the wait doubles per attempt."""
 
 
-def ensure_changeable(source: MetadataSource, state: State) -> None:
+def ensure_changeable(source: MetadataSource, state: TableState) -> None:
     """Raise RefusedError if no commit can be made to a table in this state."""
     snapshot = state.metadata.current
     source.ensure_changeable(state)
@@ -114,7 +114,7 @@ class Publication:
             hint="try again when fewer writers commit",
         )
 
-    def _load(self) -> State:
+    def _load(self) -> TableState:
         try:
             return self._source.load()
         except (UnreadableError, RefusedError) as error:
@@ -130,7 +130,7 @@ class Publication:
             hint=f"look for snapshot {numbers} in the table's history",
         )
 
-    def _attempt(self, state: State, attempt: int) -> Commit:
+    def _attempt(self, state: TableState, attempt: int) -> Commit:
         metadata = state.metadata
         snapshot = metadata.current
         header, manifests = (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
@@ -173,7 +173,7 @@ class Publication:
         log.info("committed snapshot %s of %s", new.id, self._source.name)
         return commit
 
-    def _find_present(self, state: State, manifests: Sequence[ManifestFile]) -> dict[str, Copy]:
+    def _find_present(self, state: TableState, manifests: Sequence[ManifestFile]) -> dict[str, Copy]:
         """Return the copies of the files that are in the table and can be replaced, by the identity of the old file."""
         counts: dict[str, int] = {}
         for file in manifests:
@@ -186,7 +186,7 @@ class Publication:
         keys -= {locations[location] for location in scan.find_deleted_by_position(state, reaches, locations.keys())}
         return {key: self._copy(state, key) for key in keys}
 
-    def _pending_files(self, state: State, file: ManifestFile) -> tuple[str, ...]:
+    def _pending_files(self, state: TableState, file: ManifestFile) -> tuple[str, ...]:
         keys = self._files_of_manifest.get(file.path)
         if keys is None:
             present: list[str] = []
@@ -197,7 +197,7 @@ class Publication:
             keys = self._files_of_manifest[file.path] = tuple(present)
         return keys
 
-    def _copy(self, state: State, key: str) -> Copy:
+    def _copy(self, state: TableState, key: str) -> Copy:
         replacement = self._pending[key]
         folders = (parent(self._locations[key]), state.data_folder)
         return Copy(location_of(replacement.new_path, folders), replacement.new_bytes)
@@ -213,7 +213,7 @@ def _choose_id(snapshots: Mapping[int, object]) -> int:
 class _Scratch:
     """Files that are removed at the end unless `keep` is set."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: TableState) -> None:
         self._state = state
         self._paths: list[str] = []
         self.keep = False

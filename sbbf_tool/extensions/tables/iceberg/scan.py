@@ -11,18 +11,18 @@ from sbbf_tool.extensions.avro.file import AvroHeader
 from sbbf_tool.extensions.tables.iceberg.manifest import (
     DATA,
     MAX_MANIFEST,
-    Entry,
+    IcebergEntry,
     Manifest,
     ManifestFile,
     parse_manifest,
     parse_manifest_list,
 )
-from sbbf_tool.extensions.tables.iceberg.metadata import Metadata, Snapshot
+from sbbf_tool.extensions.tables.iceberg.metadata import IcebergSnapshot, TableMetadata
 from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
 from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
 from sbbf_tool.extensions.tables.iceberg.position_deletes import MAX_DELETE_FILE, Reach, find_reachable, reach_of
 from sbbf_tool.extensions.tables.iceberg.schema import leaves
-from sbbf_tool.extensions.tables.iceberg.source import State, read_file
+from sbbf_tool.extensions.tables.iceberg.source import TableState, read_file
 from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
 from sbbf_tool.running.table import LiveFile
@@ -31,7 +31,7 @@ _DELETED_BY_POSITION = "rows are deleted by position: compact the file first"
 _TWICE = "the table has the file twice"
 
 
-def read_manifest_list(state: State, snapshot: Snapshot) -> tuple[AvroHeader | None, list[ManifestFile]]:
+def read_manifest_list(state: TableState, snapshot: IcebergSnapshot) -> tuple[AvroHeader | None, list[ManifestFile]]:
     """Return the header and the manifests of a snapshot's manifest list; no header if the snapshot lists its manifests itself."""
     if snapshot.manifest_list is not None:
         return read_file(state.files, snapshot.manifest_list, MAX_MANIFEST, parse_manifest_list)
@@ -40,29 +40,29 @@ def read_manifest_list(state: State, snapshot: Snapshot) -> tuple[AvroHeader | N
     return None, [ManifestFile(path, 0, DATA, 0, None, None, False, {}) for path in snapshot.manifests]
 
 
-def open_manifest(state: State, file: ManifestFile) -> Manifest:
+def open_manifest(state: TableState, file: ManifestFile) -> Manifest:
     """Read a manifest. Raises UnreadableError."""
     return read_file(state.files, file.path, MAX_MANIFEST, lambda data: parse_manifest(data, file))
 
 
-def iter_live(manifest: Manifest) -> Iterator[Entry]:
+def iter_live(manifest: Manifest) -> Iterator[IcebergEntry]:
     """Yield the entries of the live files of a manifest. Errors name the manifest."""
     with ErrorPlace(manifest.file.path):
         yield from manifest.live_entries()
 
 
-def read_reaches(state: State, manifests: list[ManifestFile]) -> list[Reach]:
+def read_reaches(state: TableState, manifests: list[ManifestFile]) -> list[Reach]:
     """Return which paths the position deletes of a snapshot can reach."""
     deletes = (open_manifest(state, file) for file in manifests if file.content != DATA)
     return [reach for manifest in deletes for reach in map(reach_of, iter_live(manifest)) if reach is not None]
 
 
-def find_deleted_by_position(state: State, reaches: list[Reach], locations: AbstractSet[str]) -> set[str]:
+def find_deleted_by_position(state: TableState, reaches: list[Reach], locations: AbstractSet[str]) -> set[str]:
     """Return those of these locations of data files that have rows deleted by position."""
     return find_reachable(reaches, locations, lambda path: read_file(state.files, path, MAX_DELETE_FILE, bytes))
 
 
-def why_unchangeable(entry: Entry) -> str | None:
+def why_unchangeable(entry: IcebergEntry) -> str | None:
     """Return why the entry alone does not permit to replace its file; None if it does."""
     if entry.format != "PARQUET":
         return f"the file is in {entry.format[:20]}, not Parquet"
@@ -71,12 +71,12 @@ def why_unchangeable(entry: Entry) -> str | None:
     return None
 
 
-def partition_texts(metadata: Metadata) -> PartitionTexts:
+def partition_texts(metadata: TableMetadata) -> PartitionTexts:
     """Return the partition values of the table as text."""
     return PartitionTexts({number: (path, kind) for number, path, kind in leaves(metadata.schema)}, metadata.specs)
 
 
-def list_live_files(state: State) -> list[LiveFile]:
+def list_live_files(state: TableState) -> list[LiveFile]:
     """Return the data files of the current snapshot, in the order of its manifests."""
     metadata = state.metadata
     if metadata.current is None:
@@ -113,7 +113,7 @@ def list_live_files(state: State) -> list[LiveFile]:
     return list(files.values())
 
 
-def find_referenced(state: State, paths: AbstractSet[str]) -> set[str]:
+def find_referenced(state: TableState, paths: AbstractSet[str]) -> set[str]:
     """Return those of these files that a snapshot of the metadata refers to. Raises UnreadableError if a manifest cannot be read."""
     names = {identity(path): path for path in paths}
     manifests = {file.path: file for snapshot in state.metadata.snapshots.values() for file in read_manifest_list(state, snapshot)[1]}

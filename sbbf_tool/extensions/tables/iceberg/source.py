@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
-from sbbf_tool.extensions.tables.iceberg.metadata import Metadata
+from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.extensions.tables.iceberg.paths import join, open_name
 
 T = TypeVar("T")
 
 
-class TableFiles(Protocol):
+class MetadataFiles(Protocol):
     """Storage of the metadata files of a table, by location as `paths.open_name` returns it. All methods raise OSError and ValueError."""
 
     def read(self, path: str, most: int | None = None) -> bytes:
@@ -36,13 +36,13 @@ class CommitStateUnknownError(Exception):
 
 
 @dataclass(frozen=True)
-class State:
+class TableState:
     """The metadata of one version of a table, where it is, and the storage of its metadata files."""
 
-    metadata: Metadata
+    metadata: TableMetadata
     location: str
     """Location of the metadata file."""
-    files: TableFiles
+    files: MetadataFiles
 
     @property
     def metadata_folder(self) -> str:
@@ -66,15 +66,15 @@ class MetadataSource(ABC):
     """The table as the user named it."""
 
     @abstractmethod
-    def load(self) -> State:
+    def load(self) -> TableState:
         """Read the newest metadata. Raises UnreadableError."""
 
     @abstractmethod
-    def ensure_changeable(self, state: State) -> None:
+    def ensure_changeable(self, state: TableState) -> None:
         """Raise RefusedError if no commit can be made here, whatever the table is."""
 
     @abstractmethod
-    def commit(self, state: State, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
         """Make this snapshot the newest of `main`, and set these properties, if the table is still in this state.
 
         Without a snapshot, only the properties change.
@@ -86,7 +86,7 @@ class MetadataSource(ABC):
         """Return the statement that makes an earlier snapshot the current one."""
 
 
-def read_file(files: TableFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
+def read_file(files: MetadataFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
     """Read and parse a metadata file of at most `most` bytes. Raises UnreadableError; errors of both steps name the file."""
     with ErrorPlace(location):
         path = open_name(location)
