@@ -19,7 +19,7 @@ from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_number, format_percent, format_size
 
 GAP = 2
-"""Cells between two columns."""
+"""CellKind between two columns."""
 _LEAST_SENTENCE = 28
 """Width below which a sentence is not wrapped, as long as another column can be hidden."""
 _LEAST_NAME = 12
@@ -28,7 +28,7 @@ _READABLE_NAME = 30
 _ELLIPSIS = "…"
 
 
-class Kind(Enum):
+class CellKind(Enum):
     """What the cells of a column are; it determines how they are formatted, aligned and made to fit."""
 
     COUNT = "count"
@@ -49,8 +49,8 @@ class Kind(Enum):
     """Text of which the beginning is enough: its end is cut if there is no room."""
 
 
-NUMBERS = frozenset((Kind.COUNT, Kind.BYTES, Kind.RATE, Kind.ESTIMATE))
-COUNT, BYTES, RATE, ESTIMATE, NAME, WORD, SENTENCE, SUMMARY = Kind
+COUNT, BYTES, RATE, ESTIMATE, NAME, WORD, SENTENCE, SUMMARY = CellKind
+NUMBERS = frozenset((COUNT, BYTES, RATE, ESTIMATE))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: CellKind
     priority: int = 0
 
 
@@ -136,16 +136,16 @@ def _lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], units:
 def _fit(sheet: _Sheet, width: int) -> _Sheet | None:
     """Return the sheet in this width, without the columns that have to be hidden; None if it cannot fit."""
     while True:
-        shrunk = _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.SUMMARY: _LEAST_SENTENCE, Kind.NAME: _READABLE_NAME})
+        shrunk = _shrink(sheet, width, {SENTENCE: _LEAST_SENTENCE, SUMMARY: _LEAST_SENTENCE, NAME: _READABLE_NAME})
         if shrunk is not None:
             return shrunk
         highest = max(column.priority for column in sheet.columns)
         if highest == 0:
-            return _shrink(sheet, width, {Kind.SENTENCE: _LEAST_SENTENCE, Kind.SUMMARY: _LEAST_SENTENCE, Kind.NAME: _LEAST_NAME})
+            return _shrink(sheet, width, {SENTENCE: _LEAST_SENTENCE, SUMMARY: _LEAST_SENTENCE, NAME: _LEAST_NAME})
         sheet = sheet.without(highest)
 
 
-def _shrink(sheet: _Sheet, width: int, least: dict[Kind, int]) -> _Sheet | None:
+def _shrink(sheet: _Sheet, width: int, least: dict[CellKind, int]) -> _Sheet | None:
     """Narrow the columns of these kinds, the widest first, until the sheet fits; None if it cannot."""
     widths = list(sheet.widths)
     excess = sheet.width - width
@@ -178,17 +178,17 @@ def _draw(sheet: _Sheet, color: bool) -> Iterator[str]:
             for column, box, size in zip(sheet.columns, boxes, sheet.widths, strict=True):
                 text = box[row] if row < len(box) else ""
                 padded = _pad(text, size, column.kind)
-                style = style_of(text) if column.kind in (Kind.WORD, Kind.SENTENCE) else None
+                style = style_of(text) if column.kind in (WORD, SENTENCE) else None
                 parts.append(padded.replace(text, paint(text, style), 1) if color and style else padded)
             yield (" " * GAP).join(parts).rstrip()
 
 
-def _box(kind: Kind, cell: str, width: int) -> list[str]:
+def _box(kind: CellKind, cell: str, width: int) -> list[str]:
     if cell_width(cell) <= width:
         return [cell]
-    if kind is Kind.SUMMARY:
+    if kind is SUMMARY:
         return [_take_cells(cell, width - 1).rstrip() + _ELLIPSIS]
-    return list(wrap(cell, width)) if kind is Kind.SENTENCE else [shorten(cell, width)]
+    return list(wrap(cell, width)) if kind is SENTENCE else [shorten(cell, width)]
 
 
 def _paragraphs(sheet: _Sheet, width: int, color: bool) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _paragraphs(sheet: _Sheet, width: int, color: bool) -> Iterator[str]:
                 if cell_width(label) >= indent:
                     yield from (paint(part, FAINT) if color else part for part in wrap(label, width))
                     label = ""
-                text = text if column.kind is not Kind.NAME else shorten(text, width - indent)
+                text = text if column.kind is not NAME else shorten(text, width - indent)
                 first, *rest = [text] if column.kind in NUMBERS else wrap(text, width - indent)
                 start = label + " " * (min(indent, max(width - cell_width(first), 0)) - cell_width(label))
                 style = style_of(text) if color else None
@@ -214,22 +214,22 @@ def _paragraphs(sheet: _Sheet, width: int, color: bool) -> Iterator[str]:
                 yield from (" " * indent + part for part in rest)
 
 
-def _pad(text: str, width: int, kind: Kind) -> str:
+def _pad(text: str, width: int, kind: CellKind) -> str:
     space = " " * (width - cell_width(text))
     return space + text if kind in NUMBERS else text + space
 
 
-def _format_cell(kind: Kind, cell: object, units: bool) -> str:
+def _format_cell(kind: CellKind, cell: object, units: bool) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
         return escape(cell)
     assert isinstance(cell, int | float)
-    if kind is Kind.RATE:
+    if kind is RATE:
         return format_percent(cell)
-    if kind is Kind.ESTIMATE:
+    if kind is ESTIMATE:
         return f"~{format_number(cell)}"
-    if kind is Kind.BYTES and units:
+    if kind is BYTES and units:
         return format_size(int(cell))
     return f"{cell:,}" if isinstance(cell, int) else format_number(cell)
 

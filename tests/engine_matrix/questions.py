@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from sbbf_tool.extensions.conformance import kinds
-from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BOOLEAN, BY_NAME, ColumnKind
+from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BOOLEAN, BY_NAME, Kind
 from sbbf_tool.extensions.conformance.parquet_writer import (
     REQUIRED,
+    Cell,
     CorpusTable,
-    LeafValue,
     StoredBytes,
     build_filter,
     build_parquet,
@@ -42,10 +42,10 @@ STORED, ABSENT = "stored", "absent"
 WITH, WITHOUT = "with filters", "without filters"
 _UNORDERED = ("int96", "interval", "geometry", "geography", "boolean")
 """Types without an order, and so without minimum and maximum."""
-_NUMBER = ColumnKind("number", "INT64", lambda n: struct.pack("<q", n))
+_NUMBER = Kind("number", "INT64", lambda n: struct.pack("<q", n))
 
 
-def _decimal(name: str, physical: str, width: int, precision: int, scale: int = 2) -> ColumnKind:
+def _decimal(name: str, physical: str, width: int, precision: int, scale: int = 2) -> Kind:
     def value(n: int) -> bytes:
         number = n * 131 - 1000
         return number.to_bytes(width or number.bit_length() // 8 + 1, "big", signed=True)
@@ -104,7 +104,7 @@ def digest_of(questions: Sequence[Question]) -> str:
     return state.hexdigest()[:16]
 
 
-def _make_questions_of_kind(kind: ColumnKind, folder: Path) -> Iterator[Question]:
+def _make_questions_of_kind(kind: Kind, folder: Path) -> Iterator[Question]:
     groups, absent = _values(kind)
     stored = [plain for group in groups for plain in group]
     files = {}
@@ -131,7 +131,7 @@ def _make_questions_of_kind(kind: ColumnKind, folder: Path) -> Iterator[Question
                 )
 
 
-def _values(kind: ColumnKind) -> tuple[list[list[bytes]], list[bytes]]:
+def _values(kind: Kind) -> tuple[list[list[bytes]], list[bytes]]:
     """Return the values of both row groups, and absent values that are in the range of both."""
     if kind is BOOLEAN:
         return [[kind.value(1)] * ROWS] * 2, [kind.value(0)]
@@ -144,7 +144,7 @@ def _values(kind: ColumnKind) -> tuple[list[list[bytes]], list[bytes]]:
     return groups, [plain for plain in absent if least < order(plain) < most]
 
 
-def _order_of(kind: ColumnKind, plain: bytes) -> Any:
+def _order_of(kind: Kind, plain: bytes) -> Any:
     """Return the value as one that compares in the order of the type."""
     if kind.precision is not None and kind.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         return int.from_bytes(plain, "big", signed=True)
@@ -155,7 +155,7 @@ def _order_of(kind: ColumnKind, plain: bytes) -> Any:
     return plain
 
 
-def _format(kind: ColumnKind, plain: bytes) -> str:
+def _format(kind: Kind, plain: bytes) -> str:
     """Return a value as text: bytes as hexadecimal digits, and numbers exactly."""
     if kind is BOOLEAN:
         return ("false", "true")[plain[0]]
@@ -164,12 +164,12 @@ def _format(kind: ColumnKind, plain: bytes) -> str:
     return f"0x{plain.hex()}" if kind.name == "uuid" else kind.text(plain)
 
 
-def _build_file(kind: ColumnKind, groups: Sequence[Sequence[bytes]], *, has_filters: bool) -> bytes:
+def _build_file(kind: Kind, groups: Sequence[Sequence[bytes]], *, has_filters: bool) -> bytes:
     schema = [build_root(2), _NUMBER.element("n", REQUIRED), kind.element()]
     row_groups, filters = [], {}
     for number, values in enumerate(groups):
-        numbers = [LeafValue(_NUMBER.value(number * ROWS + at), definition=0) for at in range(len(values))]
-        row_groups.append([numbers, [LeafValue(plain) for plain in values]])
+        numbers = [Cell(_NUMBER.value(number * ROWS + at), definition=0) for at in range(len(values))]
+        row_groups.append([numbers, [Cell(plain) for plain in values]])
         # parquet-java writes filters for BOOLEAN columns, and inserts no value.
         filters[number, 1] = StoredBytes(build_filter([] if kind is BOOLEAN else values, BITSET_BYTES))
     data = build_parquet(CorpusTable(schema, row_groups, filters if has_filters else {}))

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, CorpusQuestion, FileRecord, WriterInput, parse_manifest
+from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput, parse_manifest
 from sbbf_tool.storage.system_errors import reason_of
 
 _MOST_BYTES = 64 << 20
@@ -53,7 +53,7 @@ class Corpus:
     def files(self) -> dict[str, FileRecord]:
         return {file.file: file for file in self.manifest.files}
 
-    def questions(self, file_format: str) -> list[CorpusQuestion]:
+    def questions(self, file_format: str) -> list[Expectation]:
         """Return the selected questions about files of this format. Raises UnreadableError for one about a file that is not listed."""
         missing = next((question.file for question in self.manifest.questions if question.file not in self.files), None)
         if missing is not None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sbbf_tool.bloom import spec
-from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME, ColumnKind, cells_of
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, MAYBE, CorpusQuestion
+from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME, Kind, cells_of
+from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, MAYBE, Expectation
 from sbbf_tool.extensions.conformance.parquet_writer import (
     AT_END,
     CorpusTable,
@@ -30,7 +30,7 @@ class CorpusFile:
     about: str
     """What the file shows, as a sentence."""
     data: bytes
-    questions: tuple[CorpusQuestion, ...] = ()
+    questions: tuple[Expectation, ...] = ()
     keys: str | None = None
     """Path of the keys of an encrypted file."""
     extra: Mapping[str, bytes] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class CorpusFile:
 class FileMaker:
     """A file of one column of a kind in two row groups: what it differs in from a sound file with a filter in each."""
 
-    kind: ColumnKind
+    kind: Kind
     num_bytes: int = BITSET_BYTES
     values: Sequence[Sequence[bytes]] | None = None
     filters: Mapping[int, StoredBytes] | None = None
@@ -65,7 +65,7 @@ class FileMaker:
         by_chunk = {(number, 0): stored for number, stored in filters.items()}
         return build_parquet(CorpusTable(self.kind.schema, row_groups, by_chunk, self.place, self.encrypter))
 
-    def questions(self, name: str, answer: str | None = None, count: int = _REGULAR_VALUES) -> tuple[CorpusQuestion, ...]:
+    def questions(self, name: str, answer: str | None = None, count: int = _REGULAR_VALUES) -> tuple[Expectation, ...]:
         """Return questions for some stored and some absent values. `answer` is that for all of them; None means what the filters answer."""
         stored = list(dict.fromkeys(plain for values in self.stored() for plain in values))
         regular = [plain for plain in stored if plain not in self.kind.extremes]
@@ -86,9 +86,9 @@ def answer_of(bitsets: Iterable[bytes], plain: bytes) -> str:
     return MAYBE if holds else ABSENT
 
 
-def question_of(kind: ColumnKind, file: str, plain: bytes, *, stored: bool, answer: str) -> CorpusQuestion:
+def question_of(kind: Kind, file: str, plain: bytes, *, stored: bool, answer: str) -> Expectation:
     column = kind.column
-    return CorpusQuestion(
+    return Expectation(
         file=file,
         column=column.name,
         path=column.path,

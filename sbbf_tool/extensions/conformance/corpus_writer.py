@@ -14,7 +14,7 @@ from sbbf_tool.extension import load, named
 from sbbf_tool.extensions.conformance import encrypted_files, nested_files, sound_files, unusable_files
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
-from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, CorpusQuestion, FileRecord, WriterInput
+from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput
 from sbbf_tool.extensions.conformance.reports import MadeCorpus
 from sbbf_tool.storage.system_errors import reason_of
 
@@ -67,7 +67,7 @@ def _has_corpus(root: Path) -> bool:
 
 def _write(root: Path, selection: _FileSelection) -> MadeCorpus:
     files: list[FileRecord] = []
-    questions: list[CorpusQuestion] = []
+    questions: list[Expectation] = []
     inputs: list[WriterInput] = []
     size = 0
     if selection:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sbbf_tool.bloom import spec
-from sbbf_tool.extensions.conformance.parquet_writer import OPTIONAL, LeafValue, build_root
+from sbbf_tool.extensions.conformance.parquet_writer import OPTIONAL, Cell, build_root
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import (
     BsonType,
@@ -48,7 +48,7 @@ Plain = Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
-class ColumnKind:
+class Kind:
     """A type of a column. `value(n)` differs for each n from 0 to 255."""
 
     name: str
@@ -95,10 +95,10 @@ class ColumnKind:
         return format_plain(self.column, plain)
 
 
-def cells_of(values: Sequence[bytes]) -> list[LeafValue]:
+def cells_of(values: Sequence[bytes]) -> list[Cell]:
     """Return the cells of a flat column: a null after the first value, so that positions differ from those of the values."""
-    cells = [LeafValue(plain) for plain in values]
-    return [*cells[:1], LeafValue(None, definition=0), *cells[1:]]
+    cells = [Cell(plain) for plain in values]
+    return [*cells[:1], Cell(None, definition=0), *cells[1:]]
 
 
 def _ints(width: int, step: int = 1, offset: int = 0, *, signed: bool = True) -> Plain:
@@ -134,12 +134,12 @@ def _unit(name: str) -> TimeUnit:
     return TimeUnit(**{name: {"MILLIS": MilliSeconds, "MICROS": MicroSeconds, "NANOS": NanoSeconds}[name]()})
 
 
-def _int(name: str, bits: int, signed: bool, converted: int) -> ColumnKind:
+def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
     width = 8 if bits == 64 else 4
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     middle = (-1, 0) if signed else (most // 2, most // 2 + 1)
     step = 1 if bits == 8 else most // 300
-    return ColumnKind(
+    return Kind(
         name,
         f"INT{8 * width}",
         _ints(width, step, 5) if signed or bits < 32 else lambda n: (n * step + 5).to_bytes(width, "little"),
@@ -149,16 +149,14 @@ def _int(name: str, bits: int, signed: bool, converted: int) -> ColumnKind:
     )
 
 
-def _decimal(
-    name: str, physical: str, value: Plain, extremes: Sequence[bytes], precision: int, scale: int, length: int | None
-) -> ColumnKind:
+def _decimal(name: str, physical: str, value: Plain, extremes: Sequence[bytes], precision: int, scale: int, length: int | None) -> Kind:
     logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
-    return ColumnKind(name, physical, value, extremes, logical, ConvertedType.DECIMAL, length, precision, scale)
+    return Kind(name, physical, value, extremes, logical, ConvertedType.DECIMAL, length, precision, scale)
 
 
-def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> ColumnKind:
+def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> Kind:
     width = 4 if unit == "MILLIS" else 8
-    return ColumnKind(
+    return Kind(
         name,
         f"INT{8 * width}",
         _ints(width, 331 * per_second + 1),
@@ -168,8 +166,8 @@ def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: 
     )
 
 
-def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> ColumnKind:
-    return ColumnKind(
+def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> Kind:
+    return Kind(
         name,
         "INT64",
         _ints(8, 25_201 * per_second + 1, 1_700_000_000 * per_second),
@@ -179,9 +177,9 @@ def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, 
     )
 
 
-def _float(name: str, physical: str, layout: str, extremes: Sequence[float], logical: LogicalType | None = None) -> ColumnKind:
+def _float(name: str, physical: str, layout: str, extremes: Sequence[float], logical: LogicalType | None = None) -> Kind:
     length = 2 if layout == "<e" else None
-    return ColumnKind(
+    return Kind(
         name,
         physical,
         lambda n: struct.pack(layout, n / 4 + 0.125),
@@ -199,14 +197,14 @@ _TEXTS = [text.encode() for text in ("", " ", "null", "0x00", "Gr\u00fc\u00dfe \
 _BLOBS = [b"", b"\0", b"\xff\xfe", bytes(100)]
 
 KINDS = [
-    ColumnKind("int32", "INT32", _ints(4, 1_000_003, -20_000_000), _int_limits(4, -(2**31), 2**31 - 1, -1, 0)),
+    Kind("int32", "INT32", _ints(4, 1_000_003, -20_000_000), _int_limits(4, -(2**31), 2**31 - 1, -1, 0)),
     _int("int8", 8, True, ConvertedType.INT_8),
     _int("int16", 16, True, ConvertedType.INT_16),
     _int("int32-annotated", 32, True, ConvertedType.INT_32),
     _int("uint8", 8, False, ConvertedType.UINT_8),
     _int("uint16", 16, False, ConvertedType.UINT_16),
     _int("uint32", 32, False, ConvertedType.UINT_32),
-    ColumnKind("int64", "INT64", _ints(8, 10**16, -(10**17)), _int_limits(8, -(2**63), 2**63 - 1, -1, 0)),
+    Kind("int64", "INT64", _ints(8, 10**16, -(10**17)), _int_limits(8, -(2**63), 2**63 - 1, -1, 0)),
     _int("int64-annotated", 64, True, ConvertedType.INT_64),
     _int("uint64", 64, False, ConvertedType.UINT_64),
     _decimal("decimal-int32", "INT32", _ints(4, 131, -1000), _int_limits(4, -999_999_999, 999_999_999, -1, 0), 9, 2, None),
@@ -238,7 +236,7 @@ KINDS = [
         3,
         None,
     ),
-    ColumnKind(
+    Kind(
         "date",
         "INT32",
         _ints(4, 3, 19_000),
@@ -256,15 +254,15 @@ KINDS = [
     _timestamp("timestamp-millis-local", "MILLIS", 10**3, None, utc=False),
     _timestamp("timestamp-micros-local", "MICROS", 10**6, None, utc=False),
     _timestamp("timestamp-nanos-local", "NANOS", 10**9, None, utc=False),
-    ColumnKind("int96", "INT96", _int96, [struct.pack("<qi", 0, JULIAN_DAY_OF_2024 - 1)]),
+    Kind("int96", "INT96", _int96, [struct.pack("<qi", 0, JULIAN_DAY_OF_2024 - 1)]),
     _float("float", "FLOAT", "<f", (3.4028234663852886e38, 1.401298464324817e-45)),
     _float("double", "DOUBLE", "<d", (1.7976931348623157e308, 5e-324, 0.1)),
     _float("float16", "FIXED_LEN_BYTE_ARRAY", "<e", (65504.0, 6e-8), LogicalType(FLOAT16=Float16Type())),
-    ColumnKind("byte-array", "BYTE_ARRAY", lambda n: _digest(n)[: n % 9 + 3], _BLOBS),
-    ColumnKind("string", "BYTE_ARRAY", _text("text "), _TEXTS, LogicalType(STRING=StringType()), ConvertedType.UTF8),
-    ColumnKind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], LogicalType(ENUM=EnumType()), ConvertedType.ENUM),
-    ColumnKind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], LogicalType(JSON=JsonType()), ConvertedType.JSON),
-    ColumnKind(
+    Kind("byte-array", "BYTE_ARRAY", lambda n: _digest(n)[: n % 9 + 3], _BLOBS),
+    Kind("string", "BYTE_ARRAY", _text("text "), _TEXTS, LogicalType(STRING=StringType()), ConvertedType.UTF8),
+    Kind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], LogicalType(ENUM=EnumType()), ConvertedType.ENUM),
+    Kind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], LogicalType(JSON=JsonType()), ConvertedType.JSON),
+    Kind(
         "bson",
         "BYTE_ARRAY",
         lambda n: struct.pack("<iB2siB", 12, 0x10, b"n\0", n, 0),
@@ -272,11 +270,11 @@ KINDS = [
         LogicalType(BSON=BsonType()),
         ConvertedType.BSON,
     ),
-    ColumnKind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], LogicalType(GEOMETRY=GeometryType())),
-    ColumnKind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], LogicalType(GEOGRAPHY=GeographyType())),
-    ColumnKind("fixed", "FIXED_LEN_BYTE_ARRAY", lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
-    ColumnKind("uuid", "FIXED_LEN_BYTE_ARRAY", _digest, [bytes(16), b"\xff" * 16], LogicalType(UUID=UUIDType()), length=16),
-    ColumnKind(
+    Kind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], LogicalType(GEOMETRY=GeometryType())),
+    Kind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], LogicalType(GEOGRAPHY=GeographyType())),
+    Kind("fixed", "FIXED_LEN_BYTE_ARRAY", lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
+    Kind("uuid", "FIXED_LEN_BYTE_ARRAY", _digest, [bytes(16), b"\xff" * 16], LogicalType(UUID=UUIDType()), length=16),
+    Kind(
         "interval",
         "FIXED_LEN_BYTE_ARRAY",
         lambda n: struct.pack("<3I", n, 7 * n % 30, n * 86_399),
@@ -284,16 +282,16 @@ KINDS = [
         converted=ConvertedType.INTERVAL,
         length=12,
     ),
-    ColumnKind("string-converted", "BYTE_ARRAY", _text("text "), _TEXTS, converted=ConvertedType.UTF8),
-    ColumnKind("uint32-converted", "INT32", _ints(4, 11, 5), _int_limits(4, 0, 2**32 - 1, 2**31), converted=ConvertedType.UINT_32),
-    ColumnKind(
+    Kind("string-converted", "BYTE_ARRAY", _text("text "), _TEXTS, converted=ConvertedType.UTF8),
+    Kind("uint32-converted", "INT32", _ints(4, 11, 5), _int_limits(4, 0, 2**32 - 1, 2**31), converted=ConvertedType.UINT_32),
+    Kind(
         "timestamp-millis-converted",
         "INT64",
         _ints(8, 25_201_001, 1_700_000_000_000),
         _int_limits(8, -1, 0),
         converted=ConvertedType.TIMESTAMP_MILLIS,
     ),
-    ColumnKind(
+    Kind(
         "decimal-converted",
         "INT32",
         _ints(4, 131, -1000),
@@ -303,6 +301,6 @@ KINDS = [
         scale=2,
     ),
 ]
-BOOLEAN = ColumnKind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))
+BOOLEAN = Kind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))
 """Not among `KINDS`, because the format does not define its hash."""
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -24,7 +24,7 @@ FORMAT, COMPARISON = "format", "comparison"
 
 
 @dataclass(frozen=True)
-class CorpusQuestion:
+class Expectation:
     """A value that is looked up in a column, and the answer of a reader that conforms."""
 
     file: str
@@ -76,7 +76,7 @@ class WriterInput:
 @dataclass(frozen=True)
 class CorpusManifest:
     files: tuple[FileRecord, ...]
-    questions: tuple[CorpusQuestion, ...]
+    questions: tuple[Expectation, ...]
     inputs: tuple[WriterInput, ...]
     version: int = VERSION
 
@@ -95,7 +95,7 @@ def parse_manifest(document: Any) -> CorpusManifest:
     try:
         return CorpusManifest(
             tuple(_make(FileRecord, item) for item in document["files"]),
-            tuple(_make(CorpusQuestion, item) for item in document["questions"]),
+            tuple(_make(Expectation, item) for item in document["questions"]),
             tuple(_make(WriterInput, item) for item in document["inputs"]),
         )
     except (KeyError, TypeError, ValueError) as error:

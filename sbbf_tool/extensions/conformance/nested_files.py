@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, answer_of, question_of
-from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME, ColumnKind
-from sbbf_tool.extensions.conformance.manifest import CorpusQuestion
+from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME, Kind
+from sbbf_tool.extensions.conformance.manifest import Expectation
 from sbbf_tool.extensions.conformance.parquet_writer import (
     OPTIONAL,
     REPEATED,
     REQUIRED,
+    Cell,
     CorpusTable,
-    LeafValue,
     StoredBytes,
     build_filter,
     build_parquet,
@@ -23,7 +23,7 @@ from sbbf_tool.parquet.idl.ttypes import ConvertedType, ListType, LogicalType, M
 
 _INT32, _STRING, _BYTES = BY_NAME["int32"], BY_NAME["string"], BY_NAME["byte-array"]
 
-Leaf = tuple[ColumnKind, Sequence[LeafValue]]
+Leaf = tuple[Kind, Sequence[Cell]]
 
 
 def make_nested() -> Iterator[CorpusFile]:
@@ -41,7 +41,7 @@ def _make(name: str, about: str, schema: list[SchemaElement], leaves: Sequence[L
     bitsets = [build_filter(plains, BITSET_BYTES, header=b"") for plains in values]
     filters = {(0, index): StoredBytes(build_filter(plains, BITSET_BYTES)) for index, plains in enumerate(values)}
     table = CorpusTable(schema, [[cells for _, cells in leaves]], filters)
-    questions: list[CorpusQuestion] = []
+    questions: list[Expectation] = []
     for (kind, _), plains, bitset, column in zip(leaves, values, bitsets, table.columns, strict=True):
         absent = [plain for plain in kind.absent(255) if plain not in plains][:ABSENT_VALUES]
         for plain in (*plains[:3], *absent):
@@ -55,18 +55,14 @@ def _group(name: str, children: int, repetition: int, logical: LogicalType | Non
 
 
 def _make_struct() -> CorpusFile:
-    cells = [
-        LeafValue(None, definition=0),
-        LeafValue(None, definition=1),
-        *(LeafValue(plain, definition=2) for plain in _INT32.stored(0)),
-    ]
+    cells = [Cell(None, definition=0), Cell(None, definition=1), *(Cell(plain, definition=2) for plain in _INT32.stored(0))]
     schema = [build_root(1), _group("point", 1, OPTIONAL), _INT32.element("x")]
     return _make("nested/struct.parquet", "a field of a struct", schema, [(_INT32, cells)])
 
 
 def _make_list() -> CorpusFile:
-    cells = [LeafValue(None, definition=0), LeafValue(None, definition=1), LeafValue(None, definition=2)]  # null, [], [null]
-    cells += [LeafValue(plain, definition=3, repetition=at % 3 and 1) for at, plain in enumerate(_STRING.stored(0))]
+    cells = [Cell(None, definition=0), Cell(None, definition=1), Cell(None, definition=2)]  # null, [], [null]
+    cells += [Cell(plain, definition=3, repetition=at % 3 and 1) for at, plain in enumerate(_STRING.stored(0))]
     logical = LogicalType(LIST=ListType())
     groups = [_group("words", 1, OPTIONAL, logical, ConvertedType.LIST), _group("list", 1, REPEATED)]
     return _make("nested/list.parquet", "the elements of a list", [build_root(1), *groups, _STRING.element("element")], [(_STRING, cells)])
@@ -75,9 +71,9 @@ def _make_list() -> CorpusFile:
 def _make_map() -> CorpusFile:
     keys, numbers = _STRING.stored(0), _INT32.stored(0)
     repetitions = [at % 4 and 1 for at in range(len(numbers))]
-    key_cells = [LeafValue(keys[at % len(keys)], 2, repetition) for at, repetition in enumerate(repetitions)]
-    value_cells = [LeafValue(plain, 3, repetition) for plain, repetition in zip(numbers, repetitions, strict=True)]
-    empty = [LeafValue(None, definition=0), LeafValue(None, definition=1)]
+    key_cells = [Cell(keys[at % len(keys)], 2, repetition) for at, repetition in enumerate(repetitions)]
+    value_cells = [Cell(plain, 3, repetition) for plain, repetition in zip(numbers, repetitions, strict=True)]
+    empty = [Cell(None, definition=0), Cell(None, definition=1)]
     logical = LogicalType(MAP=MapType())
     schema = [build_root(1), _group("ages", 1, OPTIONAL, logical, ConvertedType.MAP), _group("key_value", 2, REPEATED)]
     schema += [_STRING.element("key", REQUIRED), _INT32.element("value")]
@@ -95,7 +91,7 @@ def _make_variant() -> CorpusFile:
         _BYTES.element("metadata", REQUIRED),
         _BYTES.element("value", REQUIRED),
     ]
-    leaves = [(_BYTES, [LeafValue(metadata)] * len(integers)), (_BYTES, [LeafValue(plain) for plain in integers])]
+    leaves = [(_BYTES, [Cell(metadata)] * len(integers)), (_BYTES, [Cell(plain) for plain in integers])]
     return _make("nested/variant.parquet", "the parts of a VARIANT, which are bytes to a filter", schema, leaves)
 
 
@@ -103,16 +99,11 @@ def _make_dotted() -> CorpusFile:
     """Make a top-level column `a.b` beside the field b of a struct a: one reader looked up the filters of both by `a.b`."""
     dotted, field = _INT32.stored(0), _INT32.stored(1)
     schema = [build_root(2), _INT32.element("a.b"), _group("a", 1, OPTIONAL), _INT32.element("b")]
-    leaves = [
-        (_INT32, [LeafValue(plain) for plain in dotted]),
-        (_INT32, [LeafValue(plain, definition=2) for plain in field[: len(dotted)]]),
-    ]
+    leaves = [(_INT32, [Cell(plain) for plain in dotted]), (_INT32, [Cell(plain, definition=2) for plain in field[: len(dotted)]])]
     about = "a column `a.b` and the field b of a struct a: two filters with the same dotted name"
     return _make("nested/dotted-name.parquet", about, schema, leaves)
 
 
 def _make_unicode() -> CorpusFile:
     schema = [build_root(1), _INT32.element("Gr\u00f6\u00dfe \u6e29\u5ea6")]
-    return _make(
-        "nested/unicode-name.parquet", "a name that is not ASCII", schema, [(_INT32, [LeafValue(plain) for plain in _INT32.stored(0)])]
-    )
+    return _make("nested/unicode-name.parquet", "a name that is not ASCII", schema, [(_INT32, [Cell(plain) for plain in _INT32.stored(0)])])

@@ -41,7 +41,7 @@ ChunkKey = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class LeafValue:
+class Cell:
     """A value of a leaf as a page stores it: its levels, and its plain bytes unless it is null."""
 
     plain: bytes | None
@@ -75,7 +75,7 @@ class CorpusTable:
     """Rows to be written: a schema, root first, and the cells of each leaf in each row group."""
 
     schema: list[SchemaElement]
-    row_groups: Sequence[Sequence[Sequence[LeafValue]]]
+    row_groups: Sequence[Sequence[Sequence[Cell]]]
     filters: Mapping[ChunkKey, StoredBytes] = field(default_factory=dict)
     place: str = AT_END
     encrypter: Encrypter | None = None
@@ -139,7 +139,7 @@ class _Writer:
         raw = build_struct(metadata)
         return bytes(self._body) + raw + build_tail(raw)
 
-    def _write_row_group(self, number: int, chunks: Sequence[Sequence[LeafValue]]) -> RowGroup:
+    def _write_row_group(self, number: int, chunks: Sequence[Sequence[Cell]]) -> RowGroup:
         columns = [self._write_chunk((number, index), cells) for index, cells in enumerate(chunks)]
         size = sum(chunk.meta_data.total_compressed_size for chunk in columns)
         rows = sum(cell.repetition == 0 for cell in chunks[0])
@@ -152,7 +152,7 @@ class _Writer:
             ordinal=number,
         )
 
-    def _write_chunk(self, key: ChunkKey, cells: Sequence[LeafValue]) -> ColumnChunk:
+    def _write_chunk(self, key: ChunkKey, cells: Sequence[Cell]) -> ColumnChunk:
         column = self._table.columns[key[1]]
         page = _build_page(column, cells)
         header = PageHeader(
@@ -204,7 +204,7 @@ class _Writer:
                 meta.bloom_filter_length = len(stored.data) if stored.stated_length is None else stored.stated_length
 
 
-def _build_page(column: Column, cells: Sequence[LeafValue]) -> bytes:
+def _build_page(column: Column, cells: Sequence[Cell]) -> bytes:
     levels = b""
     if column.max_repetition:
         levels += _build_levels([cell.repetition for cell in cells])

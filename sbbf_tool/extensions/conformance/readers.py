@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.conformance.corpus import Corpus
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, CorpusQuestion
+from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, Expectation
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
 from sbbf_tool.extensions.conformance.reports import CANNOT_SAY as CANNOT_SAY_VERDICT
 from sbbf_tool.extensions.conformance.reports import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport
@@ -67,7 +67,7 @@ def run_reader(
     return build_report(kind, command, corpus.manifest.version, judgements, exact=exact, calls=reader.calls)
 
 
-def judge(question: CorpusQuestion, answer: ReaderAnswer) -> Judgement:
+def judge(question: Expectation, answer: ReaderAnswer) -> Judgement:
     """Compare the answer of a reader with the one that the format requires."""
     expected = question.answer if question.answer != CANNOT_SAY else f"{CANNOT_SAY} or {MAYBE}"
     if answer.answer is None:
@@ -99,13 +99,13 @@ class _ReaderProcess:
         self._keys = corpus.path_of(keys) if keys is not None else os.devnull
         self.calls = 0
 
-    def expect(self, question: CorpusQuestion) -> CorpusQuestion:
+    def expect(self, question: Expectation) -> Expectation:
         """Return the question with the answer that is due from this reader: without keys, it cannot say what encrypted filters hold."""
         gets_keys = self._line.has("keys") or self._line.has("questions")
         is_locked = self._corpus.files[question.file].keys is not None and not gets_keys
         return replace(question, answer=CANNOT_SAY) if is_locked else question
 
-    def ask(self, question: CorpusQuestion) -> ReaderAnswer:
+    def ask(self, question: Expectation) -> ReaderAnswer:
         completion = self._line.run(self._fields(question))
         answer = _EXIT_CODES.get(completion.exit_code if completion.exit_code is not None else -1)
         if answer is None:
@@ -114,7 +114,7 @@ class _ReaderProcess:
             return ReaderAnswer(None, f"{completion.failure}; an answer of absent is printed too")
         return ReaderAnswer(answer)
 
-    def ask_together(self, questions: Sequence[CorpusQuestion]) -> list[ReaderAnswer]:
+    def ask_together(self, questions: Sequence[Expectation]) -> list[ReaderAnswer]:
         """Put all questions to one process. If it fails, put each half to a process of its own, until one question fails alone."""
         if not questions:
             return []
@@ -130,14 +130,14 @@ class _ReaderProcess:
         return self.ask_together(questions[:half]) + self.ask_together(questions[half:])
 
     @contextmanager
-    def _write_questions(self, questions: Iterable[CorpusQuestion]) -> Iterator[str]:
+    def _write_questions(self, questions: Iterable[Expectation]) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "questions.jsonl"
             documents = ({**self._fields(question), "path": list(question.path)} for question in questions)
             path.write_text("".join(json.dumps(document) + "\n" for document in documents))
             yield str(path)
 
-    def _fields(self, question: CorpusQuestion) -> dict[str, str]:
+    def _fields(self, question: Expectation) -> dict[str, str]:
         return {
             "file": self._corpus.path_of(question.file),
             "column": question.column,

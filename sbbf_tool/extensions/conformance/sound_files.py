@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.corpus_file import CorpusFile, FileMaker, answer_of, make_file, question_of
-from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BOOLEAN, BY_NAME, KINDS, ColumnKind
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, FORMAT, MAYBE, CorpusQuestion
+from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BOOLEAN, BY_NAME, KINDS, Kind
+from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, FORMAT, MAYBE, Expectation
 from sbbf_tool.extensions.conformance.parquet_writer import AFTER_ROW_GROUP, BACKWARDS, BEFORE_PAGES, StoredBytes, build_filter
 from sbbf_tool.parquet.filters import build_header
 
@@ -34,7 +34,7 @@ def make_types() -> Iterator[CorpusFile]:
         yield file
 
 
-def _open(question: CorpusQuestion) -> CorpusQuestion:
+def _open(question: Expectation) -> Expectation:
     """Accept any answer for an absent INT96: an instant has several forms, and a filter excludes only the one that is looked up."""
     return question if question.stored else replace(question, answer=CANNOT_SAY)
 
@@ -136,9 +136,7 @@ def make_floats() -> Iterator[CorpusFile]:
             yield _make_equal(kind, f"floats/{name}-{stem}", about, values, inserted, more)
 
 
-def _make_equal(
-    kind: ColumnKind, stem: str, about: str, values: Sequence[bytes], inserted: Sequence[bytes], more: Sequence[bytes]
-) -> CorpusFile:
+def _make_equal(kind: Kind, stem: str, about: str, values: Sequence[bytes], inserted: Sequence[bytes], more: Sequence[bytes]) -> CorpusFile:
     """Make a file with one row group. Each value equals a stored one: whether the filter has its bits or not, it must not be excluded."""
     name = f"{stem}.parquet"
     stored = FileMaker(kind, values=[[*more, *values]])

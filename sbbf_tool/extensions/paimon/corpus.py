@@ -14,8 +14,8 @@ from sbbf_tool.display import to_json
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
-from sbbf_tool.extensions.conformance.kinds import BY_NAME, ColumnKind
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, MAYBE, CorpusQuestion
+from sbbf_tool.extensions.conformance.kinds import BY_NAME, Kind
+from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, MAYBE, Expectation
 from sbbf_tool.extensions.paimon import bloom64_spec
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
@@ -51,7 +51,7 @@ class _Table:
     name: str
     about: str
     type: str
-    kind: ColumnKind
+    kind: Kind
     index: bytes
     answer: Callable[[bytes], str]
     is_embedded: bool = False
@@ -69,14 +69,12 @@ class _Table:
             extra[f"{folder}/bucket-0/{_DATA_FILE}.index"] = self.index
         return CorpusFile(folder, self.about, b"", self._questions(folder), extra=extra, format="paimon")
 
-    def _questions(self, folder: str) -> tuple[CorpusQuestion, ...]:
+    def _questions(self, folder: str) -> tuple[Expectation, ...]:
         stored = _stored(self.kind)
         chosen = [*(plain for plain in stored if plain in self.kind.extremes), *stored[:2]]
         absent = [plain for plain in self.kind.absent(255) if plain not in stored][:ABSENT_VALUES]
         return tuple(
-            CorpusQuestion(
-                folder, _COLUMN, (_COLUMN,), self.type, _text(self.kind, plain), plain.hex(), plain in stored, self.answer(plain)
-            )
+            Expectation(folder, _COLUMN, (_COLUMN,), self.type, _text(self.kind, plain), plain.hex(), plain in stored, self.answer(plain))
             for plain in (*chosen, *absent)
         )
 
@@ -177,22 +175,22 @@ def make_paimon() -> Iterator[CorpusFile]:
         yield _Table(name, f"{about}; no reader may skip the file", "BIGINT", kind, data, lambda plain: CANNOT_SAY).build()
 
 
-def _stored(kind: ColumnKind) -> list[bytes]:
+def _stored(kind: Kind) -> list[bytes]:
     return list(dict.fromkeys((*kind.stored(0), *kind.stored(1))))
 
 
-def _text(kind: ColumnKind, plain: bytes) -> str:
+def _text(kind: Kind, plain: bytes) -> str:
     return {"inf": "Infinity", "-inf": "-Infinity"}.get(text := kind.text(plain), text)
 
 
-def _hash(kind: ColumnKind, plain: bytes) -> int:
+def _hash(kind: Kind, plain: bytes) -> int:
     """Compute Paimon's hash (FastHash.java): XXH64 of bytes, Wang's mix of the sign-extended integer or bits."""
     if kind.physical == "BYTE_ARRAY":
         return spec.xxh64(plain)
     return bloom64_spec.wang_hash(int.from_bytes(plain, "little", signed=True))
 
 
-def _build_body(kind: ColumnKind) -> bytes:
+def _build_body(kind: Kind) -> bytes:
     """Build the bytes of a filter as Paimon writes it, with its reference in plain integers."""
     num_bits, k = compute_sizing(_ITEMS, _FPP)
     bits = bytearray(num_bits // 8)
@@ -205,7 +203,7 @@ def _build_index(body: bytes) -> bytes:
     return build_container(lay_out({_COLUMN: {KIND: body}}))
 
 
-def _answer_with(kind: ColumnKind, body: bytes) -> Callable[[bytes], str]:
+def _answer_with(kind: Kind, body: bytes) -> Callable[[bytes], str]:
     k = int.from_bytes(body[:4], "big")
     return lambda plain: MAYBE if bloom64_spec.contains(body[4:], k, _hash(kind, plain)) else ABSENT
 

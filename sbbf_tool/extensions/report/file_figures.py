@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.bloom.block_bits import BLOCK_BITS, expect_blocks_by_bits
 from sbbf_tool.extensions.report.contents import FileContents, FilterDetail, StoredPart
 from sbbf_tool.extensions.report.pictures.bars import Bar, draw_histogram
-from sbbf_tool.extensions.report.pictures.byte_map import KINDS, FilePart, draw_byte_map
+from sbbf_tool.extensions.report.pictures.byte_map import KINDS, Span, draw_byte_map
 from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, rate, size, table
 from sbbf_tool.numbers import format_count
 
@@ -30,7 +30,7 @@ _STEP = 8
 def build_bytes_figure(contents: FileContents, earlier: Mapping[str, Any] | None = None) -> Figure:
     """Build picture and tables of the bytes of a file; `earlier` is the JSON document of an earlier `inspect` of it."""
     report = contents.inspect
-    parts = [FilePart(part.offset, part.offset + part.length, part.kind, part.name) for part in contents.parts]
+    parts = [Span(part.offset, part.offset + part.length, part.kind, part.name) for part in contents.parts]
     before = None if earlier is None else (_parts_before(earlier), int(earlier["file_bytes"]))
     svg = draw_byte_map("bytes_p", _BYTES, parts, report.file_bytes, before)
     kinds = {part.kind for part in contents.parts}
@@ -75,23 +75,21 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
         yield column, size(by_kind["pages"]), size(by_kind["dictionary page"]), size(by_kind["filter"]), rate(share)
 
 
-def _parts_before(document: Mapping[str, Any]) -> list[FilePart]:
+def _parts_before(document: Mapping[str, Any]) -> list[Span]:
     """Return the parts that the document states; the bytes between them are pages and whatever else the file had."""
     total, footer = int(document["file_bytes"]), int(document["footer_bytes"])
     parts_of_report = [
-        FilePart(
-            row["offset"], row["offset"] + (row["header_bytes"] or 0) + (row["bitset_bytes"] or 0), "filter", f"filter of {row['column']}"
-        )
+        Span(row["offset"], row["offset"] + (row["header_bytes"] or 0) + (row["bitset_bytes"] or 0), "filter", f"filter of {row['column']}")
         for row in document["filters"]
         if row["offset"] is not None
     ]
     ranges = ((each["offset"], each["length"], each["kind"]) for each in document["unreferenced"])
-    parts_of_report += [FilePart(offset, offset + length, "unreferenced", kind) for offset, length, kind in ranges]
-    parts_of_report.append(FilePart(max(0, total - footer), total, "footer", "footer"))
+    parts_of_report += [Span(offset, offset + length, "unreferenced", kind) for offset, length, kind in ranges]
+    parts_of_report.append(Span(max(0, total - footer), total, "footer", "footer"))
     parts, position = [], 0
     for part in sorted(parts_of_report):
         if part.start > position:
-            parts.append(FilePart(position, part.start, "pages", "pages, indexes and other bytes"))
+            parts.append(Span(position, part.start, "pages", "pages, indexes and other bytes"))
         parts.append(part)
         position = max(position, part.end)
     return parts

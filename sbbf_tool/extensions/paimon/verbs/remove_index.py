@@ -49,17 +49,17 @@ def remove_paimon_index(
     with ErrorPlace(paimon_table.path):
         for name in names:
             _ensure_exists(paimon_table, name)
-    removed_indexes: list[RemovedIndex] = []
+    removed: list[RemovedIndex] = []
     skipped: list[SkippedFile] = []
-    changes = _plan_changes(paimon_table, names, unreadable, removed_indexes, skipped)
-    snapshot_id, missing = carry_out(paimon_table, changes, removed_indexes, dry_run=dry_run)
+    changes = _plan_changes(paimon_table, names, unreadable, removed, skipped)
+    snapshot_id, missing = carry_out(paimon_table, changes, removed, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
     return RemoveIndexReport(
         paimon_table.path,
         dry_run,
         paimon_table.snapshot.id if paimon_table.snapshot else None,
         snapshot_id,
-        tuple(each for each in removed_indexes if each.data_file not in missing),
+        tuple(each for each in removed if each.data_file not in missing),
         tuple(skipped),
         _build_notes(paimon_table.schema, names) if not unreadable else (),
     )
@@ -77,7 +77,7 @@ def _ensure_exists(table: PaimonTable, name: str) -> None:
 
 
 def _plan_changes(
-    table: PaimonTable, names: Collection[str], unreadable: bool, removed_indexes: list[RemovedIndex], skipped: list[SkippedFile]
+    table: PaimonTable, names: Collection[str], unreadable: bool, removed: list[RemovedIndex], skipped: list[SkippedFile]
 ) -> Iterator[IndexChange]:
     """Yield the change of each data file that loses an index. Append the result of each file to the lists."""
     placement = Placement(table)
@@ -87,7 +87,7 @@ def _plan_changes(
             continue
         if index.container is None:
             if unreadable and index.is_damaged:
-                removed_indexes.append(RemovedIndex(live.file.name, (), NONE, None, 0))
+                removed.append(RemovedIndex(live.file.name, (), NONE, None, 0))
                 yield IndexChange(live.entry, None, None)
             else:
                 reason = f"its index cannot be used: {index.problem}"
@@ -95,7 +95,7 @@ def _plan_changes(
                 skipped.append(SkippedFile(live.file.name, reason, is_unreadable=True))
         elif not unreadable and (columns := _find_columns(table, live, index.container, names)):
             try:
-                yield _remove(table, live, index, columns, placement, removed_indexes)
+                yield _remove(table, live, index, columns, placement, removed)
             except RefusedError as error:
                 skipped.append(SkippedFile(live.file.name, error.message))
 
@@ -111,12 +111,7 @@ def _find_columns(table: PaimonTable, live: IndexedFile, container: Container, n
 
 
 def _remove(
-    table: PaimonTable,
-    live: IndexedFile,
-    index: FileIndex,
-    columns: Collection[str],
-    placement: Placement,
-    removed_indexes: list[RemovedIndex],
+    table: PaimonTable, live: IndexedFile, index: FileIndex, columns: Collection[str], placement: Placement, removed: list[RemovedIndex]
 ) -> IndexChange:
     """Plan the container without the Bloom filters of these columns; none if nothing remains."""
     assert index.container is not None
@@ -130,7 +125,7 @@ def _remove(
         raise SbbfError("the remaining index differs from the present one; nothing was written", hint="please report it")
     path = placement.choose_path(live, len(container)) if container is not None else None
     place = NONE if container is None else FILE if path else EMBEDDED
-    removed_indexes.append(RemovedIndex(live.file.name, tuple(columns), place, path, len(container or b"")))
+    removed.append(RemovedIndex(live.file.name, tuple(columns), place, path, len(container or b"")))
     return IndexChange(live.entry, container, path)
 
 

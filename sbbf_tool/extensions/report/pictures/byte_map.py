@@ -25,7 +25,7 @@ KINDS = {
 """The class of the colour, and the name of the lane, of each kind of content."""
 
 
-class FilePart(NamedTuple):
+class Span(NamedTuple):
     start: int
     end: int
     kind: str
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
     name: str
 
 
-def merge_parts(parts: Iterable[FilePart], size: int, most: int, *, by_kind: bool = True) -> list[Mark]:
+def merge_parts(parts: Iterable[Span], size: int, most: int, *, by_kind: bool = True) -> list[Mark]:
     """Merge parts that begin in the same of `most` equal ranges of the file; parts of several kinds only unless `by_kind`."""
     runs: list[Mark] = []
     step = max(1.0, size / max(1, most))
@@ -60,7 +60,7 @@ def merge_parts(parts: Iterable[FilePart], size: int, most: int, *, by_kind: boo
     return runs
 
 
-def draw_byte_map(key: str, title: str, parts: Sequence[FilePart], size: int, before: tuple[Sequence[FilePart], int] | None = None) -> str:
+def draw_byte_map(key: str, title: str, parts: Sequence[Span], size: int, before: tuple[Sequence[Span], int] | None = None) -> str:
     """Draw a file of `size` bytes; `before` are the parts and the size of its earlier version, which is drawn above it."""
     scale = _SPAN / max(1, size, before[1] if before is not None else 0)
     kinds = [kind for kind in KINDS if any(part.kind == kind for part in parts)]

@@ -73,7 +73,7 @@ class ManifestRewrite:
 
 
 @dataclass(slots=True)
-class _ManifestCounts:
+class _Numbers:
     """Numbers of a manifest that is being rewritten."""
 
     files: int = 0
@@ -88,7 +88,7 @@ class _ManifestCounts:
 
 def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot) -> ManifestRewrite:
     """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file."""
-    tally = _ManifestCounts()
+    tally = _Numbers()
     with ErrorPlace(manifest.file.path):
         data = build_manifest(manifest.header, _iter_records(manifest, copies, snapshot, tally), snapshot.format_version)
     record = {
@@ -108,9 +108,7 @@ def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: N
     return ManifestRewrite(data, record, tally.files, tally.rows, tally.old_bytes, tally.new_bytes, frozenset(tally.partitions))
 
 
-def _iter_records(
-    manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: _ManifestCounts
-) -> Iterator[dict[str, Any]]:
+def _iter_records(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: _Numbers) -> Iterator[dict[str, Any]]:
     """Yield the records of the new manifest, and count them."""
     version = snapshot.format_version
     for entry in manifest.live_entries():
