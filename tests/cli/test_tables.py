@@ -19,7 +19,7 @@ from sbbf_tool.cli.tables import (
     SENTENCE,
     SUMMARY,
     WORD,
-    Cells,
+    CellKind,
     Column,
     format_cells,
     format_table,
@@ -48,7 +48,7 @@ CELLS[SUMMARY] = CELLS[SENTENCE]
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[object, ...]]]:
-    kinds = draw(st.lists(st.sampled_from(Cells), min_size=1, max_size=9))
+    kinds = draw(st.lists(st.sampled_from(CellKind), min_size=1, max_size=9))
     columns = [
         Column(f"{draw(st.sampled_from(['c', '列', 'a long name ']))}{at}", kind, draw(st.integers(0, 4))) for at, kind in enumerate(kinds)
     ]
