@@ -42,7 +42,7 @@ BUDGETS = {
     "advice": 790,
     "editing": 880,
     "verbs": 3_200,
-    "running": 2_060,
+    "running": 2_050,
     "spark": 1_930,
     "cli": 6_190,
     "avro": 380,

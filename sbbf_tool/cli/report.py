@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -231,11 +231,19 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
 
         try:
             with closing(files.rows(work)) as rows:
-                for raw_row in _without_flood(rows):
-                    with interrupts_later() if work.changes else nullcontext():
-                        take(raw_row)
-                    if not work.changes:
-                        stop_if_unread(at_end=False)
+                held: list[Row[Any]] | None = []
+                for raw_row in rows:
+                    if held is not None and _may_be_flood(raw_row, held):
+                        held.append(raw_row)
+                        continue
+                    for each in (*(held or ()), raw_row):
+                        with interrupts_later() if work.changes else nullcontext():
+                            take(each)
+                        if not work.changes:
+                            stop_if_unread(at_end=False)
+                    held = None
+            if held:
+                raise held[0].error or UsageError(reason_of(held[0]), file=held[0].path)
         except (KeyboardInterrupt, SystemExit) as interrupt:
             if not work.changes or is_single:
                 raise
@@ -359,21 +367,10 @@ def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any],
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
 
-def _without_flood(rows: Iterable[Row[Any]]) -> Iterator[Row[Any]]:
-    """Yield the rows, but hold back usage errors until a row without one. If every file has a usage error, raise only the first.
+def _may_be_flood(row: Row[Any], held: Sequence[Row[Any]]) -> bool:
+    """Return whether every file so far has a usage error, of which only the first is printed if all files have one.
 
     If no file has the columns that the command names, this is a usage error too. If only some files have a usage error, such as a value
     that the column cannot hold, it is reported for those files.
     """
-    remaining = iter(rows)
-    held_rows: deque[Row[Any]] = deque()
-    for row in remaining:
-        held_rows.append(row)
-        if (row.exit_code != UsageError.exit_code and not lacks_columns(row)) or len(held_rows) > _MOST_IN_MEMORY:
-            break
-    else:
-        if held_rows:
-            raise held_rows[0].error or UsageError(reason_of(held_rows[0]), file=held_rows[0].path)
-    while held_rows:
-        yield held_rows.popleft()
-    yield from remaining
+    return (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(held) < _MOST_IN_MEMORY

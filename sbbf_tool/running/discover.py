@@ -1,11 +1,15 @@
-"""The first stage: list the files of a lake from file names, folders, globs, or the addresses in another system's listing."""
+"""The first stage: list the files of a lake from file names, folders, globs, or the addresses in another system's listing.
+
+Small ones are packed into few tasks by their bytes: starting a task costs more than processing a small file. The cost of a file is the
+number of bytes that its work reads, plus a constant for opening it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError, UsageError
@@ -16,7 +20,13 @@ if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.storage.listing import Entry
 
-_NOT_IN_URI = re.compile(r"[^!-~]|[\"<>\\^`{|}]|%(?![0-9A-Fa-f]{2})")
+Unit = TypeVar("Unit")
+
+OPENING_COST = 256 << 10
+"""Cost of opening a file, parsing its footer and publishing it: decoding this many bytes takes about as long."""
+TASK_COST = 64 << 20
+"""Cost of one task: some seconds of work, or 256 nearly empty files."""
+MOST_UNITS = 1000
 _MOST_INODE = (1 << 63) - 1
 """Rows have signed integers."""
 
@@ -74,6 +84,21 @@ def skip(file: ListedFile) -> Row[Any]:
     return Row(file.path, SKIPPED, file.skipped)
 
 
+def pack(units: Iterable[Unit], cost: Callable[[Unit], int], task_cost: int = TASK_COST, most: int = MOST_UNITS) -> Iterator[list[Unit]]:
+    """Yield the units in order, packed into tasks of 1 to `most` units and, if possible, a cost of at most `task_cost`."""
+    task: list[Unit] = []
+    task_bytes = 0
+    for unit in units:
+        weight = cost(unit) + OPENING_COST
+        if task and (task_bytes + weight > task_cost or len(task) >= most):
+            yield task
+            task, task_bytes = [], 0
+        task.append(unit)
+        task_bytes += weight
+    if task:
+        yield task
+
+
 def path_of(address: str) -> str:
     """Convert an address in a listing to the path or URL that this package uses; Hadoop's schemes `s3a` and `s3n` mean `s3`.
 
@@ -86,7 +111,7 @@ def path_of(address: str) -> str:
         path = address.removeprefix("file:")
         path = f"/{path.lstrip('/')}"
         decoded = unquote(path, errors="surrogateescape")
-        if decoded == path or _NOT_IN_URI.search(path):
+        if decoded == path or re.search(r"[^!-~]|[\"<>\\^`{|}]|%(?![0-9A-Fa-f]{2})", path):
             return path
         if not os.path.lexists(path):
             return decoded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
-from sbbf_tool.running.discover import skip
+from sbbf_tool.running.discover import TASK_COST, pack, skip
+from sbbf_tool.running.work import INTERNAL_ERROR, Work
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import share_listings
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from sbbf_tool.running.processes import Task
     from sbbf_tool.running.progress import RunProgress
     from sbbf_tool.running.selection import Selection
-    from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
 
@@ -65,17 +65,6 @@ class LocalRunner:
 
     def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
         """Work on each file; see `Runner.run`."""
-        folder_listings: dict[str, list[str]] = {}
-        with closing(self._rows(selection, work)) as rows:
-            while True:
-                # Processes are forked in this block, so they also list each folder once. The caller's code runs outside of it.
-                with share_listings(folder_listings):
-                    row = next(rows, None)
-                if row is None:
-                    return
-                yield row
-
-    def _rows(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         if selection.table is not None:
             selection.ensure(work.needs)
             work = work.of_table(selection.table_files())
@@ -83,52 +72,52 @@ class LocalRunner:
         files = _without_skipped(selection.files(links=work.changes), skipped)
         if self.progress is not None:
             files = self.progress.count(files)
+        folder_listings: dict[str, list[str]] = {}
         for is_remote, group in groupby(files, lambda file: is_url(file.path)):
             by_place = self._by_threads if is_remote else self._locally
-            for row in by_place(group, work):
+            rows = by_place(group, work)
+            while True:
+                # Processes are forked in this block, so they also list each folder once. The caller's code runs outside of it.
+                with share_listings(folder_listings):
+                    row = next(rows, None)
+                if row is None:
+                    break
                 if self.progress is not None:
                     self.progress.finish_file()
                 yield row
         yield from map(skip, chain(skipped, selection.other_rows(work.needs)))
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
-        head = list(islice(files, 2))
-        if len(head) == 1:
-            # Most commands process one file; they start faster without the imports for packing.
-            yield work(head[0].path, self.workers, self._advance)
-            return
-        from sbbf_tool.running.pack import TASK_COST
-
+        """Return the rows of these files, of which the first ones are listed now."""
         first: list[ListedFile] = []
         size = 0
-        files = chain(head, files)
         for file in files:
             first.append(file)
             size += _cost(file, work)
-            if len(first) > _FILES_WITHOUT_PROCESSES or (size > TASK_COST and len(first) >= self.workers):
+            if len(first) > _FILES_WITHOUT_PROCESSES or (size > TASK_COST and len(first) > 1 and len(first) >= self.workers):
                 break
-        is_little = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
-        if is_little or self.workers == 1:
+        if len(first) == 1 or self.workers == 1 or (len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST):
+            paths = (file.path for file in chain(first, files))
+            if not work.publishes_together or len(first) == 1:
+                return map(partial(work, jobs=self.workers, progress=self._advance), paths)
             from sbbf_tool.running.together import work_on
 
-            yield from work_on(work, (file.path for file in chain(first, files)), self.workers, self._advance, self.rest)
-            return
+            return work_on(work, paths, self.workers, self._advance, self.rest)
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
-        yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers, self.rest)
+        return _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers, self.rest)
 
     def _by_threads(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
+        """Return the rows of these objects, of which the first ones are listed now."""
         head = list(islice(files, max(2, self.workers)))
         if len(head) == 1:
-            yield work(head[0].path, self.workers, self._advance)
-            return
+            return map(partial(work, jobs=self.workers, progress=self._advance), [head[0].path])
         from sbbf_tool.running.threads import map_in_order
 
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
         memory_of = partial(_memory_of, work=work)
-        with closing(map_in_order(lambda file: work(file.path, jobs), chain(head, files), memory_of, self.workers, self.rest)) as rows:
-            yield from rows
+        return map_in_order(lambda file: work(file.path, jobs), chain(head, files), memory_of, self.workers, self.rest)
 
 
 def _without_skipped(files: Iterable[ListedFile], skipped: list[ListedFile]) -> Iterator[ListedFile]:
@@ -156,7 +145,6 @@ def _by_processes(
     files: Iterable[ListedFile], work: Work[Report], workers: int, jobs: int, all_jobs: int, rest: list[Any]
 ) -> Iterator[Row[Report]]:
     """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
-    from sbbf_tool.running.pack import TASK_COST, pack
     from sbbf_tool.running.processes import Processes, Task
 
     ahead: deque[Task[str, Row[Report]]] = deque()
@@ -205,7 +193,5 @@ def _rows(work: Work[Report], jobs: int, paths: Sequence[str]) -> list[Row[Repor
 
 
 def _build_lost_row(path: str) -> Row[Any]:
-    from sbbf_tool.running.failures import INTERNAL_ERROR
-
     reason = "the process that worked on the file was killed, perhaps for lack of memory"
     return Row(path, FAILED, reason, INTERNAL_ERROR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.rows import Row
@@ -26,7 +27,7 @@ def work_on(
     If the iteration ends early, `rest` receives the row that was yielded last, and those of files that were changed but not yielded.
     """
     if not work.publishes_together:
-        yield from (work(path, jobs, progress) for path in paths)
+        yield from map(partial(work, jobs=jobs, progress=progress), paths)
         return
     pending = PendingFiles()
     rows: list[tuple[Row[Report], list[PendingFile]]] = []

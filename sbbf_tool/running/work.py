@@ -1,16 +1,30 @@
-"""A verb on its way to files: what a run gives it, and the row of each file. It can be sent to other processes."""
+"""A verb on its way to files: what a run gives it, and the row of each file. It can be sent to other processes.
+
+An error in one file is its row, and the run continues with the other files.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Collection, Iterable
+from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.display import redact
+from sbbf_tool.errors import (
+    LockedError,
+    NoColumnError,
+    NotApplicableError,
+    NothingToDoError,
+    RefusedError,
+    SbbfError,
+    UsageError,
+    describe_unexpected,
+)
 from sbbf_tool.file.reuse import Reuse
-from sbbf_tool.reports.rows import REFUSED, SKIPPED, Row
-from sbbf_tool.running.failures import failure, interrupt_of
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, Row
 from sbbf_tool.verbs.verb import AllFiles, Given
 
 if TYPE_CHECKING:
@@ -23,6 +37,10 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import Verb
 
 Report = TypeVar("Report", covariant=True)
+
+_PATIENCE_SECONDS = 60.0
+INTERNAL_ERROR = 70
+"""Exit code of an error that is no `SbbfError`."""
 
 
 class Work(Generic[Report]):
@@ -46,13 +64,14 @@ class Work(Generic[Report]):
         """
         self.verb = verb
         self.needs = verb.needs()
-        self.given = Given(keys, max_page_bytes, strict, Reuse(), edit)
+        self.given = Given(keys, max_page_bytes, strict, Reuse(), edit, _PATIENCE_SECONDS)
         self.table_files = table_files
 
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
         """Return the same work on files of a table."""
-        keys, max_page_bytes, strict, _, edit = self.given
-        return Work(self.verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit, table_files=table_files)
+        work = copy(self)
+        work.table_files = table_files
+        return work
 
     def only(self, paths: Collection[str]) -> Work[Report]:
         """Return the same work with what it needs for these files alone, to send it to another process."""
@@ -117,3 +136,38 @@ class Work(Generic[Report]):
             return Row(name, status, reason, exit_code, time.monotonic() - started, report)
         fields: dict[str, Any] = failure(file, error)
         return Row(path=name, seconds=time.monotonic() - started, report=report, error=error, **fields)
+
+
+def interrupt_of(error: Exception) -> BaseException | None:
+    """Return the interrupt, such as KeyboardInterrupt or SystemExit, that led to an error; None if other errors did.
+
+    Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is imported, becomes a RuntimeError, and the
+    module that imports the other may raise a further error from it.
+    """
+    causes: list[BaseException] = []
+    cause = error.__cause__
+    while isinstance(cause, Exception) and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__
+    return None if isinstance(cause, Exception) else cause
+
+
+def failure(path: FileName, error: Exception) -> dict[str, object]:
+    """Return status, reason and exit code of an error. The reason has all details of the error except the file's name.
+
+    A change of a table skips encrypted files without the key; the commit contains the others. Files that do not have a column of their
+    table are skipped in any case.
+    """
+    if isinstance(error, SbbfError):
+        file = error.file if error.file != redact(path) else None
+        reason = str(SbbfError(error.message, file=file, place=error.place, hint=error.hint))
+        if isinstance(error, NothingToDoError | NotApplicableError) or _is_unfit(path, error):
+            return {"status": SKIPPED, "reason": reason, "exit_code": 0}
+        status = REFUSED if isinstance(error, RefusedError) else FAILED
+        return {"status": status, "reason": reason, "exit_code": error.exit_code}
+    # A defect of this package, or a lack of memory, must not end the run because of one file in a million.
+    return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
+
+
+def _is_unfit(path: FileName, error: SbbfError) -> bool:
+    return isinstance(path, TableFile) and (isinstance(error, NoColumnError) or (isinstance(error, LockedError) and path.run is not None))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.reports.arrow import schema_of
 from sbbf_tool.reports.rows import ListedFile
-from sbbf_tool.running.pack import TASK_COST, pack
+from sbbf_tool.running.discover import TASK_COST, pack
 from sbbf_tool.spark.arrow_frames import frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.interrupts import wait_for

@@ -35,8 +35,7 @@ from sbbf_tool.file.partitions import PathPredicate, parse_predicate
 from sbbf_tool.reports.arrow import to_batch
 from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.running.discover import skip
-from sbbf_tool.running.pack import TASK_COST
+from sbbf_tool.running.discover import TASK_COST, skip
 from sbbf_tool.running.retry import restore_row
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import find_table

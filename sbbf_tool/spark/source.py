@@ -109,7 +109,7 @@ class _Reader(DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> list[InputPartition]:
-        from sbbf_tool.running.pack import pack
+        from sbbf_tool.running.discover import pack
 
         # Executors would resolve relative paths against a different folder.
         names = [places.absolute(path_of(name)) for name in self._request.names]

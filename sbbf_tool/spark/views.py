@@ -160,7 +160,7 @@ def failed(path: str, error: Exception) -> Row:
     """Return the row of a file that cannot be read, or for which this package fails unexpectedly."""
     from sbbf_tool.display import redact
     from sbbf_tool.reports.plain import to_plain
-    from sbbf_tool.running.failures import failure
+    from sbbf_tool.running.work import failure
 
     return {"file": to_plain(redact(path)), **failure(path, error)}
 

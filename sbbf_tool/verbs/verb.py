@@ -60,8 +60,6 @@ Whole = TypeVar("Whole", covariant=True)
 T = TypeVar("T")
 
 _FIRST_PAUSE = 0.05
-_PATIENCE_SECONDS = 60.0
-"""How long a run waits for other writers of a file."""
 
 
 class Field(NamedTuple):
@@ -105,7 +103,7 @@ class Needs(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a run gives every file, besides the verb. It is in no report; its caches are empty in each new process."""
+    """What a run gives every file besides the verb. It is in no report; its caches are empty in each new process."""
 
     keys: KeysLike = None
     max_page_bytes: MaxPageBytes = None
@@ -113,6 +111,8 @@ class Given(NamedTuple):
     reuse: Reuse | None = None
     edit: Edit | None = None
     """How files are changed, with the keys and the limit; None for a verb that reads."""
+    patience: float = 0.0
+    """Seconds to wait for other writers of a file."""
 
 
 class AllFiles(NamedTuple):
@@ -181,11 +181,10 @@ class Verb(Generic[Report]):
             object.__setattr__(self, name, value if field.convert is None else field.convert(value))
         self.ensure_valid()
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, *value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable")
+    __delattr__ = __setattr__
 
     def _values(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.fields)
@@ -311,25 +310,30 @@ class ChangingVerb(Verb[Changed]):
         """Change an open file, or judge in a dry run what would change; `change.file.run` has what the run gives."""
         raise NotImplementedError
 
-    def __call__(self, path: FileName, edit: Edit, *, strict: bool = True, patience: float = 0.0) -> Changed:
+    def __call__(self, path: FileName, edit: Edit, *, strict: bool = True) -> Changed:
         """Change one file as `edit` says, and return the report; the old file stays intact whatever is raised.
 
-        If another writer changes the file meanwhile, wait up to `patience` seconds and begin again with the changed file; filters that were
-        built stay. `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the message says how to make it
-        safe), UnreadableError, UsageError, WriteError.
+        `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the message says how to make it safe), or if
+        another writer changes the file meanwhile, UnreadableError, UsageError, WriteError.
         """
+        return self.carry(path, Given(strict=strict, edit=edit), edit.jobs, edit.progress)
+
+    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Changed:
+        """Change one file of a run. If another writer changes it meanwhile, wait, and begin again; filters that were built stay."""
         from sbbf_tool.editing.edit import PrebuiltFilters
         from sbbf_tool.storage.places import open_spool
 
+        assert given.edit is not None, "a verb that changes files needs an edit"
         ensure_path(path)
+        edit = replace(given.edit, jobs=jobs, progress=progress)
         if (report := self.before(path, edit)) is not None:
             return report
-        deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
+        deadline, pause = time.monotonic() + given.patience, _FIRST_PAUSE
         with open_spool(os.fsdecode(edit.output or path), keeps=not edit.dry_run) as spool:
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:
-                    with edit.open(path, prebuilt, strict=strict) as change:
+                    with edit.open(path, prebuilt, strict=given.strict) as change:
                         return self.on(change)
                 except ChangedError:
                     # Without built filters that would be lost, there is no reason to wait.
@@ -337,10 +341,6 @@ class ChangingVerb(Verb[Changed]):
                         raise
                 time.sleep(pause)
                 pause = min(2 * pause, 1.0)
-
-    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Changed:
-        assert given.edit is not None, "a verb that changes files needs an edit"
-        return self(path, replace(given.edit, jobs=jobs, progress=progress), strict=given.strict, patience=_PATIENCE_SECONDS)
 
     def outcome(self, path: FileName, report: Any) -> tuple[str, str | None]:
         changed: ChangeReport = report

@@ -8,8 +8,7 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FAILED
-from sbbf_tool.running.failures import INTERNAL_ERROR
-from sbbf_tool.running.work import Work
+from sbbf_tool.running.work import INTERNAL_ERROR, Work
 from support.calls import Call
 from support.tables import each
 

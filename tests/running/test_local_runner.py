@@ -23,7 +23,8 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.running import local, pack
+from sbbf_tool.running import discover as listing
+from sbbf_tool.running import local
 from sbbf_tool.running.discover import discover
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection
@@ -195,7 +196,7 @@ def test_several_processes_work_on_local_files(tmp_path, monkeypatch):
 
 @each("files, jobs, threads", [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
 def test_where_files_are_fewer_than_workers_each_gets_several(tmp_path, files, jobs, threads):
-    names = [ListedFile(str(number), pack.TASK_COST) for number in range(files)]
+    names = [ListedFile(str(number), listing.TASK_COST) for number in range(files)]
     records = workers(run(names, watch(tmp_path, files), jobs))
     assert [worker["jobs"] for worker in records] == [threads] * files
     assert len({worker["process"] for worker in records}) == files
@@ -203,7 +204,7 @@ def test_where_files_are_fewer_than_workers_each_gets_several(tmp_path, files, j
 
 
 def test_a_large_file_is_worked_on_alone_by_all(logging_work, monkeypatch):
-    monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
+    monkeypatch.setattr(local, "TASK_COST", 1 << 20)
     small, large = 1 << 19, (3 << 20) + 1
     sizes = [small, small, small, large, small, large, large, small, small, small, small]
     records = workers(run([ListedFile(str(number), size) for number, size in enumerate(sizes)], logging_work, 3))
@@ -234,7 +235,7 @@ def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, m
 
     really = build.in_parallel
     monkeypatch.setattr(build, "in_parallel", build_noted)
-    monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
+    monkeypatch.setattr(local, "TASK_COST", 1 << 20)
     lake = small_files(tmp_path / "lake", 3)
     large_file(lake / "x-large.parquet", row_groups=12)
     large_file(lake / "y-larger.parquet", row_groups=15)
@@ -294,7 +295,7 @@ def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
     with closing(run(files(), Work(Call(tell_worker, data=True)))) as rows:
         for _ in range(500):
             next(rows)
-        assert count * pack.OPENING_COST < 30 * pack.TASK_COST
+        assert count * listing.OPENING_COST < 30 * listing.TASK_COST
 
 
 # --- how it ends ---

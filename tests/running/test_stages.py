@@ -15,8 +15,7 @@ from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.plain import from_plain, to_plain
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.running.discover import path_of
-from sbbf_tool.running.pack import OPENING_COST, pack
+from sbbf_tool.running.discover import OPENING_COST, pack, path_of
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of

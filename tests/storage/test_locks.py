@@ -93,7 +93,7 @@ def add(path: Path, column: str, *options: str) -> list[str]:
 
 def run(shim: Path, arguments: list[str], answer: int | None = None) -> tuple[int, str]:
     """A command under the library; with `answer` every lock gets that error."""
-    impatient = "from sbbf_tool.verbs import verb; verb._PATIENCE_SECONDS = 0.2; from sbbf_tool.__main__ import main; main()"
+    impatient = "from sbbf_tool.running import work; work._PATIENCE_SECONDS = 0.2; from sbbf_tool.__main__ import main; main()"
     command = [sys.executable, "-c", impatient, *arguments]
     done = subprocess.run(command, env=environment(shim, answer), capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
