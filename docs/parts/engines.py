@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from parts.markdown import table
 from sbbf_tool import engines
-from sbbf_tool.query_engines.runs import Run, read_runs
+from sbbf_tool.query_engines.runs import ReleaseRun, read_runs
 from sbbf_tool.query_engines.terms import EFFECTS, HARM, PREDICATES, USED
 from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
@@ -93,7 +93,7 @@ def _list_changes(families: Sequence[ColumnFamily], readers: Sequence[EngineRepo
                 yield f"  - {newer.version}: {change}."
 
 
-def describe_change(older: Run, newer: Run, families: Sequence[ColumnFamily]) -> str:
+def describe_change(older: ReleaseRun, newer: ReleaseRun, families: Sequence[ColumnFamily]) -> str:
     """Describe what a release does with filters and the one before did not, or the other way around; empty if that is nothing."""
     parts = []
     if not older.uses_filters and newer.uses_filters:

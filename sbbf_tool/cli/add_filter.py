@@ -9,7 +9,7 @@ import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, strict_option
 from sbbf_tool.cli.page import Page, say_not_cross_checked
@@ -18,7 +18,7 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.state import keeps_state
-from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.add_filter import AddReport
 
 _COLUMNS = (
-    Column("row group", COUNT),
-    Column("column", NAME),
-    Column("values", COUNT, 3),
-    Column("ndv", ESTIMATE, 2),
-    Column("offset", COUNT, 4),
-    Column("bitset", BYTES, 1),
-    Column("fpp", RATE),
+    Heading("row group", COUNT),
+    Heading("column", NAME),
+    Heading("values", COUNT, 3),
+    Heading("ndv", ESTIMATE, 2),
+    Heading("offset", COUNT, 4),
+    Heading("bitset", BYTES, 1),
+    Heading("fpp", RATE),
 )
 
 
@@ -63,7 +63,7 @@ _COLUMNS = (
 @over_changed_files
 @keeps_state
 def command(
-    change: Change,
+    change: ChangeOptions,
     columns: tuple[str, ...],
     use_advice: bool,
     fpp: float | None,

@@ -14,32 +14,32 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.resize import MOST_SIZES, SIZES
 from sbbf_tool.cli.spelling import command_of
-from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count, format_number
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice, QueryAdvice
 
 _COLUMNS = (
-    Column("column", NAME),
-    Column("type", WORD, 5),
-    Column("verdict", WORD),
-    Column("ndv", ESTIMATE, 3),
-    Column("remaining", WORD, 4),
-    Column("with value", ESTIMATE, 6),
-    Column("bitset", BYTES, 2),
-    Column("all filters", BYTES),
-    Column("of data", RATE, 1),
-    Column("skipped if absent", BYTES),
-    Column("if present", BYTES, 1),
+    Heading("column", NAME),
+    Heading("type", WORD, 5),
+    Heading("verdict", WORD),
+    Heading("ndv", ESTIMATE, 3),
+    Heading("remaining", WORD, 4),
+    Heading("with value", ESTIMATE, 6),
+    Heading("bitset", BYTES, 2),
+    Heading("all filters", BYTES),
+    Heading("of data", RATE, 1),
+    Heading("skipped if absent", BYTES),
+    Heading("if present", BYTES, 1),
 )
 _QUERIES = (
-    Column("query", NAME),
-    Column("row groups", COUNT),
-    Column("after min and max", COUNT, 2),
-    Column("after dictionaries", COUNT, 3),
-    Column("after filters", COUNT, 1),
-    Column("after advised filters", ESTIMATE),
+    Heading("query", NAME),
+    Heading("row groups", COUNT),
+    Heading("after min and max", COUNT, 2),
+    Heading("after dictionaries", COUNT, 3),
+    Heading("after filters", COUNT, 1),
+    Heading("after advised filters", ESTIMATE),
 )
 
 

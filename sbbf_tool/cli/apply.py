@@ -18,7 +18,7 @@ from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.state import keeps_state
-from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
 """The fields of a column that count row groups whose filters are not as declared, by the words for them."""
 _COLUMNS = (
-    Column("column", NAME),
-    Column("satisfied", COUNT, 1),
-    *(Column(word, COUNT) for word in _KINDS),
-    Column("limited", COUNT, 2),
-    Column("filters", BYTES, 2),
-    Column("to build, at most", BYTES, 2),
+    Heading("column", NAME),
+    Heading("satisfied", COUNT, 1),
+    *(Heading(word, COUNT) for word in _KINDS),
+    Heading("limited", COUNT, 2),
+    Heading("filters", BYTES, 2),
+    Heading("to build, at most", BYTES, 2),
 )
 _COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
 

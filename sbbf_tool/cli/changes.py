@@ -44,7 +44,7 @@ force_option = click.option(
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeOptions:
     """How to change files, as stated on the command line."""
 
     files: Files
@@ -122,11 +122,11 @@ class Change:
         may_lack_columns: bool,
     ) -> None:
         """Prepare the change of a table, and print what it costs."""
-        from sbbf_tool.running.table import Change as ChangeOfTable
+        from sbbf_tool.running.table import Change
 
         selection = self.files.selection
         change = table.begin(
-            ChangeOfTable(f"{work.verb.operation} BLOOM FILTERS", columns, properties),
+            Change(f"{work.verb.operation} BLOOM FILTERS", columns, properties),
             selection.where,
             files_per_commit=self.files_per_commit,
             conditional_put=self.conditional_put,
@@ -160,7 +160,7 @@ def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
         commit: str | None,
         **options: Any,
     ) -> int:
-        change = Change(files, output, in_place, allow_table_files, dry_run, outputs, files_per_commit, commit is not None)
+        change = ChangeOptions(files, output, in_place, allow_table_files, dry_run, outputs, files_per_commit, commit is not None)
         return function(change, **options)
 
     return _output_option(change_options(command))

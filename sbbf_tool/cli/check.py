@@ -23,7 +23,7 @@ from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.state import keeps_state
-from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
@@ -91,12 +91,12 @@ def command(
 _MOST_COLUMNS = 8
 _MOST_EXAMPLES = 2
 _TOTALS = (
-    Column("severity", WORD),
-    Column("rule", WORD),
-    Column("findings", COUNT),
-    Column("files", COUNT),
-    Column("example", NAME),
-    Column("fix", NAME),
+    Heading("severity", WORD),
+    Heading("rule", WORD),
+    Heading("findings", COUNT),
+    Heading("files", COUNT),
+    Heading("example", NAME),
+    Heading("fix", NAME),
 )
 
 

@@ -13,7 +13,7 @@ from sbbf_tool.cli.formats import Outputs, Run, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EngineReport, EnginesReport, EngineVerdict
@@ -22,14 +22,14 @@ _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
 _HARM = "!"
 _SYMBOLS = {"used": "+", "unused": "-", "harm": _HARM}
 _ENGINES = (
-    Column("engine", NAME),
-    Column("tested release", WORD, 2),
-    Column("types used", WORD),
-    Column("harmful", COUNT),
-    Column("predicates", SENTENCE, 1),
+    Heading("engine", NAME),
+    Heading("tested release", WORD, 2),
+    Heading("types used", WORD),
+    Heading("harmful", COUNT),
+    Heading("predicates", SENTENCE, 1),
 )
-_TYPE = (Column("type", NAME), Column("engine", NAME), Column("filter", WORD), Column("explanation", SENTENCE), Column("evidence", WORD, 1))
-_ENGINE = (Column("type", NAME), Column("filter", WORD), Column("explanation", SENTENCE), Column("evidence", WORD, 1))
+_ENGINE = (Heading("type", NAME), Heading("filter", WORD), Heading("explanation", SENTENCE), Heading("evidence", WORD, 1))
+_TYPE = (_ENGINE[0], Heading("engine", NAME), *_ENGINE[1:])
 
 
 @click.command(cls=Command)
@@ -146,7 +146,7 @@ def _show_matrix(page: Page, report: EnginesReport, names: Sequence[str]) -> Non
         return
     readers = [engine for engine in report.engines if engine.uses_filters]
     notes: dict[str, str] = {}
-    columns = (Column("type", NAME), *(Column(f"{engine.id}-{engine.version}" if names else engine.id, WORD) for engine in readers))
+    columns = (Heading("type", NAME), *(Heading(f"{engine.id}-{engine.version}" if names else engine.id, WORD) for engine in readers))
     page.table(
         columns,
         [
@@ -181,7 +181,7 @@ def _show_mine(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
     for engine in report.engines:
         date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
         page.say(f"{engine.name} {engine.version}{date}: {engine.predicates or engine.default_explanation}")
-    columns = (Column("type", NAME), *(Column(f"{engine.name} {engine.version}", WORD) for engine in report.engines))
+    columns = (Heading("type", NAME), *(Heading(f"{engine.name} {engine.version}", WORD) for engine in report.engines))
     notes: dict[str, str] = {}
     rows, unused = [], []
     for index, family in enumerate(report.families):
@@ -210,7 +210,7 @@ def _show_symbols(page: Page, report: EnginesReport, names: Sequence[str]) -> No
     def format_cell(verdict: EngineVerdict) -> str:
         return _SYMBOLS[verdict.verdict] + (_HARM if verdict.older_verdict is not None and verdict.older_verdict.effect else "")
 
-    columns = (Column("type", NAME), *(Column(str(number), WORD, number) for number in range(1, len(readers) + 1)))
+    columns = (Heading("type", NAME), *(Heading(str(number), WORD, number) for number in range(1, len(readers) + 1)))
     page.table(
         columns,
         [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)],

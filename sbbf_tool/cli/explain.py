@@ -25,7 +25,7 @@ from sbbf_tool.cli.probe import (
     unmark,
 )
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.explain import ExplainReport
 
 _COLUMNS = (
-    Column("row group", COUNT),
-    Column("bytes", BYTES, 5),
-    Column("of column", BYTES, 6),
-    Column("min", NAME, 3),
-    Column("max", NAME, 3),
-    Column("statistics", WORD),
-    Column("dictionary", WORD),
-    Column("filter", WORD),
-    Column("reason", SENTENCE, 4),
+    Heading("row group", COUNT),
+    Heading("bytes", BYTES, 5),
+    Heading("of column", BYTES, 6),
+    Heading("min", NAME, 3),
+    Heading("max", NAME, 3),
+    Heading("statistics", WORD),
+    Heading("dictionary", WORD),
+    Heading("filter", WORD),
+    Heading("reason", SENTENCE, 4),
 )
 _ENGINES = (
-    Column("engine", SENTENCE),
-    Column("statistics", COUNT),
-    Column("dictionary", COUNT, 3),
-    Column("filter", COUNT),
-    Column("read", COUNT, 1),
-    Column("bytes skipped", RATE, 2),
-    Column("of column", RATE, 4),
-    Column("harm", WORD),
+    Heading("engine", SENTENCE),
+    Heading("statistics", COUNT),
+    Heading("dictionary", COUNT, 3),
+    Heading("filter", COUNT),
+    Heading("read", COUNT, 1),
+    Heading("bytes skipped", RATE, 2),
+    Heading("of column", RATE, 4),
+    Heading("harm", WORD),
 )
 _SUMS = (
-    Column("engine", SENTENCE),
-    Column("row groups", COUNT, 1),
-    Column("skipped", COUNT),
-    Column("read", COUNT),
-    Column("bytes skipped", RATE),
+    Heading("engine", SENTENCE),
+    Heading("row groups", COUNT, 1),
+    Heading("skipped", COUNT),
+    Heading("read", COUNT),
+    Heading("bytes skipped", RATE),
 )
 
 

@@ -15,7 +15,7 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import MOST_ROWS, Page
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 _COLUMNS = (
-    Column("column", NAME),
-    Column("type", WORD, 4),
-    Column("filters", WORD),
-    Column("size", BYTES),
-    Column("of data", RATE, 3),
-    Column("mean fpp", RATE),
-    Column("worst fpp", RATE, 1),
-    Column("ndv", ESTIMATE, 2),
-    Column("fill", WORD, 5),
+    Heading("column", NAME),
+    Heading("type", WORD, 4),
+    Heading("filters", WORD),
+    Heading("size", BYTES),
+    Heading("of data", RATE, 3),
+    Heading("mean fpp", RATE),
+    Heading("worst fpp", RATE, 1),
+    Heading("ndv", ESTIMATE, 2),
+    Heading("fill", WORD, 5),
 )
 _FILTERS = (
-    Column("row group", COUNT),
-    Column("column", NAME),
-    Column("type", WORD, 5),
-    Column("offset", COUNT, 6),
-    Column("header", BYTES, 9),
-    Column("bitset", BYTES),
-    Column("blocks", COUNT, 8),
-    Column("fill", RATE, 2),
-    Column("fpp", RATE),
-    Column("ndv", ESTIMATE, 1),
-    Column("bits/value", ESTIMATE, 7),
-    Column("of chunk", RATE, 4),
-    Column("problem", SENTENCE),
+    Heading("row group", COUNT),
+    Heading("column", NAME),
+    Heading("type", WORD, 5),
+    Heading("offset", COUNT, 6),
+    Heading("header", BYTES, 9),
+    Heading("bitset", BYTES),
+    Heading("blocks", COUNT, 8),
+    Heading("fill", RATE, 2),
+    Heading("fpp", RATE),
+    Heading("ndv", ESTIMATE, 1),
+    Heading("bits/value", ESTIMATE, 7),
+    Heading("of chunk", RATE, 4),
+    Heading("problem", SENTENCE),
 )
 _LAKE = (
-    Column("column", NAME),
-    Column("files", COUNT),
-    Column("filters", WORD),
-    Column("size", BYTES),
-    Column("of data", RATE, 1),
-    Column("mean fpp", RATE),
+    Heading("column", NAME),
+    Heading("files", COUNT),
+    Heading("filters", WORD),
+    Heading("size", BYTES),
+    Heading("of data", RATE, 1),
+    Heading("mean fpp", RATE),
 )
 _MOST_BLOCKS = 16
 _MOST_WARNINGS = 1000

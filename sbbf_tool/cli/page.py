@@ -16,7 +16,7 @@ import click
 from sbbf_tool.cli import tables
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.styles import paint_label, paint_last
-from sbbf_tool.cli.tables import NUMBERS, Column
+from sbbf_tool.cli.tables import NUMBERS, Heading
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
@@ -67,14 +67,14 @@ class Page(ABC):
 
     @abstractmethod
     def table(
-        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
         """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table.
 
         If there are more rows than that, the rows that `matters` selects come first.
         """
 
-    def hides(self, column: str, columns: Sequence[Column], rows: Rows) -> bool:
+    def hides(self, column: str, columns: Sequence[Heading], rows: Rows) -> bool:
         """Return whether the page has no room for a column of this table."""
         return False
 
@@ -123,7 +123,7 @@ class NoPage(Page):
         self.lines += text.count("\n")
 
     def table(
-        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
         self.lines += any(True for _ in rows)
 
@@ -164,7 +164,7 @@ class TextPage(Page):
             self._print(escape(line))
 
     def table(
-        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
         cells = [list(row) for row in rows]
         most = None if whole or self.width is None else most_rows
@@ -183,11 +183,11 @@ class TextPage(Page):
         if count < len(cells):
             self.say(f"and {format_count(len(cells) - count, 'more row')}; --wide shows them")
 
-    def _format(self, columns: Sequence[Column], cells: Rows) -> list[str]:
+    def _format(self, columns: Sequence[Heading], cells: Rows) -> list[str]:
         rows = list(cells)
         return list(tables.format_table(columns, rows, self.width, units=self.units, color=self._color)) if rows else []
 
-    def hides(self, column: str, columns: Sequence[Column], rows: Rows) -> bool:
+    def hides(self, column: str, columns: Sequence[Heading], rows: Rows) -> bool:
         return column in tables.hidden_columns(columns, rows, self.width, units=self.units)
 
     def say_all(self, lines: Iterable[str]) -> None:
@@ -271,7 +271,7 @@ class MarkdownPage(Page):
         self._block(f"{fence}{language}\n{text}\n{fence}")
 
     def table(
-        self, columns: Sequence[Column], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
         cells = [list(row) for row in rows]
         if not cells:

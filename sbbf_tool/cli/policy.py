@@ -16,7 +16,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import SIZE
-from sbbf_tool.cli.tables import SUMMARY, WORD, Column
+from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 from sbbf_tool.errors import ErrorPlace, UsageError
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ def show_rules(outputs: Outputs, schema: str = "check") -> None:
 
 
 _COLUMNS = (
-    Column("name", WORD),
-    Column("group", WORD, 2),
-    Column("severity", WORD),
-    Column("reads", WORD, 3),
-    Column("message", SUMMARY, 1),
+    Heading("name", WORD),
+    Heading("group", WORD, 2),
+    Heading("severity", WORD),
+    Heading("reads", WORD, 3),
+    Heading("message", SUMMARY, 1),
 )
 
 

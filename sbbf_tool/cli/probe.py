@@ -18,7 +18,7 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View, report_files
-from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
@@ -35,7 +35,7 @@ MAX_VALUES = 1_000_000
 """Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be endless."""
 
 
-_COLUMNS = (Column("value", NAME), Column("row group", COUNT), Column("answer", WORD), Column("reason", SENTENCE))
+_COLUMNS = (Heading("value", NAME), Heading("row group", COUNT), Heading("answer", WORD), Heading("reason", SENTENCE))
 
 _VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.changes import ChangeOptions, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.page import Page
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--ours", is_flag=True, help="Restore the bytes from before the first change by sbbf.")
 @strict_option
 @over_changed_files
-def command(change: Change, columns: tuple[str, ...], compact: bool, ours: bool, strict: bool) -> int:
+def command(change: ChangeOptions, columns: tuple[str, ...], compact: bool, ours: bool, strict: bool) -> int:
     """Remove Bloom filters from all columns, or from the given ones.
 
     If the filters are at the end of the file, where `add-filter` writes them, the file is truncated and is again, byte for byte, what

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
@@ -24,7 +24,7 @@ from sbbf_tool.reports.rows import Row
 if TYPE_CHECKING:
     from sbbf_tool.verbs.repair import RepairReport
 
-_COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WORD), Column("reason", SENTENCE))
+_COLUMNS = (Heading("row group", COUNT), Heading("column", NAME), Heading("fix", WORD), Heading("reason", SENTENCE))
 
 
 @click.command(cls=Command)
@@ -36,7 +36,7 @@ _COLUMNS = (Column("row group", COUNT), Column("column", NAME), Column("fix", WO
 @page_limit_option
 @over_changed_files
 def command(
-    change: Change, columns: tuple[str, ...], drop: bool, quick: bool, strict: bool, force: bool, max_page_bytes: int | None
+    change: ChangeOptions, columns: tuple[str, ...], drop: bool, quick: bool, strict: bool, force: bool, max_page_bytes: int | None
 ) -> int:
     """Fix defective filters: build those again that cannot be read, have false negatives, are saturated or are refused by some readers;
     set missing lengths, correct wrong ones, drop invalid offsets, undo an interrupted append. A broken filter whose data cannot be read

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
-from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.resize import FilterSize, ResizeReport
 
 _COLUMNS = (
-    Column("row group", COUNT),
-    Column("column", NAME),
-    Column("old bitset", BYTES, 3),
-    Column("new bitset", BYTES),
-    Column("old fpp", RATE, 2),
-    Column("new fpp", RATE),
+    Heading("row group", COUNT),
+    Heading("column", NAME),
+    Heading("old bitset", BYTES, 3),
+    Heading("new bitset", BYTES),
+    Heading("old fpp", RATE, 2),
+    Heading("new fpp", RATE),
 )
 
 
-SIZES = (Column("column", NAME), Column("size", WORD), Column("bitsets", BYTES), Column("mean fpp", RATE), Column("worst fpp", RATE))
+SIZES = (Heading("column", NAME), Heading("size", WORD), Heading("bitsets", BYTES), Heading("mean fpp", RATE), Heading("worst fpp", RATE))
 """What filters take as they are, and at every half of their size."""
 MOST_SIZES = 20
 """Rows of this table on a terminal."""
@@ -43,7 +43,7 @@ MOST_SIZES = 20
 @strict_option
 @force_option
 @over_changed_files
-def command(change: Change, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None, strict: bool, force: bool) -> int:
+def command(change: ChangeOptions, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None, strict: bool, force: bool) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.

@@ -46,7 +46,7 @@ class ColumnCount:
 
 
 @dataclass
-class Summary:
+class SummaryDocument:
     """The last document of a command on several files: the number of files of each status."""
 
     command: str
@@ -83,7 +83,7 @@ _DOCUMENTS = {
     "engines": "sbbf_tool.reports.engines:EnginesReport",
     "size": "sbbf_tool.verbs.size:SizeReport",
     "file": "sbbf_tool.cli.schema:FileWithoutReport",
-    "summary": "sbbf_tool.cli.schema:Summary",
+    "summary": "sbbf_tool.cli.schema:SummaryDocument",
 }
 """The class of each document of the core, by the name that follows `sbbf.`: its module, and its name in it."""
 

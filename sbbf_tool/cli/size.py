@@ -12,13 +12,13 @@ from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
-from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.size import SizeReport
 
-_DIALECTS = (Column("dialect", WORD), Column("header", BYTES, 1), Column("filter", BYTES), Column("rules", SENTENCE, 2))
+_DIALECTS = (Heading("dialect", WORD), Heading("header", BYTES, 1), Heading("filter", BYTES), Heading("rules", SENTENCE, 2))
 
 
 @click.command(cls=Command)
@@ -51,8 +51,8 @@ class _SizeView(View["SizeReport"]):
             result = f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
         page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
         columns = (
-            *(Column("size", WORD), Column("bitset", BYTES), Column("header", BYTES, 3), Column("blocks", COUNT, 2), Column("fpp", WORD)),
-            *(Column("bits/value", WORD), Column(f"values at {target}", COUNT, 1)),
+            *(Heading("size", WORD), Heading("bitset", BYTES), Heading("header", BYTES, 3), Heading("blocks", COUNT, 2)),
+            *(Heading("fpp", WORD), Heading("bits/value", WORD), Heading(f"values at {target}", COUNT, 1)),
         )
         rows = [
             (

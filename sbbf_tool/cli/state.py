@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import Change
+from sbbf_tool.cli.changes import ChangeOptions
 from sbbf_tool.cli.files import Files
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
     """Add `--state` to a command, whose first argument is `files` or `change`."""
 
     @wraps(function)
-    def command(first: Files | Change, *args: Any, state: str | None, **options: Any) -> int:
+    def command(first: Files | ChangeOptions, *args: Any, state: str | None, **options: Any) -> int:
         if state is not None:
-            files, is_dry = (first.files, first.dry_run) if isinstance(first, Change) else (first, options.get("dry_run") is True)
-            if isinstance(first, Change) and first.output is not None:
+            files, is_dry = (first.files, first.dry_run) if isinstance(first, ChangeOptions) else (first, options.get("dry_run") is True)
+            if isinstance(first, ChangeOptions) and first.output is not None:
                 raise click.UsageError("--state is for files that are changed in place: leave out --output")
             from sbbf_tool.storage.listing import ensure_unlisted
 

@@ -54,7 +54,7 @@ NUMBERS = frozenset((COUNT, BYTES, RATE, ESTIMATE))
 
 
 @dataclass(frozen=True)
-class Column:
+class Heading:
     """One column of a table. Of columns that do not fit, those with the highest priority number are hidden first; 0 is never hidden.
 
     Columns of the same priority are hidden together, such as a minimum and a maximum.
@@ -69,7 +69,7 @@ class Column:
 class _Sheet:
     """The columns of a table, with their formatted cells."""
 
-    columns: list[Column]
+    columns: list[Heading]
     cells: list[list[str]]
     widths: list[int]
 
@@ -88,7 +88,7 @@ class _Sheet:
 
 
 def format_table(
-    columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int | None = None, *, units: bool = False, color: bool = False
+    columns: Sequence[Heading], rows: Iterable[Sequence[object]], width: int | None = None, *, units: bool = False, color: bool = False
 ) -> Iterator[str]:
     """Yield the lines of a table. Columns without any cell are omitted; a cell is a value of the column's kind, None, or text.
 
@@ -106,7 +106,7 @@ def format_table(
             yield paint(line, FAINT) if color else line
 
 
-def hidden_columns(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int | None, *, units: bool = False) -> list[str]:
+def hidden_columns(columns: Sequence[Heading], rows: Iterable[Sequence[object]], width: int | None, *, units: bool = False) -> list[str]:
     """Return the names of the columns that `format_table` hides."""
     sheet = _lay_out(columns, rows, units)
     return [] if width is None or sheet.width <= width else _list_hidden(sheet, _fit(sheet, width))
@@ -116,14 +116,14 @@ def _list_hidden(sheet: _Sheet, fitted: _Sheet | None) -> list[str]:
     return [] if fitted is None else [column.name for column in sheet.columns if column not in fitted.columns]
 
 
-def format_cells(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, units: bool) -> tuple[list[Column], list[list[str]]]:
+def format_cells(columns: Sequence[Heading], rows: Iterable[Sequence[object]], *, units: bool) -> tuple[list[Heading], list[list[str]]]:
     """Return the columns that have any cell, and the cells as unaligned text."""
     lines = [[_format_cell(column.kind, cell, units) for column, cell in zip(columns, row, strict=True)] for row in rows]
     visible = [at for at in range(len(columns)) if any(line[at] for line in lines)] or list(range(len(columns)))
     return [columns[at] for at in visible], [[line[at] for at in visible] for line in lines]
 
 
-def _lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], units: bool) -> _Sheet:
+def _lay_out(columns: Sequence[Heading], rows: Iterable[Sequence[object]], units: bool) -> _Sheet:
     visible_columns, lines = format_cells(columns, rows, units=units)
     for at, column in enumerate(visible_columns):
         if column.kind in NUMBERS:

@@ -16,7 +16,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.state import keeps_state
-from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 
 _COLUMNS = (
-    Column("row group", COUNT),
-    Column("column", NAME),
-    Column("type", WORD, 4),
-    Column("values", COUNT, 3),
-    Column("false negatives", COUNT, 1),
-    Column("fpp", RATE, 2),
-    Column("measured fpp", RATE, 5),
-    Column("result", SENTENCE),
+    Heading("row group", COUNT),
+    Heading("column", NAME),
+    Heading("type", WORD, 4),
+    Heading("values", COUNT, 3),
+    Heading("false negatives", COUNT, 1),
+    Heading("fpp", RATE, 2),
+    Heading("measured fpp", RATE, 5),
+    Heading("result", SENTENCE),
 )
 _VERIFIED = "verified"
 

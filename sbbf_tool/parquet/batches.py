@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page, data_encodings
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, StoredPage, data_encodings
 
 USUAL_BYTES = 4 << 20
 """Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough for the processor's caches."""
@@ -39,7 +39,7 @@ def plan_batches(
     column: Column,
     meta: ColumnMetaData,
     num_rows: int,
-    pages: Callable[[], Iterable[Page]],
+    pages: Callable[[], Iterable[StoredPage]],
     longest_in_dictionary: Callable[[], int],
     *,
     expand_dictionary: bool = False,
@@ -77,7 +77,7 @@ def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) ->
     return None
 
 
-def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) -> float:
+def _longest_value(pages: list[StoredPage], longest_in_dictionary: Callable[[], int]) -> float:
     """Return an upper bound in bytes per value for any run of values, ignoring up to one page at either end."""
     in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
     data = [page for page in pages if page.data is not None]
@@ -86,7 +86,7 @@ def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) 
     return max((_bytes_per_value(page, in_dictionary) for page in data), default=0.0)
 
 
-def _bytes_per_value(page: Page, in_dictionary: int) -> float:
+def _bytes_per_value(page: StoredPage, in_dictionary: int) -> float:
     if page.data.encoding in DICTIONARY_ENCODINGS:
         return in_dictionary
     if page.data.encoding == Encoding.DELTA_BYTE_ARRAY:

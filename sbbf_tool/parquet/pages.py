@@ -78,7 +78,7 @@ class ReadStream(io.RawIOBase):
         super().close()
 
 
-class Page(NamedTuple):
+class StoredPage(NamedTuple):
     """A page as its header describes it. Numbers that are missing or negative count as 0."""
 
     offset: int
@@ -134,7 +134,7 @@ class Page(NamedTuple):
             raise error.at(place=self.place) from None
 
 
-def read_page(read: Read, position: int, end: int) -> Page:
+def read_page(read: Read, position: int, end: int) -> StoredPage:
     """Read the page header at `position` of a chunk that ends at `end`.
 
     Raises UnreadableError, with the byte offset, for bytes that cannot be a header, and if it does not state the size of its page.
@@ -143,13 +143,13 @@ def read_page(read: Read, position: int, end: int) -> Page:
         header, length = read_prefix(PageHeader, read, position, end, _FIRST_WINDOW)
     except UnreadableError as error:
         raise UnreadableError("the bytes are truncated, or are not a page header", place=f"page header at byte {position:,}") from error
-    page = Page(position, length, header)
+    page = StoredPage(position, length, header)
     if header.compressed_page_size is None or header.compressed_page_size < 0:
         raise UnreadableError("the header does not state the size of its page", place=page.place)
     return page
 
 
-def read_pages(read: Read, meta: ColumnMetaData) -> Iterator[Page]:
+def read_pages(read: Read, meta: ColumnMetaData) -> Iterator[StoredPage]:
     """Iterate over the pages of a chunk in order, to its last value. Raises as `read_page`."""
     position, end = page_range(meta)
     remaining_values = count_of(meta.num_values)

@@ -22,7 +22,7 @@ from sbbf_tool.parquet import equals, extremes, levels
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageType
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, EnsureSize, Page, Read, page_range, read_page
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, EnsureSize, Read, StoredPage, page_range, read_page
 
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
@@ -195,7 +195,7 @@ class PlainChunk:
         if remaining_values:
             raise NotPlainError
 
-    def _dictionary_page(self, page: Page) -> PlainPage:
+    def _dictionary_page(self, page: StoredPage) -> PlainPage:
         """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no reader can read the chunk."""
         header = page.header.dictionary_page_header
         if not page.is_dictionary or header is None or header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
@@ -218,7 +218,7 @@ class PlainChunk:
             raise UnreadableError(f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes", place=place)
         return self._page(plain, count, page, place)
 
-    def _data_page(self, page: Page) -> PlainPage:
+    def _data_page(self, page: StoredPage) -> PlainPage:
         """Read a data page in PLAIN form."""
         page.ensure_size(self._ensure_size)
         place = f"page at byte {page.offset:,}"
@@ -234,7 +234,7 @@ class PlainChunk:
             raise NotPlainError
         return self._page(plain, count, page, place)
 
-    def _body(self, page: Page, most_bytes: int, place: str) -> bytes:
+    def _body(self, page: StoredPage, most_bytes: int, place: str) -> bytes:
         """Read a page as stored, which may be truncated; `most_bytes` limits its size."""
         # Writers such as fastparquet before 0.1.5 left the dictionary page out of total_compressed_size.
         if max(page.stored, page.size) > most_bytes or page.end > self._end:
@@ -244,7 +244,7 @@ class PlainChunk:
             _ensure_sum(body, page, place)
         return body
 
-    def _page(self, plain: memoryview, count: int, page: Page, place: str) -> PlainPage:
+    def _page(self, plain: memoryview, count: int, page: StoredPage, place: str) -> PlainPage:
         """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
         read as values, or the writer miscounted.
         """
@@ -261,7 +261,7 @@ class PlainChunk:
             raise error.at(place=place) from error.__cause__
         return PlainPage(hashes, hashes_of_equals, page_extremes, page.header.type, page.end - page.offset)
 
-    def decompress_page(self, stored: bytes, page: Page, size: int, place: str) -> tuple[bytes, bool]:
+    def decompress_page(self, stored: bytes, page: StoredPage, size: int, place: str) -> tuple[bytes, bool]:
         """Return a page as its `size` bytes without compression, and whether it may have values besides nulls. Raises ValueError.
 
         UnreadableError says that its checksum is wrong.
@@ -276,7 +276,7 @@ class PlainChunk:
         except NotPlainError:
             raise ValueError("its levels have a form that sbbf does not read") from None
 
-    def _split(self, body: bytes, page: Page, size: int) -> tuple[memoryview, memoryview, memoryview]:
+    def _split(self, body: bytes, page: StoredPage, size: int) -> tuple[memoryview, memoryview, memoryview]:
         """Split a data page, of `size` bytes without compression, into the bytes before its values, definition levels, and values."""
         data = page.data
         if page.header.type == PageType.DATA_PAGE_V2:
@@ -322,6 +322,6 @@ class PlainChunk:
         return plain
 
 
-def _ensure_sum(stored: bytes, page: Page, place: str) -> None:
+def _ensure_sum(stored: bytes, page: StoredPage, place: str) -> None:
     if page.header.crc is not None and zlib.crc32(stored) != page.header.crc & 0xFFFF_FFFF:
         raise UnreadableError("the checksum does not match", place=place)

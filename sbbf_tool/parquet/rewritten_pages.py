@@ -22,7 +22,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding
-from sbbf_tool.parquet.pages import ChunkPages, Page, ReadStream, count_of, page_range, read_page
+from sbbf_tool.parquet.pages import ChunkPages, ReadStream, StoredPage, count_of, page_range, read_page
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.structs import build_struct
 
@@ -83,7 +83,7 @@ class RewrittenPages(NewPages):
         super().__init__(pages.meta, sizes, has_dictionary=bool(self._pages) and self._pages[0].is_dictionary)
         self.meta.codec = CompressionCodec.UNCOMPRESSED
 
-    def _follow(self) -> Iterator[Page]:
+    def _follow(self) -> Iterator[StoredPage]:
         meta = self._source.meta
         position, end = page_range(meta)
         if self._source.limit is not None:
@@ -106,7 +106,7 @@ class RewrittenPages(NewPages):
         if remaining_values:
             raise UnreadableError(f"the pages have {-remaining_values:,} more values than the footer states")
 
-    def _size(self, page: Page) -> int:
+    def _size(self, page: StoredPage) -> int:
         return page.stored if self._source.meta.codec == CompressionCodec.UNCOMPRESSED else page.size
 
     def content(self, at: int, start: int) -> bytes:
@@ -124,7 +124,7 @@ class RewrittenPages(NewPages):
         return self._last[1][start:]
 
 
-def _build_header(page: Page, size: int, encoding: int | None) -> bytes:
+def _build_header(page: StoredPage, size: int, encoding: int | None) -> bytes:
     """Build the header of a page that is not compressed; any `encoding` takes the same number of bytes."""
     header = copy.deepcopy(page.header)
     header.compressed_page_size = header.uncompressed_page_size = size

@@ -24,7 +24,7 @@ from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
-from sbbf_tool.parquet.pages import ChunkPages, Page, count_of, read_pages
+from sbbf_tool.parquet.pages import ChunkPages, StoredPage, count_of, read_pages
 from sbbf_tool.parquet.rewritten_pages import RewrittenPages
 from sbbf_tool.parquet.structs import build_struct
 
@@ -182,7 +182,7 @@ def _decode(
 def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: int) -> Iterator[pa.Array]:
     """Read all non-null values of a chunk of `num_rows` rows, as arrays of a suitable size."""
 
-    def pages() -> Iterator[Page]:
+    def pages() -> Iterator[StoredPage]:
         return read_pages(chunk.read, meta)
 
     plan = plan_batches(column, meta, num_rows, pages, chunk.longest_in_dictionary)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.query_engines.runs import Run, numbers_of, read_runs
+from sbbf_tool.query_engines.runs import ReleaseRun, numbers_of, read_runs
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.reports.engines import EngineReport
 
@@ -56,7 +56,7 @@ def _find_engine_without_version(text: str) -> EngineReport:
     raise UsageError(f"{version!r} of {text!r} is no version", hint=f"name one such as {engine.id}-{engine.version}")
 
 
-def _read_release(engine: EngineReport, runs: Sequence[Run], version: str, *, is_package: bool) -> EngineReport:
+def _read_release(engine: EngineReport, runs: Sequence[ReleaseRun], version: str, *, is_package: bool) -> EngineReport:
     from sbbf_tool.query_engines.table import read_release
 
     target = numbers_of(version)
@@ -67,5 +67,5 @@ def _read_release(engine: EngineReport, runs: Sequence[Run], version: str, *, is
     return read_release(older[-1])
 
 
-def _numbers(run: Run, is_package: bool) -> list[int]:
+def _numbers(run: ReleaseRun, is_package: bool) -> list[int]:
     return numbers_of(run.package.split()[1] if is_package else run.version)

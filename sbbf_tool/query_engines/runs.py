@@ -20,7 +20,7 @@ OUTCOMES = (USED, LOSES_ROWS, FAILS, CANNOT_COMPARE)
 
 
 @dataclass(frozen=True)
-class Run:
+class ReleaseRun:
     """What one release of an engine does."""
 
     engine: str
@@ -52,20 +52,20 @@ class Run:
 
 
 @lru_cache(maxsize=1)
-def read_runs() -> dict[str, tuple[Run, ...]]:
+def read_runs() -> dict[str, tuple[ReleaseRun, ...]]:
     """Read the runs of each engine, from the oldest release to the newest, once."""
     data = get_data(__package__, "runs.toml")
     assert data is not None, "the package contains the file"
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[ReleaseRun]] = {}
     for run in parse_runs(tomllib.loads(data.decode())):
         runs.setdefault(run.engine, []).append(run)
     return {engine: tuple(sorted(of_engine, key=order_of)) for engine, of_engine in runs.items()}
 
 
-def parse_runs(data: Mapping[str, Any]) -> list[Run]:
+def parse_runs(data: Mapping[str, Any]) -> list[ReleaseRun]:
     """Parse the content of `runs.toml`."""
     return [
-        Run(
+        ReleaseRun(
             entry["engine"],
             release["version"],
             release["package"],
@@ -81,7 +81,7 @@ def _expand(group: Mapping[str, Any], families: Iterable[str]) -> dict[str, str]
     return {family: next((outcome for outcome in OUTCOMES if family in group.get(outcome, ())), UNUSED) for family in families}
 
 
-def order_of(run: Run) -> tuple[list[int], list[int]]:
+def order_of(run: ReleaseRun) -> tuple[list[int], list[int]]:
     """Return a key that sorts the runs of an engine from the oldest release to the newest."""
     return numbers_of(run.version), numbers_of(run.package)
 
@@ -91,7 +91,7 @@ def numbers_of(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
-def describe_predicates(runs: Sequence[Run]) -> str | None:
+def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
     """Describe the predicates that query filters in the newest of these runs, and since which release; None if none does."""
     first = next((run for run in runs if run.uses_filters), None)
     if first is None or not runs[-1].uses_filters:
@@ -106,7 +106,7 @@ def describe_predicates(runs: Sequence[Run]) -> str | None:
     return ", and ".join([*base, *(f"since {version} {_join(names)}" for version, names in since.items())])
 
 
-def _find_first_use(runs: Sequence[Run], predicate: str) -> Run:
+def _find_first_use(runs: Sequence[ReleaseRun], predicate: str) -> ReleaseRun:
     """Return the oldest of the newest releases that use filters in queries with this predicate, without a gap."""
     result = runs[-1]
     for run in reversed(runs):

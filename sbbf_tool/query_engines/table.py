@@ -13,7 +13,7 @@ from functools import lru_cache
 from pkgutil import get_data
 from typing import Any
 
-from sbbf_tool.query_engines.runs import Run, describe_predicates, read_runs
+from sbbf_tool.query_engines.runs import ReleaseRun, describe_predicates, read_runs
 from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, RUN, UNUSED, USED
 from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict, TestedRelease
 
@@ -30,7 +30,7 @@ def read_families() -> tuple[ColumnFamily, ...]:
     return _parse_families(_read_data())
 
 
-def read_release(run: Run) -> EngineReport:
+def read_release(run: ReleaseRun) -> EngineReport:
     """Read the table of one engine as it was in one release, that of a run."""
     data = _read_data()
     (row,) = [row for row in data["engine"] if row["id"] == run.engine]
@@ -45,7 +45,7 @@ def _read_data() -> dict[str, Any]:
     return tomllib.loads(data.decode())
 
 
-def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[Run]]) -> EnginesReport:
+def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]]) -> EnginesReport:
     """Parse `engines.toml` with the runs of each engine. Raises ValueError or TypeError if it breaks a rule at its top."""
     families = _parse_families(data)
     names = [family.id for family in families]
@@ -60,7 +60,7 @@ def _parse_families(data: Mapping[str, Any]) -> tuple[ColumnFamily, ...]:
     return tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
 
 
-def _read_engine(row: Mapping[str, Any], families: Sequence[str], runs: Sequence[Run], *, is_whole: bool = False) -> EngineReport:
+def _read_engine(row: Mapping[str, Any], families: Sequence[str], runs: Sequence[ReleaseRun], *, is_whole: bool = False) -> EngineReport:
     """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain one."""
     facts = {key: _freeze(value) for key, value in row.items() if key != "row"}
     if runs:
@@ -77,7 +77,7 @@ def _read_engine(row: Mapping[str, Any], families: Sequence[str], runs: Sequence
     return report
 
 
-def _facts_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
+def _facts_of_runs(runs: Sequence[ReleaseRun]) -> dict[str, Any]:
     """Return the facts about an engine that its runs show."""
     facts: dict[str, Any] = {"version": runs[-1].version, "evidence": RUN, "predicates": describe_predicates(runs)}
     facts["releases"] = tuple(TestedRelease(run.version, run.package, run.date) for run in runs)
@@ -88,7 +88,7 @@ def _facts_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _judge_runs(
-    row: Mapping[str, Any], families: Sequence[str], runs: Sequence[Run], common: Mapping[str, str], *, is_whole: bool
+    row: Mapping[str, Any], families: Sequence[str], runs: Sequence[ReleaseRun], common: Mapping[str, str], *, is_whole: bool
 ) -> tuple[EngineVerdict, ...]:
     """Return the verdict on each family that the runs show, with the explanations of the rows."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}

@@ -115,7 +115,7 @@ class InconclusiveRowGroups:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeAnswer:
     """Row of a table of answers."""
 
     value: str | None
@@ -127,7 +127,7 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class ProbeReport(Tabular):
-    _row = Answer
+    _row = ProbeAnswer
     _first = ("file", "column")
 
     file: str
@@ -187,10 +187,10 @@ class ProbeReport(Tabular):
         """Return the row groups of each value that may be there, then those that may hold any of the values."""
         for hit in self.hits:
             for row_group in hit.row_groups:
-                yield Answer(hit.value, row_group, hit.answer, hit.reason)
+                yield ProbeAnswer(hit.value, row_group, hit.answer, hit.reason)
         for row_groups in self.inconclusive:
             for row_group in row_groups.row_groups:
-                yield Answer(None, row_group, row_groups.answer, row_groups.reason)
+                yield ProbeAnswer(None, row_group, row_groups.answer, row_groups.reason)
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.spark.lookup import EXACT_INTEGERS, GREGORIAN
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.spark.views import Chunks, Row, Verifications, View, column_names, failed, schema_of_view
+from sbbf_tool.spark.views import Chunks, Row, RowView, Verifications, column_names, failed, schema_of_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +132,7 @@ def _rows(view: Chunks | Verifications, path: str | None) -> Iterator[tuple[Any,
             yield tuple(row.get(column) for column in columns)
 
 
-def _rows_of_file(view: View, file: str, columns: tuple[str, ...]) -> list[Row]:
+def _rows_of_file(view: RowView, file: str, columns: tuple[str, ...]) -> list[Row]:
     try:
         return list(view.rows(file, columns))
     except Exception as error:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
-from sbbf_tool.spark.views import Chunks, Findings, View
+from sbbf_tool.spark.views import Chunks, Findings, RowView
 
 FILES_PER_TASK = 1000
 
@@ -33,7 +33,7 @@ class ReadRequest:
 
     names: tuple[str, ...]
     """Files, folders, globs."""
-    view: View
+    view: RowView
     where: str | None
     """A predicate on partition folders."""
     fails: bool
@@ -49,7 +49,7 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
     names = parsed_options.names()
     brought = next((make for name, make in named("views").items() if parsed_options.flag(name)), None)
     if brought is not None:
-        view: View = load(brought)(parsed_options)
+        view: RowView = load(brought)(parsed_options)
     elif parsed_options.flag("rules"):
         parsed_options.refuse(_OF_CHUNKS, "rules")
         view = _findings(parsed_options)

@@ -12,7 +12,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.running.discover import path_of
 from sbbf_tool.spark.listing import ensure_exists
 from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
-from sbbf_tool.spark.views import Row, View, column_names, failed, schema_of_view
+from sbbf_tool.spark.views import Row, RowView, column_names, failed, schema_of_view
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class _Reader(DataSourceReader):
             for row in self._rows(self._request.view, path):
                 yield tuple(row.get(column) for column in self._columns)
 
-    def _rows(self, view: View, path: str) -> Iterable[Row]:
+    def _rows(self, view: RowView, path: str) -> Iterable[Row]:
         try:
             return list(view.rows(path, self._columns))
         except Exception as error:

@@ -29,7 +29,7 @@ _OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_
 """Columns that require reading the bitset."""
 
 
-class View(Protocol):
+class RowView(Protocol):
     """One kind of rows. Views are sent to executors."""
 
     @property
@@ -45,7 +45,7 @@ class View(Protocol):
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""
 
-    def parts(self) -> list[View]:
+    def parts(self) -> list[RowView]:
         """Return the views of single columns, to try if a file lacks some of the requested columns; empty if there are no parts."""
 
 
@@ -76,7 +76,7 @@ class Chunks:
         if self.all_chunks and not report.filters:
             yield file  # the file has no row groups
 
-    def parts(self) -> list[View]:
+    def parts(self) -> list[RowView]:
         return [replace(self, columns=(column,)) for column in self.columns]
 
 
@@ -101,7 +101,7 @@ class Verifications:
         for result in verify(path, jobs=1).filters:
             yield {**values_of(result, columns), "file": to_plain(path), "is_verified": result.is_verified, STATUS: OK}
 
-    def parts(self) -> list[View]:
+    def parts(self) -> list[RowView]:
         return []
 
 
@@ -133,7 +133,7 @@ class Findings:
         for reason in report.unreadable:
             yield {"file": to_plain(report.file), STATUS: FAILED, _REASON: reason}
 
-    def parts(self) -> list[View]:
+    def parts(self) -> list[RowView]:
         return []
 
 
@@ -144,14 +144,14 @@ def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFi
     return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
 
 
-def schema_of_view(view: View) -> str:
+def schema_of_view(view: RowView) -> str:
     """Return the schema of a view as Spark's DDL."""
     import pyarrow as pa
 
     return ddl([*view.fields(), pa.field(STATUS, pa.string()), pa.field(_REASON, pa.string())])
 
 
-def column_names(view: View) -> tuple[str, ...]:
+def column_names(view: RowView) -> tuple[str, ...]:
     """Return the names of the columns of a view's schema."""
     return (*(field.name for field in view.fields()), STATUS, _REASON)
 

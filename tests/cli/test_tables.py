@@ -20,13 +20,13 @@ from sbbf_tool.cli.tables import (
     SUMMARY,
     WORD,
     CellKind,
-    Column,
+    Heading,
     format_cells,
     format_table,
 )
 
 
-def draw(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None = None, **options: bool) -> list[str]:
+def draw(columns: Sequence[Heading], rows: Sequence[Sequence[object]], width: int | None = None, **options: bool) -> list[str]:
     return list(format_table(columns, rows, width, **options))
 
 
@@ -47,10 +47,10 @@ CELLS[SUMMARY] = CELLS[SENTENCE]
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[object, ...]]]:
+def tables(draw: st.DrawFn) -> tuple[list[Heading], list[tuple[object, ...]]]:
     kinds = draw(st.lists(st.sampled_from(CellKind), min_size=1, max_size=9))
     columns = [
-        Column(f"{draw(st.sampled_from(['c', '列', 'a long name ']))}{at}", kind, draw(st.integers(0, 4))) for at, kind in enumerate(kinds)
+        Heading(f"{draw(st.sampled_from(['c', '列', 'a long name ']))}{at}", kind, draw(st.integers(0, 4))) for at, kind in enumerate(kinds)
     ]
     rows = st.tuples(*(st.none() | CELLS[kind] for kind in kinds))
     return columns, draw(st.lists(rows, min_size=1, max_size=5))

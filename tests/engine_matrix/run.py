@@ -25,7 +25,7 @@ from engine_matrix.environments import PACKAGES, InstallationError, delete, inst
 from engine_matrix.outcomes import EngineError, judge, put_questions
 from engine_matrix.questions import Question, digest_of, make_questions
 from engine_matrix.run_file import RUNS, keep_runs, write_runs
-from sbbf_tool.query_engines.runs import Run
+from sbbf_tool.query_engines.runs import ReleaseRun
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbbf-engine-matrix"
 
@@ -75,11 +75,11 @@ def list_releases(names: list[str] | None, *, installed: bool) -> list[tuple[str
     return [pair for pair in pairs if not names or pair[0] in names or "-".join(pair) in names]
 
 
-def run_release(engine: str, release: str, questions: list[Question], digest: str, cache: Path, *, installed: bool) -> Run:
+def run_release(engine: str, release: str, questions: list[Question], digest: str, cache: Path, *, installed: bool) -> ReleaseRun:
     """Run the questions in a release, or return the result of an earlier run of the same questions."""
     result = cache / f"{engine}-{release}-{digest}.json"
     if result.exists():
-        return Run(**json.loads(result.read_text()))
+        return ReleaseRun(**json.loads(result.read_text()))
     with tempfile.TemporaryDirectory(prefix=f"{engine}-{release}-", dir=cache, ignore_cleanup_errors=True) as folder:
         environment = Path(folder) / "environment"
         package = PACKAGES[engine]
@@ -88,7 +88,7 @@ def run_release(engine: str, release: str, questions: list[Question], digest: st
         engine_version, answers = put_questions(engine, python, questions, work)
         delete(environment)
     today = dt.date.today().isoformat()
-    run = Run(engine, engine_version, f"{package.name} {release}", today, judge(questions, answers))
+    run = ReleaseRun(engine, engine_version, f"{package.name} {release}", today, judge(questions, answers))
     result.write_text(json.dumps(asdict(run)))
     result.with_suffix(".answers").write_text("".join(f"{json.dumps([*q.key, a])}\n" for q, a in zip(questions, answers, strict=True)))
     return run

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sbbf_tool.query_engines
-from sbbf_tool.query_engines.runs import OUTCOMES, Run, order_of, parse_runs
+from sbbf_tool.query_engines.runs import OUTCOMES, ReleaseRun, order_of, parse_runs
 from sbbf_tool.query_engines.table import read_families
 from sbbf_tool.query_engines.terms import CANNOT_COMPARE, PREDICATES
 
@@ -26,16 +26,16 @@ _HEADER = """\
 """
 
 
-def keep_runs(path: Path, digest: str) -> list[Run]:
+def keep_runs(path: Path, digest: str) -> list[ReleaseRun]:
     """Return the runs in the file; none if they are of other questions."""
     data = tomllib.loads(path.read_text()) if path.exists() else {}
     return parse_runs(data) if data.get("questions") == digest else []
 
 
-def write_runs(path: Path, digest: str, runs: Iterable[Run]) -> None:
+def write_runs(path: Path, digest: str, runs: Iterable[ReleaseRun]) -> None:
     """Write the runs, by engine and version."""
     families = [family.id for family in read_families()]
-    groups: list[list[Run]] = []
+    groups: list[list[ReleaseRun]] = []
     for run in sorted(runs, key=lambda run: (run.engine, *order_of(run))):
         if groups and groups[-1][0].engine == run.engine and _outcomes(groups[-1][0]) == _outcomes(run):
             groups[-1].append(run)
@@ -56,7 +56,7 @@ def write_runs(path: Path, digest: str, runs: Iterable[Run]) -> None:
     path.write_text("\n".join([*parts, ""]))
 
 
-def _outcomes(run: Run) -> dict[str, Mapping[str, str]]:
+def _outcomes(run: ReleaseRun) -> dict[str, Mapping[str, str]]:
     """Return the outcomes of the predicates that the engine has."""
     return {name: by_family for name, by_family in run.outcomes.items() if set(by_family.values()) != {CANNOT_COMPARE}}
 

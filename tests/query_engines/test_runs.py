@@ -17,7 +17,7 @@ from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, dig
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
 from sbbf_tool.query_engines.releases import find_release
-from sbbf_tool.query_engines.runs import Run, numbers_of, read_runs
+from sbbf_tool.query_engines.runs import ReleaseRun, numbers_of, read_runs
 from sbbf_tool.query_engines.table import parse_table, read_families
 from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, LOSES_ROWS, UNUSED, USED
 from sbbf_tool.verbs.engines import engines
@@ -84,7 +84,7 @@ def check_installed(engine: str, python: Path, questions: Sequence[Question], fo
     engine_version, answers = put_questions(engine, python, questions, folder)
     older = [run for run in read_runs()[engine] if numbers_of(run.version) <= numbers_of(engine_version)]
     expected = older[-1] if older else read_runs()[engine][0]
-    actual = Run(engine, engine_version, "", "", judge(questions, answers))
+    actual = ReleaseRun(engine, engine_version, "", "", judge(questions, answers))
     message = f"{engine} {engine_version} differs from {expected.version}: run tests/engine_matrix/run.py with this release"
     assert {family: actual.predicates_of(family) for family in FAMILIES} == {
         family: expected.predicates_of(family) for family in FAMILIES
@@ -128,12 +128,12 @@ def test_answers_are_judged(stored_with, stored_without, absent_with, absent_wit
     assert judged == {EQUAL: {"int32": outcome, "int64": USED}}
 
 
-def made_run(version: str, *on_int32: str, of_in: Sequence[str] = (), int64: str = USED) -> Run:
+def made_run(version: str, *on_int32: str, of_in: Sequence[str] = (), int64: str = USED) -> ReleaseRun:
     by_predicate = {EQUAL: {"int32": on_int32[0], "int64": int64}} | {name: {"int32": USED, "int64": USED} for name in of_in}
-    return Run("duckdb", version, f"duckdb {version}", "2026-11-24", by_predicate)
+    return ReleaseRun("duckdb", version, f"duckdb {version}", "2026-11-24", by_predicate)
 
 
-def table_of(*runs: Run, rows: Sequence[dict[str, Any]] = ()) -> Any:
+def table_of(*runs: ReleaseRun, rows: Sequence[dict[str, Any]] = ()) -> Any:
     """Return the report of an engine with these runs, and rows that explain them."""
     row = {"on": ["int32", "int64"], "verdict": "used", "explanation": "It hashes the value."}
     facts = {"id": "duckdb", "name": "DuckDB", "aliases": [], "places": ["top"], "source": "https://x", "default_explanation": "No hash."}

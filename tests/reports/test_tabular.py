@@ -84,11 +84,11 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
         shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True
     ),
     "paimon.BuildReport": lambda folder: sbbf_tool.build_paimon_index(paimon_file(folder), ["customer"], output=folder / "new.index"),
-    "paimon.InspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
+    "paimon.PaimonInspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
     "paimon.RemoveIndexReport": lambda folder: sbbf_tool.remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
-    "paimon.ProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
+    "paimon.PaimonProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
     "report.PageReport": lambda folder: sbbf_tool.write_report(FILTERS, folder / "page.html"),
-    "paimon.VerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
+    "paimon.PaimonVerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
     "remove_filter.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
@@ -156,7 +156,7 @@ EMPTY = {
     "probe.ProbeReport": ("hits", "inconclusive"),
     "findings.CheckReport": ("findings",),
     "explain.ExplainReport": ("row_groups",),
-    "paimon.VerifyReport": ("files",),
+    "paimon.PaimonVerifyReport": ("files",),
     "prune.PruneReport": ("files",),
 }
 

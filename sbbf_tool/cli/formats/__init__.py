@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats.target import StandardOutput, Target, open_file
+from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput, open_file
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
 
@@ -144,7 +144,7 @@ class Outputs:
                 output.end(None, "")
 
 
-def _output(name: str, run: Run, target: Target) -> Output:
+def _output(name: str, run: Run, target: OutputTarget) -> Output:
     module = import_module(f"sbbf_tool.cli.formats.{_MODULES.get(name, name)}")
     return cast(Output, module.open_output(name, run, target))
 

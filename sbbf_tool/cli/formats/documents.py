@@ -7,14 +7,14 @@ from itertools import chain, islice
 from typing import Any
 
 from sbbf_tool.cli.formats import Item, Run
-from sbbf_tool.cli.formats.target import Target
+from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.render import LongList
 
 _PARTS_AT_ONCE = 1000
 
 
-def open_output(name: str, run: Run, target: Target) -> Lines:
+def open_output(name: str, run: Run, target: OutputTarget) -> Lines:
     """Open the output of this format."""
     return Lines(target)
 
@@ -42,7 +42,7 @@ def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
 class Lines:
     """One document per line."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: OutputTarget) -> None:
         self._target = target
 
     def add(self, item: Item) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sbbf_tool.cli import findings
 from sbbf_tool.cli.formats import Item, Run
-from sbbf_tool.cli.formats.target import Target
+from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport
 
@@ -16,7 +16,7 @@ _MOST = {"error": 10, "warning": 10, "info": 9}
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def open_output(name: str, run: Run, target: Target) -> Annotations:
+def open_output(name: str, run: Run, target: OutputTarget) -> Annotations:
     """Open the output of this format."""
     return Annotations(target, run.command)
 
@@ -24,7 +24,7 @@ def open_output(name: str, run: Run, target: Target) -> Annotations:
 class Annotations:
     """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows ten of each kind per step."""
 
-    def __init__(self, target: Target, command: str) -> None:
+    def __init__(self, target: OutputTarget, command: str) -> None:
         self._target = target
         self._command = command
         self._lines: dict[str, list[str]] = {command: [] for command in _MOST}

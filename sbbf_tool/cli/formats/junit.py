@@ -11,12 +11,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sbbf_tool.cli.findings import describe_locked, in_full
 from sbbf_tool.cli.formats import Item, Run
-from sbbf_tool.cli.formats.target import Target
+from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 
-def open_output(name: str, run: Run, target: Target) -> Suites:
+def open_output(name: str, run: Run, target: OutputTarget) -> Suites:
     """Open the output of this format."""
     return Suites(target, run.command)
 
@@ -24,7 +24,7 @@ def open_output(name: str, run: Run, target: Target) -> Suites:
 class Suites:
     """One document about all files."""
 
-    def __init__(self, target: Target, command: str) -> None:
+    def __init__(self, target: OutputTarget, command: str) -> None:
         self._target = target
         self._root = Element("testsuites", name=command)
         self._has_suites = False

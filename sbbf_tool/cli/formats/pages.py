@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sbbf_tool.cli.formats import Item, Run
-from sbbf_tool.cli.formats.target import StandardOutput, Target
+from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
 from sbbf_tool.cli.page import MarkdownPage, NoPage, Page, TextPage
 from sbbf_tool.numbers import format_count
 
 
-def open_output(name: str, run: Run, target: Target) -> PageOutput:
+def open_output(name: str, run: Run, target: OutputTarget) -> PageOutput:
     """Open the output of this format."""
     if name == "markdown":
         return PageOutput(run, MarkdownPage(target.write))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from sbbf_tool.cli.formats import Item, Run
-from sbbf_tool.cli.formats.target import MARK, Target
+from sbbf_tool.cli.formats.target import MARK, OutputTarget
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, to_json
 from sbbf_tool.errors import WriteError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BATCH, _ROWS_PER_BATCH = 1000, 1 << 16
 
 
-def open_output(name: str, run: Run, target: Target) -> Records:
+def open_output(name: str, run: Run, target: OutputTarget) -> Records:
     """Open the output of this format."""
     schema = schema_of(run.row) if run.has_rows_of_files else _report_of(run.row).arrow_schema()
     return Records(run, _Text(target, schema) if name == "csv" else _Binary(target, schema))
@@ -91,7 +91,7 @@ def _merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 class _Text:
     """CSV with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field."""
 
-    def __init__(self, target: Target, schema: pa.Schema) -> None:
+    def __init__(self, target: OutputTarget, schema: pa.Schema) -> None:
         self._target = target
         self._write_line([name for name, _ in _flat_fields(schema)])
 
@@ -136,7 +136,7 @@ def _field(row: Any, path: tuple[str, ...]) -> str:
 class _Binary:
     """A Parquet file."""
 
-    def __init__(self, target: Target, schema: pa.Schema) -> None:
+    def __init__(self, target: OutputTarget, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
 
         self._schema = schema.with_metadata({MARK: b"0"})

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from sbbf_tool.cli.findings import describe_locked, in_full
 from sbbf_tool.cli.formats import Item, Run
-from sbbf_tool.cli.formats.target import Target
+from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape
@@ -26,7 +26,7 @@ MOST_RESULTS = 25_000
 """What GitHub takes in one run. The mildest of more are left out, and counted."""
 
 
-def open_output(name: str, run: Run, target: Target) -> Sarif:
+def open_output(name: str, run: Run, target: OutputTarget) -> Sarif:
     """Open the output of this format."""
     return Sarif(target, rules_of(run.view.schema))
 
@@ -34,7 +34,7 @@ def open_output(name: str, run: Run, target: Target) -> Sarif:
 class Sarif:
     """One document about all files."""
 
-    def __init__(self, target: Target, rules: Sequence[AnyRule]) -> None:
+    def __init__(self, target: OutputTarget, rules: Sequence[AnyRule]) -> None:
         self._target, self._rules = target, rules
         self._numbers = {rule.name: at for at, rule in enumerate(rules)}
         self._results: list[dict[str, Any]] = []

@@ -19,7 +19,7 @@ MARK = b"sbbf.report"
 _FOOTER_BYTES = 1 << 16
 
 
-class Target(Protocol):
+class OutputTarget(Protocol):
     encoding: str
     """Encoding of text; characters that it lacks are escaped by formats that can."""
 
@@ -60,7 +60,7 @@ class _File:
 
 
 @contextmanager
-def open_file(path: str) -> Iterator[Target]:
+def open_file(path: str) -> Iterator[OutputTarget]:
     """Yield a target that becomes the file when the block ends without an error. Raises RefusedError and WriteError.
 
     A Parquet file that is not a report is not replaced.

@@ -14,7 +14,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.render import value as render_value
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
 
 _COLUMNS = (
-    Column("engine", SENTENCE),
-    Column("filters", WORD),
-    Column("rows", COUNT),
-    Column("row groups read", COUNT, 1),
-    Column("bytes read", BYTES, 2),
-    Column("seconds", WORD, 3),
+    Heading("engine", SENTENCE),
+    Heading("filters", WORD),
+    Heading("rows", COUNT),
+    Heading("row groups read", COUNT, 1),
+    Heading("bytes read", BYTES, 2),
+    Heading("seconds", WORD, 3),
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.options import OF_RULES, Options
-from sbbf_tool.spark.views import STATUS, Row, View, fields_of, values_of
+from sbbf_tool.spark.views import STATUS, Row, RowView, fields_of, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,5 +60,5 @@ class PaimonIndexes:
             if not file.indexes and (self.all_files or findings):
                 yield {**file_values, "findings": list(map(to_plain, findings))}
 
-    def parts(self) -> list[View]:
+    def parts(self) -> list[RowView]:
         return []

@@ -10,14 +10,14 @@ import click
 from sbbf_tool.cli.formats import Run
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import COUNT, NAME, Column
+from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.extensions.tables.abandoned import AbandonedReport
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.changes import Change
+    from sbbf_tool.cli.changes import ChangeOptions
 
     _FloatParameter = click.ParamType[float]
 else:
@@ -25,7 +25,7 @@ else:
     _FloatParameter = click.ParamType
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_COLUMNS = (Column("hours", COUNT), Column("copy", NAME))
+_COLUMNS = (Heading("hours", COUNT), Heading("copy", NAME))
 
 
 class _Duration(_FloatParameter):
@@ -68,7 +68,7 @@ def make_options() -> list[click.Option]:
     ]
 
 
-def repair_abandoned(change: Change, columns: tuple[str, ...]) -> int:
+def repair_abandoned(change: ChangeOptions, columns: tuple[str, ...]) -> int:
     """List the abandoned copies of a table; delete them if the command changes it in place."""
     from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
     from sbbf_tool.extensions.tables.lake_table import LakeTable

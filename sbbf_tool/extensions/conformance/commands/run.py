@@ -14,7 +14,7 @@ from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import COUNT, NAME, Column
+from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _MOST_PROBLEMS = 50
 _COLUMNS = (
-    Column("file", NAME),
-    Column("type", NAME, 2),
-    *(Column(name, COUNT) for name in ("correct", "unused", "cannot say", "noted", "wrong", "failed")),
+    Heading("file", NAME),
+    Heading("type", NAME, 2),
+    *(Heading(name, COUNT) for name in ("correct", "unused", "cannot say", "noted", "wrong", "failed")),
 )
 
 

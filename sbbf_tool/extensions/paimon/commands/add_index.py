@@ -13,7 +13,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
+from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
 from sbbf_tool.extensions.paimon.commands.options import dry_run_option, outside_option
@@ -57,7 +57,7 @@ class _AddIndexView(View["AddIndexReport"]):
 
     def show(self, page: Page, report: AddIndexReport) -> None:
         page.table(
-            (Column("data file", NAME), Column("place", WORD, 8), Column("bytes", BYTES, 9), *COLUMNS),
+            (Heading("data file", NAME), Heading("place", WORD, 8), Heading("bytes", BYTES, 9), *COLUMNS),
             [
                 (index.data_file, index.place, index.size, *format_column(column))
                 for index in report.new_indexes

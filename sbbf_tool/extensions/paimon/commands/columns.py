@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import BuiltColumn
 
 COLUMNS = (
-    Column("column", NAME),
-    Column("type", WORD, 5),
-    Column("rows", COUNT, 3),
-    Column("nulls", COUNT, 4),
-    Column("ndv", COUNT),
-    Column("items", COUNT, 2),
-    Column("target fpp", RATE, 1),
-    Column("k", COUNT, 6),
-    Column("bits", COUNT, 7),
-    Column("fill", RATE, 4),
-    Column("fpp", RATE),
+    Heading("column", NAME),
+    Heading("type", WORD, 5),
+    Heading("rows", COUNT, 3),
+    Heading("nulls", COUNT, 4),
+    Heading("ndv", COUNT),
+    Heading("items", COUNT, 2),
+    Heading("target fpp", RATE, 1),
+    Heading("k", COUNT, 6),
+    Heading("bits", COUNT, 7),
+    Heading("fill", RATE, 4),
+    Heading("fpp", RATE),
 )
 
 

@@ -13,7 +13,7 @@ from sbbf_tool.cli.formats import Outputs, Run, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Column
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count, format_percent
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile, PaimonInspectReport
 
 _COLUMNS = (
-    Column("data file", NAME),
-    Column("partition", NAME, 5),
-    Column("rows", COUNT, 6),
-    Column("place", WORD, 7),
-    Column("column", NAME),
-    Column("current name", NAME, 2),
-    Column("index", WORD, 3),
-    Column("bytes", BYTES),
-    Column("k", COUNT, 9),
-    Column("bits", COUNT, 8),
-    Column("fill", RATE, 4),
-    Column("fpp", RATE),
-    Column("ndv", ESTIMATE, 1),
+    Heading("data file", NAME),
+    Heading("partition", NAME, 5),
+    Heading("rows", COUNT, 6),
+    Heading("place", WORD, 7),
+    Heading("column", NAME),
+    Heading("current name", NAME, 2),
+    Heading("index", WORD, 3),
+    Heading("bytes", BYTES),
+    Heading("k", COUNT, 9),
+    Heading("bits", COUNT, 8),
+    Heading("fill", RATE, 4),
+    Heading("fpp", RATE),
+    Heading("ndv", ESTIMATE, 1),
 )
 
 

@@ -12,7 +12,7 @@ from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
 
 _COLUMNS = (
-    Column("value", NAME),
-    Column("data file", NAME),
-    Column("partition", NAME, 2),
-    Column("rows", COUNT, 3),
-    Column("place", WORD, 4),
-    Column("answer", WORD),
-    Column("reason", SENTENCE, 1),
+    Heading("value", NAME),
+    Heading("data file", NAME),
+    Heading("partition", NAME, 2),
+    Heading("rows", COUNT, 3),
+    Heading("place", WORD, 4),
+    Heading("answer", WORD),
+    Heading("reason", SENTENCE, 1),
 )
 _REMAINS = "remains"
 

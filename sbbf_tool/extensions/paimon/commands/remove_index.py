@@ -11,7 +11,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import BYTES, NAME, WORD, Column
+from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import outside_option
 from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
 from sbbf_tool.numbers import format_count
@@ -54,7 +54,7 @@ class _RemoveIndexView(View["RemoveIndexReport"]):
 
     def show(self, page: Page, report: RemoveIndexReport) -> None:
         page.table(
-            (Column("data file", NAME), Column("removed", NAME), Column("place", WORD, 2), Column("bytes", BYTES, 1)),
+            (Heading("data file", NAME), Heading("removed", NAME), Heading("place", WORD, 2), Heading("bytes", BYTES, 1)),
             [
                 (index.data_file, ", ".join(index.columns) or "unreadable index", index.place, index.size)
                 for index in report.removed_indexes

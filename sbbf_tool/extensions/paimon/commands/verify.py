@@ -15,7 +15,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import View
-from sbbf_tool.cli.tables import COUNT, NAME, WORD, Column
+from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedColumn
 
 _COLUMNS = (
-    Column("data file", NAME),
-    Column("place", WORD, 3),
-    Column("column", NAME),
-    Column("rows", COUNT, 1),
-    Column("nulls", COUNT, 2),
-    Column("false negatives", COUNT),
-    Column("result", WORD),
+    Heading("data file", NAME),
+    Heading("place", WORD, 3),
+    Heading("column", NAME),
+    Heading("rows", COUNT, 1),
+    Heading("nulls", COUNT, 2),
+    Heading("false negatives", COUNT),
+    Heading("result", WORD),
 )
 _VERIFIED = "all values found"
 
