@@ -30,10 +30,8 @@ class Pair(NamedTuple):
     before: Path
     after: Path
     stored: Texts
-    candidates: Texts
-    """Values between the stored ones, in the order of their rows; some are stored as well."""
     absent: Texts
-    """The candidates that are not stored; leaves without any are missing."""
+    """Values between the stored ones that are not stored; leaves without any are missing."""
 
 
 class PairMaker:
@@ -63,4 +61,4 @@ class PairMaker:
         add_filters(before, columns, output=after, fpp=0.001)
         stored, candidates = written_values(before, style), written_values(between, style)
         absent = {path: sorted(set(texts) - set(stored.get(path, ()))) for path, texts in candidates.items()}
-        return Pair(before, after, stored, candidates, {path: texts for path, texts in absent.items() if texts})
+        return Pair(before, after, stored, {path: texts for path, texts in absent.items() if texts})

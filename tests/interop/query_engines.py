@@ -1,15 +1,13 @@
-"""Six readers of Parquet with one interface, and for four of them a way to count the row groups that they read.
+"""Six readers of Parquet with one interface, and for two of them a way to count the row groups that they read.
 
     answers(path, questions)     for each question the sorted `n` of the rows that satisfy it
-    scans(path, questions)       for each question the number of row groups that the engine decoded: `Scan(read, total)`
+    scan(path, question)         the number of row groups that DuckDB or DataFusion decoded: `Scan(read, total)`
 
 A question is a condition on one leaf: `=` or IN for scalars and for leaves of structs, "contains" for lists, the value under a key for
 maps. Values are text, and are cast to the type that the engine says the column has: most engines cast a float column that is compared
 with a double, for example, and then query no filter.
 
-DuckDB and DataFusion count row groups, Spark and ClickHouse count rows. Everything else that may skip a row group (dictionaries, column
-indexes, and minimum and maximum where possible) is off, so that with a value inside every row group's range any difference between `read`
-and `total` comes from Bloom filters.
+Everything else that may skip a row group (dictionaries, column indexes, and minimum and maximum where possible) is off.
 """
 
 from __future__ import annotations
@@ -75,9 +73,6 @@ class Engine(ABC):
     def pairs(self, path: Path, query: str) -> Iterable[tuple[int, int]]:
         """Run a query for the numbers of question and row."""
 
-    @abstractmethod
-    def scan(self, path: Path, condition: str) -> Scan: ...
-
     def table(self, path: Path) -> str:
         return "t"
 
@@ -95,9 +90,6 @@ class Engine(ABC):
             for number, n in self.pairs(path, query):
                 rows[start + number].append(n)
         return [sorted(row) for row in rows]
-
-    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        return [self.scan(path, self.condition(path, question)) for question in questions]
 
     def _queries(self, path: Path, questions: Sequence[Question]) -> Iterator[tuple[int, str]]:
         for start in range(0, len(questions), AT_ONCE):
@@ -129,7 +121,8 @@ class DuckDB(Engine):
     def pairs(self, path: Path, query: str) -> list[tuple[int, int]]:
         return self.connection.execute(query).fetchall()
 
-    def scan(self, path: Path, condition: str) -> Scan:
+    def scan(self, path: Path, question: Question) -> Scan:
+        condition = self.condition(path, question)
         ((_, profile),) = self.connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) FROM '{path}' WHERE {condition}").fetchall()
         counts = json.loads(profile)["query"]
         return Scan(counts["total_row_groups_scanned"], counts["total_row_groups_to_scan"])
@@ -155,7 +148,8 @@ class DataFusion(Engine):
     def pairs(self, path: Path, query: str) -> Iterator[tuple[int, int]]:
         return ((row["q"], row["n"]) for row in self.context(path).sql(query).to_pylist())
 
-    def scan(self, path: Path, condition: str) -> Scan:
+    def scan(self, path: Path, question: Question) -> Scan:
+        condition = self.condition(path, question)
         context = self.context(path)
         plan = context.sql(f"SELECT * FROM t WHERE {condition}").execution_plan()
         for _ in context.execute(plan, 0):
@@ -171,7 +165,7 @@ class DataFusion(Engine):
 
 
 class Spark(Engine):
-    """parquet-java behind Spark's vectorized reader, which counts every row of a row group that it did not skip."""
+    """parquet-java behind Spark's vectorized reader."""
 
     name = "spark"
     dialect = SparkDialect()
@@ -200,28 +194,9 @@ class Spark(Engine):
     def pairs(self, path: Path, query: str) -> Iterator[tuple[int, int]]:
         return ((row["q"], row["n"]) for row in self._session.sql(query).collect())
 
-    def scan(self, path: Path, condition: str) -> Scan:
-        raise NotImplementedError
-
-    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
-        """Count for all the scans of one union."""
-        results = []
-        for _, query in self._queries(path, questions):
-            frame = self._session.sql(query)
-            frame.collect()
-            leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()  # the metrics have no public API
-            rows = [leaves.apply(number).metrics().apply("numOutputRows").value() for number in range(leaves.size())]
-            results += [_row_groups_holding(path, count) for count in rows]
-        assert len(results) == len(questions)
-        return results
-
 
 class ClickHouse(Engine):
-    """ClickHouse inside this process (chdb).
-
-    A row group that a Bloom filter rules out still counts in its event `ParquetReadRowGroups`; the rows on which the condition
-    was computed, `ParquetRowsFilterExpression`, are exact. Its cache of footers is off: these tests rewrite files.
-    """
+    """ClickHouse inside this process (chdb). Its cache of footers is off: these tests rewrite files."""
 
     name = "clickhouse"
     dialect = ClickHouseDialect()
@@ -254,14 +229,6 @@ class ClickHouse(Engine):
 
     def pairs(self, path: Path, query: str) -> Iterator[tuple[int, int]]:
         return ((int(q), int(n)) for q, n in (line.split("\t") for line in self.lines(query)))
-
-    def scan(self, path: Path, condition: str) -> Scan:
-        before = self._rows_compared()
-        self.lines(f"SELECT * FROM {self.table(path)} WHERE {condition}", "Null")
-        return _row_groups_holding(path, self._rows_compared() - before)
-
-    def _rows_compared(self) -> int:
-        return int(self.lines("SELECT sum(value) FROM system.events WHERE event = 'ParquetRowsFilterExpression'")[0])
 
 
 class PyArrow:
@@ -316,11 +283,3 @@ def _leaf_type(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
     for name in path[1:]:
         kind = kind.field(name).type
     return kind
-
-
-def _row_groups_holding(path: Path, rows: int) -> Scan:
-    """Convert a count of rows to a count of row groups, which must be of equal size."""
-    metadata = pq.read_metadata(path)
-    (size,) = {metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)}
-    assert rows % size == 0, f"{rows} rows are not whole row groups of {size}"
-    return Scan(rows // size, metadata.num_row_groups)

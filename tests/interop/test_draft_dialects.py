@@ -57,8 +57,8 @@ def test_a_query_fails_or_finds_every_row_and_skips_nothing(file: str, name: str
             engine.answers(drafts[file], stored)
         return
     assert engine.answers(drafts[file], stored) == [[0], [0], [995], [995], [1995], [1995]]
-    if name in ("datafusion", "spark"):
-        assert engine.scans(drafts[file], questions(996)) == [(4, 4)] * 2
+    if name == "datafusion":
+        assert [engine.scan(drafts[file], question) for question in questions(996)] == [(4, 4)] * 2
 
 
 @each("name", ["duckdb", "datafusion", "clickhouse"], heavy=["spark"])

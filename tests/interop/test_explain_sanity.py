@@ -40,7 +40,7 @@ def test_engines_read_as_many_row_groups_as_explained(name: str, mixed: Path, en
     questions += [("in_order", 500_001), ("name", "0badcafe"), ("name", rows["name"][9999].as_py()), ("name", "zzz")]
     explained = [explain(mixed, column, value, engine_name=name).engines[0].row_groups_read for column, value in questions]
     # Where min and max rule out the whole file, neither so much as counts its row groups.
-    scans = engines(name).scans(mixed, [Question((column,), (str(value),)) for column, value in questions])
+    scans = [engines(name).scan(mixed, Question((column,), (str(value),))) for column, value in questions]
     assert [scan.read for scan in scans] == explained
 
 

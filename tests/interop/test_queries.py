@@ -14,8 +14,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from interop.corpus_pairs import Pair, PairMaker
-from interop.query_engines import AnyEngine, Engine, Question
-from sbbf_tool.file.parquet_file import ParquetFile
+from interop.query_engines import AnyEngine, Question
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 
@@ -41,17 +40,6 @@ OUT_OF_RANGE = {"duckdb": r"^(1677|2262)-", "datafusion": r"^24:", "clickhouse":
 
 LOSES = {"duckdb": {"f16", "f16_zero", "dec76"}}
 """Columns of which the engine loses rows by its own fault: see `test_queries_faults.py`."""
-
-UNUSED = {
-    "duckdb": r"DECIMAL\(38| TIME\(.*UTC|INTERVAL|^words",
-    "datafusion": r"INT\((8|16)|FLOAT16|DECIMAL\(76|DATE|TIME|^point|^words|^dict",
-    "clickhouse": r"FLOAT|DOUBLE|DECIMAL|DATE|TIME|UUID|^words|^dict",
-    "spark": r"unsigned|,local|JSON|^words|^dict",
-}
-"""Columns, by name and stored type, for which the engine queries no filter. When it starts to, a test fails and this table changes."""
-
-CANNOT_MEASURE = {"clickhouse": {"point"}}
-"""For a condition on a leaf of a struct ClickHouse counts no row as compared, whether it reads it or not."""
 
 
 def askable(engine: AnyEngine, pair: Pair) -> list[tuple[str, ...]]:
@@ -129,40 +117,3 @@ def check_extremes(engine: AnyEngine, pair: Pair) -> None:
 
     assert [entry for entry, was, now in zip(questions, before, after, strict=True) if was != now] == []
     assert sum(map(bool, before)) > 0.8 * len(questions)
-
-
-@pytest.mark.parametrize(("engine", "writers"), with_writers(*PRUNERS), indirect=["engine"])
-def test_each_engine_prunes_by_each_type_it_can(engine: Engine, pairs: PairMaker, writers: list[str]) -> None:
-    """For an absent value inside the range of some row group, the engine reads less of `after` than of `before`, or as much where it
-    queries no filter of that type. It still reads stored values.
-    """
-    for writer in writers:
-        check_pruning(engine, pairs(writer, engine.name))
-
-
-def check_pruning(engine: Engine, pair: Pair) -> None:
-    leaves = [path for path in askable(engine, pair) if path in pair.absent and path[0] not in CANNOT_MEASURE.get(engine.name, ())]
-    absent = [question(path, (absent_inside(pair, path),), many=False) for path in leaves]
-    there = [question(path, (pair.stored[path][len(pair.stored[path]) // 2],), many=False) for path in leaves]
-
-    without, with_ours = engine.scans(pair.before, absent), engine.scans(pair.after, absent)
-    still = engine.scans(pair.after, there)
-
-    assert [path for path, scan in zip(leaves, without, strict=True) if not scan.read] == []
-    unused = {path for path, was, now in zip(leaves, without, with_ours, strict=True) if was.read == now.read}
-    assert unused == {path for path in leaves if re.search(UNUSED[engine.name], describe(pair, path))}
-    hidden = {path for path, scan in zip(leaves, still, strict=True) if not scan.read and path[0] not in LOSES.get(engine.name, ())}
-    assert hidden == set()
-
-
-def absent_inside(pair: Pair, path: tuple[str, ...]) -> str:
-    """Return the middle one of the absent values, which is between the least and the greatest value of some row group."""
-    absent = set(pair.absent[path])
-    absent_texts = [text for text in pair.candidates[path] if text in absent]
-    return absent_texts[len(absent_texts) // 2]
-
-
-def describe(pair: Pair, path: tuple[str, ...]) -> str:
-    """Name and stored type of a leaf, such as `dec9 INT32 DECIMAL(9,2)`."""
-    with ParquetFile.open(pair.before) as file:
-        return next(f"{path[0]} {column.type_name}" for column in file.footer.columns if column.short_path == path)

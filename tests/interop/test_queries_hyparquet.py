@@ -92,27 +92,6 @@ def test_the_same_rows(query: Query, pairs: PairMaker, writer: str) -> None:
     assert [question for question, there, answer in zip(questions, present, before, strict=True) if there and not answer["rows"]] == []
 
 
-@each("writer", WRITERS[:3], heavy=WRITERS[3:])
-def test_it_prunes_by_each_type_it_can(query: Query, pairs: PairMaker, writer: str) -> None:
-    """For an absent value it fetches the filters and no page of the column; with filters disabled, it fetches pages."""
-    pair = pairs(writer, "hyparquet")
-    questions = []
-    for column in columns_of(pair):
-        absent = set(pair.absent[column,])
-        inside = [text for text in pair.candidates[column,] if text in absent]
-        questions.append({"column": column, "values": [value(column, inside[len(inside) // 2])], "many": False})
-
-    answers, unfiltered_answers = query(pair.after, questions), query(pair.after, questions, bloom=False)
-
-    unpruned = [
-        question["column"]
-        for question, with_filters, without in zip(questions, answers, unfiltered_answers, strict=True)
-        if with_filters["bytes"] >= without["bytes"]
-    ]
-    assert unpruned == []
-    assert all(answer["rows"] == [] for answer in answers)
-
-
 def test_bytes_that_are_no_text_are_lost_when_queried_as_text(query: Query, tmp_path: Path) -> None:
     """hyparquet 1.31 decodes unannotated bytes to text by default (`utf8`), compares the text, and hashes that text's bytes: where
     decoding loses something, a query for the text that it shows finds no row.

@@ -17,12 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.transforms import IdentityTransform
 
-from sbbf_tool.extensions.tables.iceberg import commit_plan
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.iceberg_tables import (
     convert,
     delete_by_position,
-    delete_by_value,
     ids_of,
     make_copies,
     open_static,
@@ -83,23 +81,6 @@ def pa_type():
     from pyiceberg.types import LongType
 
     return LongType()
-
-
-@pytest.mark.parametrize("keeps_number", [True, False])
-def test_equality_deletes(catalog, table, tmp_path, monkeypatch, keeps_number):
-    """The control, without the data sequence number of the old file, brings rows back."""
-    delete_by_value(source_of(catalog), tmp_path / "warehouse/n/t", 1, "id", list(range(50)))
-    assert len(read_clickhouse(catalog)) == 150
-    if not keeps_number:
-        build_entry = commit_plan.build_entry
-
-        def forget_number(entry, status, *arguments, **options):
-            record = build_entry(entry, status, *arguments, **options)
-            return record if "path" not in options else {**record, "sequence_number": None}
-
-        monkeypatch.setattr(commit_plan, "build_entry", forget_number)
-    assert convert(open_table(catalog)).num_files == 2
-    assert len(read_clickhouse(catalog)) == (150 if keeps_number else 200)
 
 
 def test_position_deletes(catalog, table, tmp_path):
