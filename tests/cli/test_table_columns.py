@@ -56,6 +56,7 @@ def test_a_file_without_the_column_answers_absent(table, capsys):
         (ColumnNames(unmapped=frozenset({("id",), ("ID",)})), "cannot say", "in other upper and lower case"),
         (ColumnNames(unmapped=frozenset({("email",)}), defaults=frozenset({("email",)})), "cannot say", "gives the column a value"),
         (ColumnNames({1: ("email",)}), "cannot say", "no field ids"),
+        (ColumnNames(unmapped=frozenset({("id",)})), "cannot say", "a column of this name"),
         (ColumnNames({1: ("email",)}, {("mail",): ("email",)}), "absent", "all its rows are null"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 import uuid
@@ -59,7 +60,7 @@ UUIDS = column(FIXED, Logical("UUID"), 16)
 NUMBERS = [-7, -1, 0, 1, 2, 42, 255, 256, 65_535, 100_000, 8_000_000, -123_456, 77, 78, 79, 80]
 SMALL = [-128, -7, 0, 1, 42, 99, 100, 127]
 HALVES = [0.5, -1.25, 3.0, 8.0, 100.0]
-REALS = {0.5: b"0.5", 1e21: b"1e+21", 1e-7: b"1e-7", 123456.0: b"123456", -8.0: b"-8", 2.5e300: b"2.5e+300"}
+REALS = {0.5: b"0.5", 1e21: b"1e+21", 1e-7: b"1e-7", 123456.0: b"123456", -8.0: b"-8", 0.0: b"0", -math.inf: b"-Infinity"}
 NO_TEXT = {b"\xff\xfe": "\ufffd\ufffd", b"a\x80b": "a\ufffdb", b"\xc3\x28": "\ufffd("}
 TENTHS = [0.1, 0.2, 0.3, 3.7]
 WORDS = [b"one", b"three", b"seven"]

@@ -70,6 +70,7 @@ def test_where_selects_partitions(tmp_path: Path):
             {"paths": "a", "columns": "id", "max_bytes": "much"},
             "max_bytes must be an integer, a size such as 1MiB, or a table of them by column, not 'much'",
         ),
+        ({"paths": "a", "columns": "id", "max_bytes": {"id": "much"}}, "max_bytes must be an integer, a size such as 1MiB"),
         ({"paths": "a", "columns": "id", "share_of_data": 0}, "share_of_data must be above 0 and at most 1"),
         ({"paths": "a", "columns": "id", "share_of_data": float("inf")}, "share_of_data must be above 0 and at most 1"),
         ({"paths": "a", "columns": "id", "where": "day ="}, "predicate"),
@@ -127,10 +128,19 @@ def test_limits_of_the_size(tmp_path: Path):
             assert [spec.size_for(file, (0, column)).max_bytes for column in (0, 1)] == expected, limits
 
 
+def test_what_is_no_spec() -> None:
+    for arguments, message in (
+        ({"columns": ()}, "no column was given"),
+        ({"columns": "a", "judge": "it"}, "judge must be one of .*, not 'it'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            FilterSpec(**arguments)
+
+
 def test_reading(tmp_path: Path):
     path = tmp_path / "pyproject.toml"
-    path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax_bytes = '1MiB'\n")
-    assert read_specs(path) == (FilterSpec(("x", "y"), paths=("a",), max_bytes=1 << 20, folder=str(tmp_path)),)
+    path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax_bytes = {x = '1MiB', y = 64}\n")
+    assert read_specs(path) == (FilterSpec(("x", "y"), paths=("a",), max_bytes={"x": 1 << 20, "y": 64}, folder=str(tmp_path)),)
     path.write_text("[tool.ruff]\n")
     with pytest.raises(UsageError, match=r"the file has no table \[\[tool.sbbf.filters\]\]"):
         read_specs(path)

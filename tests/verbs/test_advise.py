@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -36,6 +37,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_verdicts(path, column, verdict, because):
     _, columns = advice(path)
     assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[column].reason
+
+
+@each("geo, verdict", [('{"columns": {"shape": {}}}', "no gain"), ('{"columns": ["shape"]}', "add"), ("{", "add"), ("[]", "add")])
+def test_columns_that_the_key_of_geoparquet_names(tmp_path, geo, verdict):
+    shapes = pa.table({"shape": [f"{number * 2654435761 % 2**32:x}" for number in range(GROUP)]})
+    path = write(tmp_path / "shapes.parquet", shapes.replace_schema_metadata({"geo": geo}), row_group_size=GROUP // 4, store_schema=True)
+    assert advice(path)[1]["shape"].verdict == verdict
 
 
 def test_the_numbers_in_the_advice_are_those_of_the_data(path):

@@ -36,6 +36,7 @@ COLUMNS = {
     "ts": pa.array([START, START + datetime.timedelta(days=1)], pa.timestamp("us", "UTC")),
     "local": pa.array([datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)], pa.timestamp("us")),
     "flag": pa.array([False, True]),
+    "real": pa.array([0.5, None]),
     "raw": pa.array([b"a", b"\x00\xff"]),
     "text": pa.array(["9", "10"]),
 }
@@ -74,6 +75,7 @@ def test_predicates_of_a_delta_table(tmp_path, capsys, column, predicate, count)
 @each("column, value, count", [
         ("i", "10", 1), ("i", "1e1", 1), ("i", "11", 0), ("i", "ten", None), ("d", "9.5", 1), ("day", "2026-01-02", 1), ("day", "2", None),
         ("ts", "2026-01-01T01:00:00+01:00", 2), ("ts", "2026-01-01 00:00:00", 1), ("local", "2026-01-01 00:00", 1), ("flag", "TRUE", 1),
+        ("real", "0.50", 1), ("real", "0.1", 0),
         ("flag", "1", None), ("raw", "b", 2), ("text", "10", 1), ("text", "10.0", 0), ("text", "null", 2),
     ])  # fmt: skip
 def test_values_of_a_partition_column(tmp_path, capsys, column, value, count):
