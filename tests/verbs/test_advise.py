@@ -39,7 +39,7 @@ def test_verdicts(path, column, verdict, because):
     assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[column].reason
 
 
-@each("geo, verdict", [('{"columns": {"shape": {}}}', "no gain"), ('{"columns": ["shape"]}', "add"), ("{", "add"), ("[]", "add")])
+@each("geo, verdict", [('{"columns": {"shape": {}}}', "left out"), ('{"columns": ["shape"]}', "add"), ("{", "add"), ("[]", "add")])
 def test_columns_that_the_key_of_geoparquet_names(tmp_path, geo, verdict):
     shapes = pa.table({"shape": [f"{number * 2654435761 % 2**32:x}" for number in range(GROUP)]})
     path = write(tmp_path / "shapes.parquet", shapes.replace_schema_metadata({"geo": geo}), row_group_size=GROUP // 4, store_schema=True)
