@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import SbbfError, UnreadableError, add_filters, explain, inspect, probe
+from sbbf_tool import SbbfError, UnreadableError, add_filters, check, explain, inspect, probe
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
@@ -95,6 +95,17 @@ def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, 
 def test_an_invalid_header_makes_a_broken_filter(filtered, raw):
     overwrite_filter(filtered, raw)
     assert_unreadable(filtered, "")
+
+
+@each("values", [10, 0])
+def test_pages_of_unknown_length_leave_unreferenced_bytes_unknown(filtered, values):
+    def change(metadata: FileMetaData) -> None:
+        meta = metadata.row_groups[0].columns[0].meta_data
+        meta.total_compressed_size, meta.num_values = 0, values
+
+    edit_footer(filtered, change)
+    (rule,) = [rule for rule in check(filtered).rules if rule.rule == "unreferenced-bytes"]
+    assert (rule.outcome == "not run") == bool(values)
 
 
 def test_commands_answer_for_the_other_row_groups_and_end_with_3(filtered, tmp_path, capsys):

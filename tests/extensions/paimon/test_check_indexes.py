@@ -127,6 +127,14 @@ def test_a_sound_table_has_no_findings(new_table: NewTable) -> None:
 
 CAUSES: list[tuple[str, dict[str, bytes], str]] = [
     ("Parquet's hash", {"id": filter_of(hash_bytes(n.to_bytes(8, "little") for n in NUMBERS))}, "bytes with XXH64, as in Parquet, 8 bytes"),
+    *(
+        (f"{width} bytes, {order}", {"id": filter_of(hash_bytes(n.to_bytes(width, order) for n in NUMBERS))}, words)
+        for width, order, words in (
+            (4, "little", "as in Parquet, 4 bytes"),
+            (8, "big", "8 bytes each, highest"),
+            (4, "big", "4 bytes each, highest"),
+        )
+    ),
     ("text", {"id": filter_of(TEXTS)}, "the values were hashed as their decimal text"),
     ("length", {"s": filter_of(hash_bytes(b"\x0a\0\0\0" + f"value {n}".encode() for n in NUMBERS))}, "hashed as bytes after their length"),
     ("halves", {"s": filter_of((NAMES << np.uint64(32)) | (NAMES >> np.uint64(32)))}, "the two halves of each hash are swapped"),

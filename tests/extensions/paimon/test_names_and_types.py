@@ -15,8 +15,10 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.binary_row import Timestamp, Value, build_row, parse_row
 from sbbf_tool.extensions.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
+from sbbf_tool.extensions.paimon.manifest_stats import partition_stats
 from sbbf_tool.extensions.paimon.modified_utf8 import build_utf, parse_utf
 from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape, format_java_float
+from sbbf_tool.extensions.paimon.table_schema import TableSchema
 from support.tables import each
 
 text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -215,3 +217,19 @@ def test_rows_of_noise(data: bytes, text: str) -> None:
     except UnreadableError:
         return
     assert repr(parse_row(build_row(row, types), types)) == repr(row)  # by its text, as NaN equals nothing
+
+
+@each(
+    "kind, values, least, greatest",
+    [
+        ("DOUBLE", [1.5, float("nan"), 0.0, -0.0, None], -0.0, float("nan")),
+        ("DOUBLE", [0.0, -1.0, float("inf")], -1.0, float("inf")),
+        ("STRING", ["b", "\U0001f600", "\uffff", None], "b", "\U0001f600"),
+        ("INT", [None], None, None),
+    ],
+)
+def test_partitions_of_a_manifest_have_the_order_of_java(kind: str, values: list[Value], least: Value, greatest: Value) -> None:
+    schema = TableSchema(0, parse_fields([{"id": 0, "name": "p", "type": kind}]), ("p",), (), {})
+    stats = partition_stats([build_row([value], schema.partition_types) for value in values], schema)
+    rows = [build_row([bound], schema.partition_types) for bound in (least, greatest)]
+    assert [stats["_MIN_VALUES"], stats["_MAX_VALUES"], stats["_NULL_COUNTS"]] == [*rows, [values.count(None)]]

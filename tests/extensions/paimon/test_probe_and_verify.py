@@ -231,6 +231,7 @@ def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalF
     )
     report = verify_pair(files, str(index), data_file)
     problems = {column.column: column.problem for column in report.files[0].columns}
+    assert {(column.rows, column.nulls, column.false_negatives) for column in report.files[0].columns if column.problem} == {(0, 0, 0)}
     assert problems["id"] is None
     assert problems["nope"] == "there is no column 'nope'; the columns of the file are id, s, broken"
     assert problems["s"] == "column s: the column is stored as string, which contradicts its type INT"

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 from pyiceberg.transforms import IdentityTransform
 
-from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
+from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
@@ -176,6 +176,25 @@ def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, ta
     with pytest.raises(UncertainWriteError, match=r"unknown whether the commit succeeded \(gateway timeout\)"):
         iceberg.commit(copies, ADD)
     assert len(list(Path(table.location()[7:], "metadata").glob("*-manifest?.avro"))) == 4
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, table, monkeypatch, unknown):
+    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    source = source_of(catalog)
+    iceberg = IcebergTable(source)
+    copies = make_copies(iceberg)
+
+    def be_gone():
+        raise UnreadableError("gone")
+
+    def fail(*arguments):
+        monkeypatch.setattr(source, "load", be_gone)
+        raise CommitStateUnknownError("no answer") if unknown else CommitConflictError
+
+    monkeypatch.setattr(source, "commit", fail)
+    with pytest.raises(UncertainWriteError if unknown else UnreadableError, match="no answer" if unknown else "gone"):
+        iceberg.commit(copies, ADD)
 
 
 @pytest.mark.parametrize("bounds", [True, False])
