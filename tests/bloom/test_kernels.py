@@ -6,6 +6,7 @@ import random
 import sys
 from array import array
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,12 @@ def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
         bitset = build(kernel, num_blocks, MANY)
         assert bitset == many_in(num_blocks)
         assert kernel.count_missing(bitset, num_blocks, array("Q", MANY)) == 0
+
+
+def test_sums_beyond_64_bits_come_in_two_parts(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kernel.NAME == "compiled":
+        monkeypatch.setattr(kernel, "_kernel", SimpleNamespace(measure=lambda *_: (7, 3, 5)))
+        assert kernel.measure(b"", 0) == (7, 3 * 2**64 + 5)
 
 
 @pytest.mark.heavy
