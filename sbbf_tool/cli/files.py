@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
+from copy import copy
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.rows import ListedFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.progress import RunProgress
-    from sbbf_tool.running.runner import Runner
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.state import State
     from sbbf_tool.running.table import Table, TableChange
-    from sbbf_tool.running.work import Work
+    from sbbf_tool.running.work import Runner, Work
     from sbbf_tool.spark.runner import Spark
 
 Report = TypeVar("Report")
@@ -102,18 +102,10 @@ class Files:
 
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
-        files = Files(
-            names,
-            self.names_from,
-            self.where,
-            self.keys,
-            self.jobs,
-            self.spark,
-            each_file=self.each_file,
-            as_files=self.as_files,
-            catalog_table=self.catalog_table,
-        )
-        files.state = self.state
+        files = copy(self)
+        files.arguments, files.table_change, files.rest, files._selection = names, None, [], None
+        for known in ("_paths_of_catalog_table", "_piped_names", "table", "file"):
+            files.__dict__.pop(known, None)
         return files
 
     def of_selection(self, selection: Selection) -> Files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +22,7 @@ from sbbf_tool.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.inspect import FilterReport, InspectReport
+    from sbbf_tool.verbs.inspect import ColumnTotal, FilterReport, InspectReport
 
 _COLUMNS = (
     Heading("column", NAME),
@@ -99,16 +99,47 @@ def command(
     )
 
 
+@dataclass(slots=True)
+class _LakeColumn:
+    """Totals of a column over all files of a lake: memory grows only with the number of columns."""
+
+    column: str
+    files: int = 0
+    """Number of files in which the column has a filter."""
+    row_groups_with_filter: int = 0
+    row_groups: int = 0
+    """Set for the summary document: the number of row groups of the lake, including files without the column."""
+    filter_bytes: int = 0
+    chunk_bytes: int = 0
+    """Bytes of the column in files in which it has a filter."""
+    fpp_sum: float = 0.0
+    measurable_filters: int = 0
+
+    @property
+    def mean_fpp(self) -> float | None:
+        """Mean FPP over the row groups whose filters could be measured; None if there are none."""
+        return self.fpp_sum / self.measurable_filters if self.measurable_filters else None
+
+    def add(self, total: ColumnTotal) -> None:
+        self.files += 1
+        self.row_groups_with_filter += total.row_groups_with_filter
+        self.filter_bytes += total.filter_bytes
+        self.chunk_bytes += total.chunk_bytes
+        if total.mean_fpp is not None:
+            self.fpp_sum += total.mean_fpp * total.row_groups_with_filter
+            self.measurable_filters += total.row_groups_with_filter
+
+
 class _InspectView(View["InspectReport"]):
     schema = "inspect"
+    sums = ("rows", "row_groups", "bytes")
 
     def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool, each_file: bool) -> None:
-        from sbbf_tool.running.totals import InspectTotals
-
         super().__init__()
         self._by_row_group = by_row_group
         self._none = "none of these columns has a Bloom filter" if is_selection else "no column has a Bloom filter"
-        self._totals = InspectTotals()
+        self._lake: dict[str, _LakeColumn] = {}
+        """The columns that have a filter in any file, in the order in which they were first found."""
         self._bitsets = bitsets
         self._each_file = each_file
         self._first_files: dict[str, str] = {}
@@ -117,7 +148,10 @@ class _InspectView(View["InspectReport"]):
         """The number of files with each warning."""
 
     def add(self, report: InspectReport, row: Row[object]) -> int:
-        self._totals.add(report)
+        self.total.update(rows=report.rows, row_groups=report.row_groups, bytes=report.file_bytes)
+        for total in report.columns:
+            if total.row_groups_with_filter:
+                self._lake.setdefault(total.column, _LakeColumn(total.column)).add(total)
         for warning in dict.fromkeys(warning for chunk in report.filters for warning in chunk.warnings):
             if warning in self._first_files or len(self._first_files) < _MOST_WARNINGS:
                 self._first_files.setdefault(warning, report.file)
@@ -150,24 +184,22 @@ class _InspectView(View["InspectReport"]):
             page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {format_count(report.row_groups, 'row group')}, {content}")
 
     def show_end(self, page: Page, files: str) -> None:
-        columns = self._totals.columns()
         page.table(
             _LAKE,
             [
                 (
-                    *(total.column, total.files, f"{total.row_groups_with_filter:,} of {total.row_groups:,}", total.filter_bytes),
+                    *(total.column, total.files, f"{total.row_groups_with_filter:,} of {self.total['row_groups']:,}", total.filter_bytes),
                     *(total.filter_bytes / total.chunk_bytes if total.chunk_bytes else None, total.mean_fpp),
                 )
-                for total in columns
+                for total in self._lake.values()
             ],
         )
-        if not columns:
+        if not self._lake:
             page.say(self._none)
         if not self._by_row_group:
             page.say_all(self._list_warnings())
-        totals = self._totals
-        rows = f"{format_count(totals.rows, 'row')} in {format_count(totals.row_groups, 'row group')}"
-        page.say(f"{files}; {rows}, {page.bytes(totals.bytes)}")
+        rows = f"{format_count(self.total['rows'], 'row')} in {format_count(self.total['row_groups'], 'row group')}"
+        page.say(f"{files}; {rows}, {page.bytes(self.total['bytes'])}")
 
     def _list_warnings(self) -> Iterator[str]:
         for warning, first in self._first_files.items():
@@ -176,9 +208,8 @@ class _InspectView(View["InspectReport"]):
             yield f"warning: {first}{more}: {warning}"
 
     def totals(self) -> dict[str, Any]:
-        totals = self._totals
-        columns = [asdict(column) | {"mean_fpp": column.mean_fpp} for column in totals.columns()]
-        return {"rows": totals.rows, "row_groups": totals.row_groups, "bytes": totals.bytes, "columns": columns}
+        columns = [asdict(column) | {"row_groups": self.total["row_groups"], "mean_fpp": column.mean_fpp} for column in self._lake.values()]
+        return {**self.total, "columns": columns}
 
 
 def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iterator[tuple[object, ...]]:

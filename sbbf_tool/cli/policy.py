@@ -21,9 +21,8 @@ from sbbf_tool.errors import ErrorPlace, UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rules import RulesReport
-    from sbbf_tool.rules.check_policy import Policy
+    from sbbf_tool.rules.check_policy import PathEntry, PathPolicies, Policy
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.running.path_policies import PathEntry, PathPolicies
     from sbbf_tool.running.table import Table
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
@@ -61,7 +60,7 @@ def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table
 
     The properties of a table can declare filters.
     """
-    from sbbf_tool.running.path_policies import PathPolicies, make_policy
+    from sbbf_tool.rules.check_policy import PathPolicies, make_policy
 
     config = used_config(ctx)
     overrides = {name: value for name, value in options.items() if value not in (None, ())}
@@ -94,7 +93,7 @@ def _filters_of(table: Table) -> tuple[FilterSpec, ...]:
 
 def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     """Yield the tables `paths` of a configuration file. Raises UsageError."""
-    from sbbf_tool.running.path_policies import PathEntry
+    from sbbf_tool.rules.check_policy import PathEntry
 
     tables = config.table.get("paths", [])
     place = f"[{config.place.removesuffix(']')}.paths]]"

@@ -20,35 +20,9 @@ from sbbf_tool.storage.places import is_url
 
 
 @dataclass(frozen=True)
-class DeclaredPaths:
-    """The condition that a file is declared, and that `where` accepts it."""
+class _Paths:
+    """The condition that `where` accepts a file, which other conditions add to."""
 
-    declarations: tuple[FilterSpec, ...]
-    where: PathPredicate | None
-
-    @property
-    def is_choice(self) -> bool:
-        return self.where is not None
-
-    def accepts(self, path: str) -> bool:
-        try:
-            is_declared = any(declaration.matches(path) for declaration in self.declarations)
-        except UsageError:
-            # A path without a partition column that a declaration selects by: the work on the file reports it.
-            is_declared = True
-        return is_declared and (self.where is None or self.where.accepts(path))
-
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
-        # Each file of the table compares itself with the partitions of the declarations.
-        return self.where is None or self.where.accepts_values(values, unknown, types or {})
-
-
-@dataclass(frozen=True)
-class LivePaths:
-    """The condition that a file below one of these tables is in the newest version, and that `where` accepts it."""
-
-    live: Mapping[str, AbstractSet[str]]
-    """Absolute paths of the live files, by the table's folder, which ends with a slash."""
     where: PathPredicate | None
 
     @property
@@ -56,12 +30,39 @@ class LivePaths:
         return self.where is not None and self.where.is_choice
 
     def accepts(self, path: str) -> bool:
-        absolute = path if is_url(path) else os.path.abspath(path)
-        is_old = any(absolute.startswith(folder) and absolute not in paths for folder, paths in self.live.items())
-        return not is_old and (self.where is None or self.where.accepts(path))
+        return self.where is None or self.where.accepts(path)
 
     def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
+        # Each file of a table compares itself with the partitions of the declarations.
         return self.where is None or self.where.accepts_values(values, unknown, types or {})
+
+
+@dataclass(frozen=True)
+class DeclaredPaths(_Paths):
+    """The condition that a file is declared, and that `where` accepts it."""
+
+    declarations: tuple[FilterSpec, ...]
+
+    def accepts(self, path: str) -> bool:
+        try:
+            is_declared = any(declaration.matches(path) for declaration in self.declarations)
+        except UsageError:
+            # A path without a partition column that a declaration selects by: the work on the file reports it.
+            is_declared = True
+        return is_declared and super().accepts(path)
+
+
+@dataclass(frozen=True)
+class LivePaths(_Paths):
+    """The condition that a file below one of these tables is in the newest version, and that `where` accepts it."""
+
+    live: Mapping[str, AbstractSet[str]]
+    """Absolute paths of the live files, by the table's folder, which ends with a slash."""
+
+    def accepts(self, path: str) -> bool:
+        absolute = path if is_url(path) else os.path.abspath(path)
+        is_old = any(absolute.startswith(folder) and absolute not in paths for folder, paths in self.live.items())
+        return not is_old and super().accepts(path)
 
 
 def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]) -> Selection:
@@ -73,7 +74,7 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
         return selection
     tables = _tables_below(selection.names, declarations)
     live = {f"{table.location}/": {file.path for file in table.live_files()} for table in tables}
-    return Selection(selection.names, LivePaths(live, selection.where), selection.file) if live else selection
+    return Selection(selection.names, LivePaths(selection.where, live), selection.file) if live else selection
 
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
@@ -118,15 +119,15 @@ def select_declared_files(
             continue
         of_table = declare_for_table(filters, name)
         if of_table:
-            tables.append(DeclaredFiles(Selection(name, DeclaredPaths(of_table, where), table=table), of_table))
+            tables.append(DeclaredFiles(Selection(name, DeclaredPaths(where, of_table), table=table), of_table))
     # A table below a PATH is changed by its own commit.
     inner = [] if is_complete or as_files else _tables_below(paths, filters)
     for table in inner:
         of_table = declare_for_table(filters, table.name)
-        tables.append(DeclaredFiles(Selection(table.name, DeclaredPaths(of_table, where), table=table), of_table))
-    of_files: PathPredicate = DeclaredPaths(filters, where)
+        tables.append(DeclaredFiles(Selection(table.name, DeclaredPaths(where, of_table), table=table), of_table))
+    of_files: PathPredicate = DeclaredPaths(where, filters)
     if inner:
-        of_files = LivePaths({f"{table.location}/": frozenset() for table in inner}, of_files)
+        of_files = LivePaths(of_files, {f"{table.location}/": frozenset() for table in inner})
     selections = [DeclaredFiles(Selection(_outermost(paths) if is_complete else paths, of_files), filters)] if paths else []
     if not selections and not tables:
         raise no_declared_file() if is_complete else no_declared_file("no filters are declared for these names")
@@ -160,15 +161,13 @@ def _declared_names(declarations: Iterable[FilterSpec]) -> list[str]:
 
 
 def _name_of(declaration: FilterSpec, path: str) -> str:
-    """Return the name by which everything that a declared path matches is found."""
-    is_name = is_table_name(path) or (is_url(path) and not has_wildcard(path))
-    return path if is_name else _shorten(literal_base(path, declaration.folder))
-
-
-def _shorten(path: str) -> str:
-    """Return a path below the working folder as a relative one, which still names no table in a catalog."""
-    relative = path if is_url(path) else os.path.relpath(path)
-    return path if relative.startswith("..") or is_table_name(relative) else relative
+    """Return the name by which everything that a declared path matches is found, relative to the working folder if it is below."""
+    if is_table_name(path) or (is_url(path) and not has_wildcard(path)):
+        return path
+    base = literal_base(path, declaration.folder)
+    relative = base if is_url(base) else os.path.relpath(base)
+    # A relative path still names no table in a catalog.
+    return base if relative.startswith("..") or is_table_name(relative) else relative
 
 
 def _outermost(names: Iterable[str]) -> list[str]:

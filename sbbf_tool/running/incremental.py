@@ -34,9 +34,8 @@ from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.parquet.column_names import ColumnNames
-    from sbbf_tool.running.runner import Runner
     from sbbf_tool.running.selection import Selection
-    from sbbf_tool.running.work import Work
+    from sbbf_tool.running.work import Runner, Work
 
 Report = TypeVar("Report")
 

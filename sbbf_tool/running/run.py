@@ -32,7 +32,7 @@ from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import Change, TableChange, find_table, is_table
-from sbbf_tool.running.work import Work
+from sbbf_tool.running.work import Runner, Work
 from sbbf_tool.storage.places import find_single_file
 from sbbf_tool.verbs.verb import Given, Verb
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.change import ChangeReport
-    from sbbf_tool.running.runner import Runner
     from sbbf_tool.running.state import State
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
     from sbbf_tool.verbs.advise import AdviceReport
@@ -118,18 +117,73 @@ def run(
     UnreadableError (a name that means no file) and RefusedError (a table that cannot
     be changed) for the run as a whole.
     """
-    rows = Rows(verb, paths, edit, where, keys, max_page_bytes, strict, jobs, on, state)
-    if not verb.changes:
-        if errors != "raise":
-            raise UsageError("errors is for verbs that change files: a row has the error of its file")
-        return rows.combine() if verb.combines else iter(rows)
-    if errors == "return":
-        return rows
-    if errors != "raise":
+    if not isinstance(verb, Verb):
+        raise UsageError(f"run takes a verb, such as Verify(), not {verb!r}")
+    if (edit is None) == verb.changes:
+        raise UsageError(f"{verb.name} changes files: give edit" if verb.changes else f"{verb.name} changes no file: leave out edit")
+    if errors != "raise" and not verb.changes:
+        raise UsageError("errors is for verbs that change files: a row has the error of its file")
+    if errors not in ("raise", "return"):
         raise UsageError(f"errors must be 'raise' or 'return', not {errors!r}")
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
+    if state is not None and not verb.has_state:
+        raise UsageError(f"a state holds no outcomes of {verb.name}")
+    items = as_iterable(paths)
+    selection = _select(items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items)), where)
+    table, change = selection.table, None
+    if table is not None:
+        verb = verb.of_table(table.name)
+    elif specs := verb.table_specs():
+        selection = leave_out_old_files(selection, specs)
+    if edit is not None:
+        limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
+        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
+        change = _begin_change(verb, selection, edit)
+    work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
+    runner: Runner = LocalRunner(jobs) if on is None else on
+    rows = Rows(work, selection, runner, None if state is None else _open_state(state, work), change)
+    if verb.combines:
+        return work.combine(rows, selection, jobs)
+    if errors == "return" or not verb.changes:
+        return rows if verb.changes else iter(rows)
     with rows:
         pass
     return rows.summary
+
+
+def _select(names: Iterable[Any], where: str | None) -> Selection:
+    table = None
+    if isinstance(names, tuple):
+        if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
+            raise UsageError("a table is the only path of a run", file=name)
+        table = find_table(names[0]) if len(names) == 1 else None
+    return Selection(names, None if where is None else parse_predicate(where), table=table)
+
+
+def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableChange | None:
+    """Return the change of the table; None for files, which `edit` must be able to change."""
+    table, names, columns = selection.table, selection.names, verb.changed_columns()
+    if table is not None:
+        return table.begin(
+            Change(f"{verb.operation} BLOOM FILTERS", columns),
+            selection.where,
+            files_per_commit=edit.files_per_commit,
+            conditional_put=edit.conditional_put,
+            dry_run=edit.dry_run,
+            keys=edit.keys,
+            may_lack_columns=not columns,
+        )
+    ensure_one_way(edit.output, edit.in_place, edit.dry_run)
+    if edit.output is not None and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0])):
+        raise UsageError("an output is for one file", hint="change many in place")
+    return None
+
+
+def _open_state(path: str | os.PathLike[str], work: Work[Any]) -> State:
+    from sbbf_tool.running.state import State
+
+    return State(path, writes=not work.is_dry_run)
 
 
 class Rows(Generic[Report]):
@@ -139,68 +193,13 @@ class Rows(Generic[Report]):
     """
 
     def __init__(
-        self,
-        verb: Verb[Report],
-        paths: Paths,
-        edit: Edit | None,
-        where: str | None,
-        keys: KeysLike,
-        max_page_bytes: MaxPageBytes,
-        strict: bool,
-        jobs: int | None,
-        on: Runner | None,
-        state: str | os.PathLike[str] | None,
+        self, work: Work[Report], selection: Selection, runner: Runner, state: State | None = None, change: TableChange | None = None
     ) -> None:
-        if not isinstance(verb, Verb):
-            raise UsageError(f"run takes a verb, such as Verify(), not {verb!r}")
-        if (edit is None) == verb.changes:
-            raise UsageError(f"{verb.name} changes files: give edit" if verb.changes else f"{verb.name} changes no file: leave out edit")
-        if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
-            raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
-        items = as_iterable(paths)
-        names = items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items))
-        table = None
-        if isinstance(names, tuple):
-            if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
-                raise UsageError("a table is the only path of a run", file=name)
-            table = find_table(names[0]) if len(names) == 1 else None
-        self._selection = Selection(names, None if where is None else parse_predicate(where), table=table)
-        self._change: TableChange | None = None
-        if table is not None:
-            verb = verb.of_table(table.name)
-        elif specs := verb.table_specs():
-            self._selection = leave_out_old_files(self._selection, specs)
-        if edit is not None:
-            limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
-            edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
-            if table is None:
-                ensure_one_way(edit.output, edit.in_place, edit.dry_run)
-                if edit.output is not None and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0])):
-                    raise UsageError("an output is for one file", hint="change many in place")
-        self._work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
-        self._columns = NamedColumns(verb.needs().columns or verb.changed_columns())
-        self._jobs = jobs
-        self._runner = LocalRunner(jobs) if on is None else on
-        self._state: State | None = None
-        if state is not None:
-            if not verb.has_state:
-                raise UsageError(f"a state holds no outcomes of {verb.name}")
-            from sbbf_tool.running.state import State
-
-            self._state = State(state, writes=not self._work.is_dry_run)
-        if table is not None and edit is not None:
-            self._change = table.begin(
-                Change(f"{verb.operation} BLOOM FILTERS", verb.changed_columns()),
-                self._selection.where,
-                files_per_commit=edit.files_per_commit,
-                conditional_put=edit.conditional_put,
-                dry_run=edit.dry_run,
-                keys=edit.keys,
-                may_lack_columns=not verb.changed_columns(),
-            )
+        self._change = change
+        self._columns = NamedColumns(work.needs.columns or work.verb.changed_columns())
         self._counts = Counter[str]()
         self._errors: list[str] = []
-        self._rows = self._run()
+        self._rows = self._run(work, selection, runner, state)
 
     @property
     def summary(self) -> Summary:
@@ -208,10 +207,6 @@ class Rows(Generic[Report]):
         change = self._change
         done = ((), ()) if change is None else (tuple(change.commits), tuple(change.vanished))
         return Summary(dict(self._counts), tuple(self._errors), *done)
-
-    def combine(self) -> Any:
-        """Return the answer of the verb about all files."""
-        return self._work.combine(self._rows, self._selection, self._jobs)
 
     def __iter__(self) -> Iterator[Row[Report]]:
         return self._rows
@@ -228,14 +223,14 @@ class Rows(Generic[Report]):
                 for _ in self._rows:
                     pass
 
-    def _run(self) -> Generator[Row[Report], None, None]:
-        with self._runner as runner:
+    def _run(self, work: Work[Report], selection: Selection, runner: Runner, state: State | None) -> Generator[Row[Report], None, None]:
+        with runner:
             carry = runner.run
-            if self._state is not None:
+            if state is not None:
                 from sbbf_tool.running.incremental import IncrementalRunner
 
-                carry = IncrementalRunner(runner, self._state).run
-            for row in carry(self._selection, self._work) if self._change is None else self._change.rows(carry, self._work):
+                carry = IncrementalRunner(runner, state).run
+            for row in carry(selection, work) if self._change is None else self._change.rows(carry, work):
                 self._counts[row.status] += 1
                 self._columns.add(row)
                 if row.status in (REFUSED, FAILED) and len(self._errors) < _MOST_ERRORS:

@@ -172,10 +172,6 @@ class Selection:
                 )
         return TableFiles(usual, special)
 
-    def name_list(self) -> tuple[str, ...]:
-        """Return all names, for a report that lists them."""
-        return tuple(os.fsdecode(name) for name in self.names)
-
 
 def _has_column(columns: Sequence[Column], name: str) -> bool:
     from sbbf_tool.parquet.columns import find_column

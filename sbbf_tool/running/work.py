@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import (
@@ -24,7 +24,7 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, Row
+from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, ListedFile, Row
 from sbbf_tool.verbs.verb import AllFiles, Given
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import Verb
 
 Report = TypeVar("Report", covariant=True)
+R = TypeVar("R")
 
 _PATIENCE_SECONDS = 60.0
 INTERNAL_ERROR = 70
@@ -104,7 +105,7 @@ class Work(Generic[Report]):
     def combine(self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
         work = self if selection.table is None else self.of_table(selection.table_files())
-        files = AllFiles(selection.name_list(), self.given, jobs, work.file, is_table=selection.table is not None)
+        files = AllFiles(tuple(selection.names), self.given, jobs, work.file, is_table=selection.table is not None)
         return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
@@ -136,6 +137,25 @@ class Work(Generic[Report]):
             return Row(name, status, reason, exit_code, time.monotonic() - started, report)
         fields: dict[str, Any] = failure(file, error)
         return Row(path=name, seconds=time.monotonic() - started, report=report, error=error, **fields)
+
+
+class Runner(Protocol):
+    """Runner over files. Use as a context manager. A failure in a file becomes its row; names that match no file raise SbbfError."""
+
+    def __enter__(self) -> Runner: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    most_files: int | None
+    """Number of listed files above which a caller should divide a run, to limit memory; None for no limit."""
+
+    rest: list[Any]
+    """If a run ended early, the row that was yielded last, and those of files that were done, but not yielded."""
+
+    def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
+        """List the files of a run where it works; see `Selection.files`."""
+
+    def run(self, selection: Selection, work: Work[R]) -> Iterator[Row[R]]:
+        """Yield the row of each file; the local runner yields them in the order of the files."""
 
 
 def interrupt_of(error: Exception) -> BaseException | None:

@@ -65,7 +65,7 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
 
 
 def _findings(options: Options) -> Findings:
-    from sbbf_tool.running.path_policies import make_policy
+    from sbbf_tool.rules.check_policy import make_policy
 
     settings: dict[str, object] = {name: options.list(name) for name in ("require", "select", "ignore")}
     settings |= {"max_fpp": options.number("maxFpp", float), "max_bytes_share": options.number("maxBytesShare", float)}
